@@ -1,0 +1,44 @@
+"""Domain words for ids, so that signatures explain themselves."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from typing import NamedTuple, NewType
+
+BrokerId = NewType("BrokerId", int)
+TopicName = NewType("TopicName", str)
+GroupId = NewType("GroupId", str)
+MemberId = NewType("MemberId", str)
+# Topic ids travel and are kept as 16 raw bytes.
+TopicId = NewType("TopicId", bytes)
+
+ZERO_TOPIC_ID = TopicId(bytes(16))
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def random_topic_id() -> TopicId:
+    """As Kafka: never one of the reserved ids, never text that starts with a dash."""
+    while True:
+        raw = uuid.uuid4().bytes
+        if int.from_bytes(raw, "big") > 1 and not topic_id_text(TopicId(raw)).startswith("-"):
+            return TopicId(raw)
+
+
+def topic_id_text(topic_id: TopicId) -> str:
+    """Kafka's text form: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+
+
+def topic_id_from_text(text: str) -> TopicId:
+    raw = base64.urlsafe_b64decode(text + "==")
+    if len(raw) != 16:
+        raise ValueError(f"{text!r} is not a topic id")
+    return TopicId(raw)
