@@ -1,0 +1,1 @@
+"""What tests and the benchmark share: real broker processes (ours and Apache Kafka's) and where Kafka's jars are."""

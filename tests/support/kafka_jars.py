@@ -1,0 +1,51 @@
+"""Where Apache Kafka's jars are, and how a test says that it needs them.
+
+`OTTLA_KAFKA_LIBS` names a folder of jars; without it `.cache/kafka/libs` of the repository is used, which
+`python tools/fetch_kafka.py` fills. A test that needs them takes `require_kafka_libs()`, and is skipped with the reason
+where they cannot be had.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+REPO_ROOT = Path(__file__).resolve().parents[2]
+CACHE = REPO_ROOT / ".cache"
+
+
+def kafka_libs() -> Path | None:
+    """The folder with kafka_2.13, kafka-tools and what they need, or None."""
+    named = os.environ.get("OTTLA_KAFKA_LIBS")
+    folder = Path(named) if named else CACHE / "kafka" / "libs"
+    return folder if any(folder.glob("kafka_2.13-*.jar")) else None
+
+
+def java() -> str | None:
+    return shutil.which("java")
+
+
+def why_no_kafka() -> str | None:
+    """One sentence when Kafka's jars cannot be run here, None when they can."""
+    if java() is None:
+        return "Java is not installed"
+    if kafka_libs() is None:
+        return "Apache Kafka's jars are not there: run `python tools/fetch_kafka.py` or set OTTLA_KAFKA_LIBS"
+    return None
+
+
+def require_kafka_libs() -> Path:
+    """The jars' folder; skips the calling test with the reason when Kafka cannot be run here."""
+    reason = why_no_kafka()
+    if reason is not None:
+        pytest.skip(reason)
+    libs = kafka_libs()
+    assert libs is not None
+    return libs
+
+
+def class_path(libs: Path, *more: Path) -> str:
+    return os.pathsep.join([*map(str, more), f"{libs}/*"])

@@ -1,0 +1,93 @@
+"""Apache Kafka itself as a peer: one KRaft node with default settings and a 1 GB heap on free ports.
+
+    with KafkaPeer(tmp_path) as kafka:
+        kafka.bootstrap
+
+The JVM options are those of Kafka's own start script. What differs from Kafka's defaults is what one node demands
+(replication factor 1 of the internal topics), and what the caller passes as `properties`.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.kafka_jars import class_path, java, kafka_libs, why_no_kafka
+from tests.support.process import BrokerDidNotStart, BrokerProcess, answers_api_versions, free_ports
+
+HEAP = ("-Xmx1G", "-Xms1G")
+START_SCRIPT_OPTIONS = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+READY_POLL_S = 0.005
+
+
+class KafkaPeer(BrokerProcess):
+    name = "kafka"
+
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+        reason = why_no_kafka()
+        if reason is not None:
+            raise BrokerDidNotStart(reason)
+        super().__init__(folder)
+        self.data_dir = folder / "data"
+        self._properties = dict(properties or {})
+        self._config = folder / "server.properties"
+        libs = kafka_libs()
+        assert libs is not None
+        self._java = [str(java()), *HEAP, *START_SCRIPT_OPTIONS, "-cp", class_path(libs)]
+
+    def _launch(self, deadline: float) -> None:
+        if not self.data_dir.exists():
+            self.format()
+        with self._log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._java, "kafka.Kafka", str(self._config)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        while not answers_api_versions(self.host, self.port):
+            if not self.running or time.monotonic() > deadline:
+                raise BrokerDidNotStart(f"Apache Kafka did not get ready:\n{self.log_tail()}")
+            time.sleep(READY_POLL_S)
+
+    def format(self) -> None:
+        """Chooses ports and formats the storage; `start` does it once, a benchmark before its clock runs."""
+        self.port, controller_port = free_ports(2)
+        settings = self._one_node_settings(controller_port) | self._properties
+        self._config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "a")
+        outcome = subprocess.run(
+            [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._config)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        if outcome.returncode != 0:
+            raise BrokerDidNotStart(f"Apache Kafka's storage could not be formatted: {outcome.stdout}{outcome.stderr}")
+
+    def _one_node_settings(self, controller_port: int) -> dict[str, str]:
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{self.host}:{controller_port}",
+            "listeners": f"PLAINTEXT://{self.host}:{self.port},CONTROLLER://{self.host}:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.data_dir),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+        }

@@ -1,0 +1,172 @@
+"""A broker as a child process: start, stop, kill, restart on the same port and data, and what it costs.
+
+The child leads a session of its own, so that `close` can end what it forked too, and nothing else. `kill` is a crash:
+SIGKILL to the broker alone, its data left as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class BrokerDidNotStart(RuntimeError):
+    """The child ended or stayed silent; the message carries the end of its output."""
+
+
+class BrokerProcess:
+    """Common to both brokers. A subclass gives `name` and `_launch`, which sets `_process` and `port`."""
+
+    name = "broker"
+    host = "127.0.0.1"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.port = 0
+        self.started_in_s = 0.0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def start(self, timeout_s: float = 60.0) -> Self:
+        assert not self.running, f"{self.name} runs already"
+        before = time.perf_counter()
+        try:
+            self._launch(time.monotonic() + timeout_s)
+        except BaseException:
+            self.close()
+            raise
+        self.started_in_s = time.perf_counter() - before
+        return self
+
+    def _launch(self, deadline: float) -> None:
+        raise NotImplementedError
+
+    def stop(self, timeout_s: float = 60.0) -> int:
+        """SIGTERM and wait: the exit status."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        status = self._process.wait(timeout_s)
+        self._forget()
+        return status
+
+    def kill(self) -> None:
+        """kill -9 of the broker process."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(30)
+        self._forget()
+
+    def restart(self, *, kill: bool = False) -> Self:
+        """Down (by SIGTERM, or SIGKILL) and up again: same address, same data."""
+        if self.running:
+            self.kill() if kill else self.stop()
+        return self.start()
+
+    def close(self) -> None:
+        """Ends the broker and all that it forked; safe to call twice."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(30)
+            self._forget()
+
+    def _forget(self) -> None:
+        assert self._process is not None
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._process = None
+
+    def __enter__(self) -> Self:
+        return self if self.running else self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # -- facts -----------------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} is not running"
+        return self._process.pid
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def log_tail(self, lines: int = 40) -> str:
+        return "\n".join(self._log_path.read_text(errors="replace").splitlines()[-lines:])
+
+    @property
+    def _log_path(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+    def cpu_seconds(self) -> float:
+        """User and system time of the broker, of its live children, and of the children it has waited for."""
+        ticks = 0
+        for pid in self._family():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                ticks += sum(int(field) for field in fields[11:15])
+        return ticks / CLOCK_TICKS
+
+    def rss_bytes(self) -> int:
+        """Resident memory of the broker and its children; pages they share are counted once per process."""
+        pages = 0
+        for pid in self._family():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return pages * PAGE_BYTES
+
+    def _family(self) -> list[int]:
+        found, waiting = [], [self.pid]
+        while waiting:
+            pid = waiting.pop()
+            found.append(pid)
+            for children in Path(f"/proc/{pid}/task").glob("*/children"):
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    waiting += map(int, children.read_text().split())
+        return found
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago, all different."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def answers_api_versions(host: str, port: int, timeout_s: float = 1.0) -> bool:
+    """Whether a broker answers ApiVersions v0 there without an error."""
+    request = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+    try:
+        with socket.create_connection((host, port), timeout_s) as connection:
+            connection.sendall(request)
+            answer = b""
+            while len(answer) < 10:
+                piece = connection.recv(4096)
+                if not piece:
+                    return False
+                answer += piece
+    except OSError:
+        return False
+    return answer[8:10] == b"\x00\x00"

@@ -1,0 +1,102 @@
+"""Fetches Apache Kafka's jars into `.cache/kafka/libs`, for the benchmark and for the tests that use the original.
+
+Maven does the resolving, from whatever repositories it is configured with, so nothing here knows a host name. The jars
+arrive in a folder next to the final one and are moved into place when complete: an interrupted run leaves nothing
+that looks finished. Run it twice and the second run returns at once.
+
+    python tools/fetch_kafka.py [--version 4.3.1] [--into DIR] [--force]
+
+Exit status 0: the jars are there (their folder is the last line of stdout). 1: they are not, with one sentence why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+KAFKA_VERSION = "4.3.1"
+SCALA_VERSION = "2.13"
+REPO_ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_FOLDER = REPO_ROOT / ".cache" / "kafka" / "libs"
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+MAVEN_SECONDS_MAX = 900
+
+POM = """\
+<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>ottla</groupId><artifactId>kafka-peer</artifactId><version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_{scala}</artifactId><version>{kafka}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{kafka}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+class CannotFetch(Exception):
+    """Why the jars cannot be had, as one sentence for a person."""
+
+
+def is_complete(folder: Path, version: str) -> bool:
+    return (folder / f"kafka_{SCALA_VERSION}-{version}.jar").is_file() and (
+        folder / f"kafka-tools-{version}.jar"
+    ).is_file()
+
+
+def fetch(folder: Path, version: str = KAFKA_VERSION) -> None:
+    """Leaves the jars of `version` in `folder`, or raises CannotFetch."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise CannotFetch("Maven (`mvn`, Debian package `maven`) is not installed")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as work:
+        pom = Path(work) / "pom.xml"
+        pom.write_text(POM.format(scala=SCALA_VERSION, kafka=version))
+        arrived = Path(work) / "libs"
+        command = [maven, "-B", "-q", "-f", str(pom), PLUGIN, f"-DoutputDirectory={arrived}", "-DincludeScope=runtime"]
+        _run_maven(command, version)
+        if not is_complete(arrived, version):
+            raise CannotFetch(f"Maven ended well but brought no kafka_{SCALA_VERSION} {version}")
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(arrived, folder)
+
+
+def _run_maven(command: list[str], version: str) -> None:
+    try:
+        outcome = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        raise CannotFetch(f"Maven did not finish within {MAVEN_SECONDS_MAX} seconds") from None
+    if outcome.returncode != 0:
+        lines = [line for line in (outcome.stdout + outcome.stderr).splitlines() if line.startswith("[ERROR]")]
+        reason = lines[0].removeprefix("[ERROR]").strip() if lines else f"exit status {outcome.returncode}"
+        raise CannotFetch(f"Maven could not resolve Apache Kafka {version}: {reason}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Fetch Apache Kafka's jars with Maven.")
+    parser.add_argument("--version", default=KAFKA_VERSION)
+    parser.add_argument("--into", type=Path, default=DEFAULT_FOLDER, help="folder for the jars (default: %(default)s)")
+    parser.add_argument("--force", action="store_true", help="fetch again even if the jars are there")
+    options = parser.parse_args()
+    if options.force or not is_complete(options.into, options.version):
+        try:
+            fetch(options.into, options.version)
+        except CannotFetch as error:
+            print(f"Apache Kafka {options.version} is not available: {error}.", file=sys.stderr)
+            return 1
+    print(options.into)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
