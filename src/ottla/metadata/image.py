@@ -1,17 +1,19 @@
-"""The cluster as one immutable value: topics, partitions, configs.
+"""The cluster as one immutable value: topics, partitions, configs, features.
 
-Readers hold a reference; a change makes a new image.
+Readers hold a reference; a change makes a new image. Mappings are replaced, never written to, so two images share
+whatever did not change between them and `old.topics[name] is new.topics[name]` says that a topic is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ottla.common.ids import TopicId
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class TopicImage:
     id: TopicId
     partitions: tuple[PartitionImage, ...]
     # Only what was set on the topic itself; defaults come from the broker's configuration.
-    configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    configs: Mapping[str, str] = NOTHING
 
     @property
     def is_internal(self) -> bool:
@@ -43,3 +45,62 @@ class ClusterImage:
     topics_by_id: Mapping[TopicId, TopicImage] = field(default_factory=dict)
     # Dynamic broker configs: "" is the cluster-wide default, else the broker id as text.
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # Finalized feature levels (KIP-584) and how often they changed.
+    features: Mapping[str, int] = field(default_factory=dict)
+    features_epoch: int = 0
+    # The first producer id that no broker has been given yet.
+    next_producer_id: int = 0
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(topic.partitions) for topic in self.topics.values())
+
+
+def initial_partition(replicas: tuple[int, ...], leader_epoch: int = 0) -> PartitionImage:
+    """A partition as it is born: its first replica leads, all are in sync."""
+    return PartitionImage(replicas[0], leader_epoch, leader_epoch, replicas, replicas)
+
+
+def with_topics(image: ClusterImage, topics: Iterable[TopicImage]) -> ClusterImage:
+    """Topics added, or replaced where the name is there already."""
+    by_name, by_id = dict(image.topics), dict(image.topics_by_id)
+    for topic in topics:
+        before = by_name.get(topic.name)
+        if before is not None and before.id != topic.id:
+            del by_id[before.id]
+        by_name[topic.name] = topic
+        by_id[topic.id] = topic
+    return replace(image, topics=by_name, topics_by_id=by_id)
+
+
+def without_topics(image: ClusterImage, names: Iterable[str]) -> ClusterImage:
+    by_name, by_id = dict(image.topics), dict(image.topics_by_id)
+    for name in names:
+        del by_id[by_name.pop(name).id]
+    return replace(image, topics=by_name, topics_by_id=by_id)
+
+
+def with_broker_configs(image: ClusterImage, broker: str, configs: Mapping[str, str]) -> ClusterImage:
+    return replace(image, broker_configs=_with_entry(image.broker_configs, broker, configs))
+
+
+def with_group_configs(image: ClusterImage, group: str, configs: Mapping[str, str]) -> ClusterImage:
+    return replace(image, group_configs=_with_entry(image.group_configs, group, configs))
+
+
+def _with_entry(
+    entries: Mapping[str, Mapping[str, str]], key: str, configs: Mapping[str, str]
+) -> dict[str, Mapping[str, str]]:
+    changed = {name: kept for name, kept in entries.items() if name != key}
+    if configs:
+        changed[key] = MappingProxyType(dict(configs))
+    return changed
+
+
+def with_features(image: ClusterImage, levels: Mapping[str, int]) -> ClusterImage:
+    return replace(image, features=dict(levels), features_epoch=image.features_epoch + 1)
+
+
+def with_next_producer_id(image: ClusterImage, next_producer_id: int) -> ClusterImage:
+    return replace(image, next_producer_id=next_producer_id)

@@ -1,0 +1,318 @@
+"""Topics and stored configuration of the cluster: the one place that changes the metadata store and the image.
+
+Theory of operation. A change is planned against the current image, committed to the store in one `multi` (durable
+before anything else happens), carried out on the logs, and only then published as a new image; so whoever sees a
+topic in the image finds its logs, and an answered CreateTopics survives a power cut. Changes run one after another.
+The commit blocks for an fsync, so it runs on a thread of its own, and a change that has begun goes on to its end even
+if the client that asked for it hangs up. A crash between the steps is mended at the next start (`topic_startup`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Protocol, TypeVar
+
+from ottla.broker import topic_plan
+from ottla.broker.topic_plan import NewPartitions, NewTopic, Placement
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import TopicId, TopicPartition, random_topic_id
+from ottla.metadata import image as images
+from ottla.metadata import nodes
+from ottla.metadata.image import ClusterImage, TopicImage
+from ottla.metadata.topic_names import collision_key
+from ottla.metastore.port import Create, Delete, MetadataStore, Operation, Set, StoreUnavailable
+from ottla.storage.log_config import LogConfig
+
+log = logging.getLogger("ottla.topics")
+
+# Logs made or removed before the event loop gets a turn: a topic of thousands of partitions must not stall others.
+LOGS_PER_TURN = 20
+
+T = TypeVar("T")
+OnImage = Callable[[ClusterImage, ClusterImage], None]
+
+
+class Logs(Protocol):
+    """What this service needs of the LogManager."""
+
+    def create(self, tp: TopicPartition, topic_id: TopicId, config: LogConfig) -> object: ...
+
+    def delete(self, tp: TopicPartition) -> object: ...
+
+    def get(self, tp: TopicPartition) -> object | None: ...
+
+
+class TopicConfigs(Protocol):
+    """What this service needs of the configuration layer."""
+
+    def check_topic(self, configs: Mapping[str, str | None]) -> Mapping[str, str]:
+        """The overrides to store; raises ApiError(INVALID_CONFIG)."""
+
+    def log_config(self, overrides: Mapping[str, str]) -> LogConfig: ...
+
+
+class InternalTopic(Protocol):
+    """How an internal topic is made: from `offsets.topic.*` and `transaction.state.log.*`."""
+
+    def __call__(self, name: str) -> NewTopic: ...
+
+
+class TopicService:
+    def __init__(
+        self,
+        *,
+        store: MetadataStore,
+        image: ClusterImage,
+        logs: Logs,
+        configs: TopicConfigs,
+        placement: Placement,
+        internal_topic: InternalTopic,
+    ) -> None:
+        self._store = store
+        self._image = image
+        self._logs = logs
+        self._configs = configs
+        self._placement = placement
+        self._internal_topic = internal_topic
+        self._subscribers: list[OnImage] = []
+        self._one_at_a_time = asyncio.Lock()
+        self._running: set[asyncio.Task[object]] = set()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="metadata")
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._image
+
+    def subscribe(self, on_image: OnImage) -> None:
+        """`on_image(old, new)` is called on the event loop after each change, in the order of subscription."""
+        self._subscribers.append(on_image)
+
+    async def close(self) -> None:
+        """Let changes that have begun come to their end."""
+        while self._running:
+            await asyncio.wait(self._running)
+        self._thread.shutdown()
+
+    # --- topics ---------------------------------------------------------------------------------------------------
+
+    async def create(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicImage | ApiError]:
+        """One outcome per topic, in order; a fault of one does not touch the others. All are committed at once."""
+        return await self._change(self._create(topics, validate_only))
+
+    async def create_one(self, topic: NewTopic) -> TopicImage:
+        outcome = (await self.create([topic]))[0]
+        if isinstance(outcome, ApiError):
+            raise outcome
+        return outcome
+
+    async def ensure_internal(self, name: str) -> TopicImage:
+        """The internal topic, created if it is not there."""
+        return self._image.topics.get(name) or await self._ensure(self._internal_topic(name))
+
+    async def auto_create(self, name: str) -> TopicImage:
+        """A topic that a client asked about, with the broker's defaults."""
+        if name in images.INTERNAL_TOPICS:
+            return await self.ensure_internal(name)
+        return self._image.topics.get(name) or await self._ensure(NewTopic(name))
+
+    async def _ensure(self, topic: NewTopic) -> TopicImage:
+        try:
+            return await self.create_one(topic)
+        except ApiError as error:
+            if error.code is ErrorCode.TOPIC_ALREADY_EXISTS:  # another request was faster
+                return self._image.topics[topic.name]
+            raise
+
+    async def _create(self, topics: Sequence[NewTopic], validate_only: bool) -> list[TopicImage | ApiError]:
+        topic_plan.check_total(topic_plan.requested_partitions(topics, self._placement), self._image)
+        taken = topic_plan.taken_names(self._image)
+        outcomes: list[TopicImage | ApiError] = []
+        for topic in topics:
+            try:
+                topic_plan.check_name(topic.name, self._image, taken)
+                configs = MappingProxyType(dict(self._configs.check_topic(topic.configs)))
+                outcomes.append(topic_plan.plan_topic(topic, random_topic_id(), configs, self._placement))
+                taken[collision_key(topic.name)] = topic.name
+            except ApiError as error:
+                outcomes.append(error)
+        planned = [outcome for outcome in outcomes if isinstance(outcome, TopicImage)]
+        if planned and not validate_only:
+            await self._commit([Create(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in planned])
+            undo = [Delete(nodes.topic_path(one.name)) for one in planned]
+            await self._make_logs_or_undo([(one, 0) for one in planned], undo)
+            self._publish(images.with_topics(self._image, planned))
+        return outcomes
+
+    async def _make_logs_or_undo(self, planned: Sequence[tuple[TopicImage, int]], undo: Sequence[Operation]) -> None:
+        """Pairs of a topic and its first new partition; a disk that refuses leaves no half-made topic."""
+        try:
+            for topic, first in planned:
+                await self._make_logs(topic, first)
+        except Exception as error:
+            log.error("creating logs failed; taking the change back", exc_info=error)
+            await self._commit(undo)
+            for topic, first in planned:
+                await self._remove_logs(topic, first)
+            if isinstance(error, OSError):
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"Creating the logs failed: {error}") from error
+            raise
+
+    async def _make_logs(self, topic: TopicImage, first: int) -> None:
+        config = self._configs.log_config(topic.configs)
+        for index in range(first, len(topic.partitions)):
+            self._logs.create(TopicPartition(topic.name, index), topic.id, config)
+            if index % LOGS_PER_TURN == LOGS_PER_TURN - 1:
+                await asyncio.sleep(0)
+
+    async def _remove_logs(self, topic: TopicImage, first: int = 0) -> None:
+        for index in range(first, len(topic.partitions)):
+            tp = TopicPartition(topic.name, index)
+            if self._logs.get(tp) is not None:
+                self._logs.delete(tp)
+            if index % LOGS_PER_TURN == LOGS_PER_TURN - 1:
+                await asyncio.sleep(0)
+
+    async def delete(self, names: Sequence[str]) -> list[TopicImage | ApiError]:
+        """What was deleted, or why not, in order."""
+        return await self._change(self._delete(names))
+
+    async def _delete(self, names: Sequence[str]) -> list[TopicImage | ApiError]:
+        unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        outcomes = [self._image.topics.get(name, unknown) for name in names]
+        doomed = {outcome.name: outcome for outcome in outcomes if isinstance(outcome, TopicImage)}.values()
+        if doomed:
+            operations: list[Operation] = []
+            for topic in doomed:
+                # The note of the deletion outlives a crash, so the logs do not come back as strays.
+                note = nodes.encode({"name": topic.name, "partitions": len(topic.partitions)})
+                operations += [Delete(nodes.topic_path(topic.name)), Create(nodes.deletion_path(topic.id), note)]
+            await self._commit(operations)
+            self._publish(images.without_topics(self._image, [topic.name for topic in doomed]))
+            for topic in doomed:
+                await self._remove_logs(topic)
+            await self._commit([Delete(nodes.deletion_path(topic.id)) for topic in doomed])
+        return outcomes
+
+    async def create_partitions(
+        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> list[TopicImage | ApiError]:
+        return await self._change(self._create_partitions(requests, validate_only))
+
+    async def _create_partitions(
+        self, requests: Sequence[NewPartitions], validate_only: bool
+    ) -> list[TopicImage | ApiError]:
+        topics = self._image.topics
+        added = sum(max(0, one.total - len(topics[one.topic].partitions)) for one in requests if one.topic in topics)
+        topic_plan.check_total(added, self._image)
+        outcomes: list[TopicImage | ApiError] = []
+        for request in requests:
+            try:
+                outcomes.append(topic_plan.plan_partitions(request, self._known(request.topic), self._placement))
+            except ApiError as error:
+                outcomes.append(error)
+        planned = [outcome for outcome in outcomes if isinstance(outcome, TopicImage)]
+        if planned and not validate_only:
+            await self._commit([Set(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in planned])
+            before = [topics[one.name] for one in planned]
+            undo = [Set(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in before]
+            firsts = [(one, len(topics[one.name].partitions)) for one in planned]
+            await self._make_logs_or_undo(firsts, undo)
+            self._publish(images.with_topics(self._image, planned))
+        return outcomes
+
+    def _known(self, name: str) -> TopicImage:
+        topic = self._image.topics.get(name)
+        if topic is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic
+
+    # --- configuration --------------------------------------------------------------------------------------------
+
+    async def set_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Replace the topic's own settings; they have been checked already."""
+
+        async def change() -> None:
+            topic = replace(self._known(name), configs=MappingProxyType(dict(configs)))
+            await self._commit([Set(nodes.topic_path(name), nodes.encode_topic(topic))])
+            self._publish(images.with_topics(self._image, [topic]))
+
+        await self._change(change())
+
+    async def set_broker_configs(self, broker: str, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic settings of one broker, or of all with the name ""."""
+
+        async def change() -> None:
+            path, before = nodes.broker_configs_path(broker), self._image.broker_configs
+            await self._commit(_put(path, configs, exists=broker in before))
+            self._publish(images.with_broker_configs(self._image, broker, configs))
+
+        await self._change(change())
+
+    async def set_group_configs(self, group: str, configs: Mapping[str, str]) -> None:
+        async def change() -> None:
+            path, before = nodes.group_configs_path(group), self._image.group_configs
+            await self._commit(_put(path, configs, exists=group in before))
+            self._publish(images.with_group_configs(self._image, group, configs))
+
+        await self._change(change())
+
+    async def set_features(self, levels: Mapping[str, int]) -> None:
+        async def change() -> None:
+            new = images.with_features(self._image, levels)
+            data = nodes.encode({"levels": dict(new.features), "epoch": new.features_epoch})
+            await self._commit([Set(nodes.FEATURES, data)])
+            self._publish(new)
+
+        await self._change(change())
+
+    async def take_producer_ids(self, count: int) -> int:
+        """The first of `count` producer ids that nobody was ever given; they are gone for good even after a crash."""
+
+        async def change() -> int:
+            first = self._image.next_producer_id
+            await self._commit([Set(nodes.PRODUCER_IDS, nodes.encode({"next": first + count}))])
+            self._publish(images.with_next_producer_id(self._image, first + count))
+            return first
+
+        return await self._change(change())
+
+    # --- how a change runs ----------------------------------------------------------------------------------------
+
+    async def _change(self, change: Coroutine[object, object, T]) -> T:
+        async def alone() -> T:
+            async with self._one_at_a_time:
+                return await change
+
+        task = asyncio.get_running_loop().create_task(alone())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
+    async def _commit(self, operations: Iterable[Operation]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._thread, self._store.multi, list(operations))
+        except StoreUnavailable as error:
+            log.error("the metadata store failed", exc_info=error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def _publish(self, new: ClusterImage) -> None:
+        old, self._image = self._image, new
+        for on_image in self._subscribers:
+            try:
+                on_image(old, new)
+            except Exception:
+                log.exception("a listener failed on a metadata change")
+
+
+def _put(path: str, configs: Mapping[str, str], *, exists: bool) -> list[Operation]:
+    """An empty mapping is kept as no node at all."""
+    if not configs:
+        return [Delete(path)] if exists else []
+    data = nodes.encode(dict(configs))
+    return [Set(path, data) if exists else Create(path, data)]
