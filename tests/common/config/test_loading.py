@@ -1,0 +1,47 @@
+"""Precedence on the command line: file, then -X, then flags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.common.config import load_from_cli
+from ottla.common.errors import OttlaError
+
+
+@pytest.fixture
+def server_properties(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=4\nnum.partitions=2\nlog.dirs=/file\nlisteners=PLAINTEXT://:9092\n")
+    return path
+
+
+def test_flags_win_over_overrides_over_the_file(server_properties: Path) -> None:
+    config = load_from_cli(server_properties, ["/flag", "/flag2"], "127.0.0.1:0", ["num.partitions=3", "log.dirs=/x"])
+    assert config.node_id == 4
+    assert config.num_partitions == 3
+    assert config.data_dirs == ("/flag", "/flag2")
+    assert [(e.host, e.port) for e in config.endpoints] == [("127.0.0.1", 0)]
+
+
+@pytest.mark.parametrize(
+    ("listen", "host", "port"),
+    [("9095", "", 9095), (":9095", "", 9095), ("[::1]:9095", "::1", 9095), ("PLAINTEXT://h:1", "h", 1)],
+)
+def test_ways_to_say_where_to_listen(listen: str, host: str, port: int) -> None:
+    assert [(e.host, e.port) for e in load_from_cli(listen=listen).endpoints] == [(host, port)]
+
+
+def test_a_listen_flag_replaces_the_advertised_address_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "listeners=A://:9092\nlistener.security.protocol.map=A:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+        "advertised.listeners=A://far:9092\n"
+    )
+    assert load_from_cli(path, listen="localhost:1").endpoints[0].advertised_host == "localhost"
+
+
+def test_an_override_without_a_value_is_refused() -> None:
+    with pytest.raises(OttlaError, match="expected key=value"):
+        load_from_cli(overrides=["num.partitions"])
