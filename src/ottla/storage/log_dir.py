@@ -1,0 +1,83 @@
+"""One log directory: its lock, its identity, its checkpoints, and whether it still works."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+from pathlib import Path
+
+from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicId, TopicPartition, random_topic_id
+from ottla.storage import checkpoints
+from ottla.storage.checkpoints import MetaProperties
+from ottla.storage.disk import DISK, Disk, OpenFile
+
+logger = logging.getLogger(__name__)
+
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+
+
+class LogDir:
+    """`offline` is None while the directory works, else the reason why it was given up; there is no way back."""
+
+    def __init__(self, path: Path, disk: Disk = DISK) -> None:
+        self.path = path
+        self.disk = disk
+        self.directory_id = TopicId(bytes(16))
+        self.offline: str | None = None
+        self._lock: OpenFile | None = None
+
+    def lock(self) -> None:
+        """Make the directory ours. Raises OttlaError when another broker has it, OSError when it cannot be used."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        file = OpenFile(os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644))
+        try:
+            # flock keeps out a second broker of ours, also in the same process; the POSIX lock is the one Kafka takes.
+            fcntl.flock(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise OttlaError(
+                f"{self.path} is in use by another broker; stop that one or choose another data directory."
+            ) from None
+        self._lock = file
+
+    def unlock(self) -> None:
+        self._lock = None
+
+    def identify(self, node_id: int, cluster_id: str) -> None:
+        """Check meta.properties, or write it into a new directory."""
+        try:
+            meta = checkpoints.read_meta_properties(self.path)
+        except ValueError as error:
+            raise OttlaError(f"{error}; this is not a data directory that this broker can use.") from None
+        if meta is None:
+            meta = MetaProperties(node_id, cluster_id, random_topic_id())
+            checkpoints.write_meta_properties(self.path, meta, self.disk)
+        if meta.cluster_id != cluster_id:
+            raise OttlaError(
+                f"{self.path} belongs to cluster {meta.cluster_id}, but this broker is of cluster {cluster_id}."
+            )
+        if meta.node_id != node_id:
+            raise OttlaError(f"{self.path} belongs to node.id {meta.node_id}, but this broker has node.id {node_id}.")
+        self.directory_id = meta.directory_id
+
+    def take_clean_mark(self) -> bool:
+        """Whether the last stop was clean; the mark is gone afterwards, so that a crash from now on is seen."""
+        path = self.path / CLEAN_SHUTDOWN_FILE
+        if not path.exists():
+            return False
+        self.disk.unlink(path)
+        return True
+
+    def write_clean_mark(self, broker_epoch: int = -1) -> None:
+        text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+        self.disk.replace_file(self.path / CLEAN_SHUTDOWN_FILE, text.encode(), sync=True)
+
+    def read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        return checkpoints.read_offsets(self.path / name)
+
+    def write_offsets(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        checkpoints.write_offsets(self.path / name, offsets, self.disk)

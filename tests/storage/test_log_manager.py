@@ -1,0 +1,85 @@
+"""Logs over directories: create, find again, delete, lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.common.clock import ManualClock
+from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.storage.log_config import LogConfig
+from ottla.storage.log_manager import LogManager
+from tests.storage.batches import append, read_all
+
+
+def manager(*dirs: Path, clock: ManualClock | None = None, node_id: int = 1) -> LogManager:
+    return LogManager(
+        dirs, node_id=node_id, cluster_id="cluster-a", clock=clock or ManualClock(), default_config=LogConfig()
+    )
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Iterator[LogManager]:
+    one = manager(tmp_path)
+    one.open()
+    yield one
+    one.close()
+
+
+def test_a_log_is_found_again_after_a_stop(tmp_path: Path) -> None:
+    first = manager(tmp_path)
+    first.open()
+    topic_id = random_topic_id()
+    log = first.create(TopicPartition("a.b-c", 3), topic_id, LogConfig())
+    append(log, b"1", b"2")
+    first.close()
+    second = manager(tmp_path)
+    second.open()
+    found = second.get(TopicPartition("a.b-c", 3))
+    assert found is not None
+    assert (found.topic_id, found.high_watermark, found.recovery_point) == (topic_id, 2, 2)
+    assert read_all(found) == [(0, b"1"), (1, b"2")]
+    second.close()
+
+
+def test_a_second_broker_on_the_same_folder_is_refused(tmp_path: Path, logs: LogManager) -> None:
+    with pytest.raises(OttlaError, match="in use by another broker"):
+        manager(tmp_path).open()
+
+
+def test_a_folder_of_another_broker_is_refused(tmp_path: Path) -> None:
+    first = manager(tmp_path)
+    first.open()
+    first.close()
+    with pytest.raises(OttlaError, match=r"node\.id 1"):
+        manager(tmp_path, node_id=2).open()
+
+
+def test_new_partitions_go_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
+    logs = manager(tmp_path / "a", tmp_path / "b")
+    logs.open()
+    for n in range(4):
+        logs.create(TopicPartition("t", n), random_topic_id(), LogConfig())
+    assert sorted(log.dir.parent.name for log in logs.logs.values()) == ["a", "a", "b", "b"]
+    logs.close()
+
+
+def test_deleted_files_go_after_the_delay(tmp_path: Path) -> None:
+    clock = ManualClock()
+    logs = manager(tmp_path, clock=clock)
+    logs.open()
+    topic_partition = TopicPartition("t", 0)
+    append(logs.create(topic_partition, random_topic_id(), LogConfig()), b"x")
+    logs.delete(topic_partition)
+    assert logs.get(topic_partition) is None
+    assert next(one.name for one in tmp_path.glob("t-0*")).endswith("-delete")
+    clock.advance(59_000)
+    logs.tick_deletions()
+    assert list(tmp_path.glob("t-0*"))
+    clock.advance(1_000)
+    logs.tick_deletions()
+    assert not list(tmp_path.glob("t-0*"))
+    logs.close()
