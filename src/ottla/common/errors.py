@@ -156,3 +156,7 @@ class ApiError(Exception):
 
 class OttlaError(Exception):
     """A user's mistake or a state of the machine that the user can mend; printed as one sentence."""
+
+
+class CloseConnection(Exception):
+    """The only answer left is to hang up, as Kafka would; the message goes to our log."""

@@ -31,7 +31,7 @@ class TopicImage:
     id: TopicId
     partitions: tuple[PartitionImage, ...]
     # Only what was set on the topic itself; defaults come from the broker's configuration.
-    configs: Mapping[str, str] = NOTHING
+    configs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
     @property
     def is_internal(self) -> bool:

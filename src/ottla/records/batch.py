@@ -43,6 +43,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 _STAMP_OFFSET = struct.Struct(">q")
 _STAMP_EPOCH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
+_ATTRIBUTES = struct.Struct(">h")
 
 
 class BatchHeader(NamedTuple):
@@ -120,3 +121,10 @@ def compute_crc(buffer: Any, position: int, size: int) -> int:
 def restamp_crc(buffer: Any, position: int, size: int) -> None:
     """After a change to anything the CRC covers."""
     _CRC.pack_into(buffer, position + 17, compute_crc(buffer, position, size))
+
+
+def set_log_append_time(buffer: Any, position: int, header: BatchHeader, now_ms: int) -> None:
+    """Make `now_ms` the time of every record in the batch, and renew the CRC."""
+    _ATTRIBUTES.pack_into(buffer, position + 21, header.attributes | TIMESTAMP_TYPE_BIT)
+    _STAMP_OFFSET.pack_into(buffer, position + 35, now_ms)
+    restamp_crc(buffer, position, header.size)

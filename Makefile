@@ -1,0 +1,61 @@
+# Ottla: `make up` shows it working, `make test` proves it. Everything lives in .venv, .ottla and .cache.
+PYTHON ?= python3
+PORT ?= 9092
+HOST ?= 127.0.0.1
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ottla-setup
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up down status logs test test-slow test-tools check bench docs clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ottla needs Python 3.11 or newer; $(PYTHON) is older: run make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "setting up $(VENV) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian run apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+setup: $(STAMP)  ## create .venv with everything the other targets need
+
+up: setup  ## start a broker in the background and show topics, produce, consume, lag
+	@PATH="$(abspath $(BIN)):$$PATH" tools/broker up $(HOST) $(PORT)
+
+down:  ## stop that broker
+	@tools/broker down
+
+status:  ## is it running, and where
+	@tools/broker status
+
+logs:  ## follow its log
+	@tools/broker logs
+
+test-tools: setup
+	@$(BIN)/python tools/fetch_test_tools.py
+
+test: setup test-tools  ## lint, types, contracts and the default tests
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow" $(ARGS)
+
+test-slow: setup test-tools  ## the long runs: fuzzing, crash loops, big simulations
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m slow --timeout 3600 $(ARGS)
+
+check: setup  ## ruff, mypy --strict, layer contracts
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo --verbose 2>/dev/null | tail -4 || $(BIN)/lint-imports
+
+bench: setup  ## compare with Apache Kafka on this machine (ratios)
+	@$(BIN)/python tools/fetch_kafka.py || true
+	@$(BIN)/python -m bench $(ARGS)
+
+docs: setup  ## generate the reference tables in docs/
+	@$(BIN)/python tools/generate_config_docs.py
+
+clean: down  ## remove what the other targets made
+	rm -rf $(VENV) .ottla .cache

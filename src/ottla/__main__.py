@@ -1,0 +1,5 @@
+"""`python -m ottla` is the `ottla` command."""
+
+from ottla.cli.main import main
+
+main()

@@ -1,0 +1,167 @@
+"""The broker: it wires configuration, metadata, logs, groups and handlers together, and runs their chores.
+
+`docs/architecture.md` has the reading paths of a produce, a fetch and a group request through this package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar, TypeVarTuple
+
+from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.log_configs import topic_log_config
+from ottla.broker.partitions import Partitions
+from ottla.broker.replicas import Replicas
+from ottla.broker.timers import Handle, Timers
+from ottla.broker.topic_plan import NewTopic, Placement
+from ottla.broker.topic_service import TopicService
+from ottla.common.clock import Clock, SystemClock
+from ottla.common.config import BrokerConfig
+from ottla.common.errors import ApiError, ErrorCode, OttlaError
+from ottla.common.ids import random_topic_id, topic_id_text
+from ottla.metadata.image import ClusterImage
+from ottla.metastore import cluster
+from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
+from ottla.metastore.embedded import EmbeddedStore
+from ottla.storage.log_config import LogConfig
+from ottla.storage.log_manager import LogManager
+
+log = logging.getLogger("ottla.broker")
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Broker:
+    """Make it and `open()` it on a running event loop; `server.Server` gives it listeners."""
+
+    topics: TopicService
+    logs: LogManager
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        make_timers: Callable[[asyncio.AbstractEventLoop, Clock], Timers] = Timers,
+    ) -> None:
+        self.config = config
+        self.clock = clock or SystemClock()
+        self.loop = asyncio.get_running_loop()
+        self.timers = make_timers(self.loop, self.clock)
+        self.call_later: Callable[[float, Callable[[], object]], Handle] = self.timers.call_later
+        self.node_id = config.node_id
+        self.rack = config.broker_rack
+        self.partitions = Partitions()
+        self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.clock)
+        self.fetch_bytes_max = config.fetch_max_bytes
+        # Work that blocks or computes without the interpreter lock: fsync, codecs, deleting files.
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla")
+        self._addresses: dict[str, tuple[str, int]] = {}
+        self._store: EmbeddedStore | None = None
+
+    # --- opening and closing
+
+    async def open(self) -> None:
+        """Metadata, then logs, then what stands on them. Raises OttlaError with a sentence for the user."""
+        config = self.config
+        dirs = [Path(one) for one in config.data_dirs]
+        for one in dirs:
+            _make_folder(one)
+        store = self._store = EmbeddedStore(dirs[0] / METADATA_FILE)
+        if cluster.is_new(store):
+            cluster.initialise(store, topic_id_text(random_topic_id()))
+        image = cluster.load_image(store)
+        self.logs = LogManager(
+            dirs,
+            node_id=self.node_id,
+            cluster_id=image.cluster_id,
+            clock=self.clock,
+            default_config=self.log_config({}),
+            config_for=lambda topic: self.log_config(image.topics[topic].configs if topic in image.topics else {}),
+        )
+        self.logs.open()
+        self.topics = TopicService(
+            store=store,
+            image=image,
+            logs=self.logs,
+            configs=self,
+            placement=Placement([self.node_id], config.num_partitions, config.default_replication_factor),
+            internal_topic=self._internal_topic,
+        )
+        replicas = Replicas(self.partitions, self.logs, self.log_config)
+        replicas.on_image(ClusterImage(image.cluster_id), image)
+        self.topics.subscribe(replicas.on_image)
+        self._start_chores()
+
+    def _start_chores(self) -> None:
+        config, every = self.config, self.timers.every
+        every(lambda: config.log_retention_check_interval_ms, self._retain, "retention")
+        every(lambda: config.log_flush_offset_checkpoint_interval_ms, self.logs.checkpoint, "checkpoint")
+
+    def _retain(self) -> None:
+        self.logs.tick_retention(self.clock.now_ms())
+
+    async def close(self, *, clean: bool) -> None:
+        """Flush and mark the folders clean, unless the broker is to look crashed."""
+        await self.timers.stop()
+        if hasattr(self, "topics"):
+            await self.topics.close()
+        if hasattr(self, "logs"):
+            await self.run_in_thread(self.logs.close, clean)
+        if self._store is not None:
+            self._store.close()
+        self._threads.shutdown()
+
+    # --- what handlers ask
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.topics.image
+
+    def advertise(self, listener: str, host: str, port: int) -> None:
+        self._addresses[listener] = (host, port)
+
+    def advertised_address(self, listener: str) -> tuple[str, int]:
+        """Where clients that came in through this listener find us again."""
+        return self._addresses[listener]
+
+    def run_in_thread(self, work: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
+        return self.loop.run_in_executor(self._threads, work, *arguments)
+
+    # --- configuration of topics
+
+    def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
+        return topic_log_config(self.config, overrides)
+
+    def check_topic(self, configs: Mapping[str, str | None]) -> Mapping[str, str]:
+        """The overrides to store; raises ApiError(INVALID_CONFIG)."""
+        given = {name: value for name, value in configs.items() if value is not None}
+        try:
+            self.log_config(given)
+        except OttlaError as error:
+            raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
+        return given
+
+    def _internal_topic(self, name: str) -> NewTopic:
+        config = self.config
+        return NewTopic(
+            name,
+            config.offsets_topic_num_partitions,
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            },
+        )
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OttlaError(f"cannot use {path} for data: {error.strerror}; choose another with --data-dir") from None

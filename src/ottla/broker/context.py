@@ -1,0 +1,20 @@
+"""What a handler may know about the request besides its body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One object per connection, refreshed for each request: a handler that waits must copy what it needs later."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    client_host: str
+    listener: str
+    connection_id: int
+    principal: str = "User:ANONYMOUS"
+    client_software: tuple[str, str] = ("", "")

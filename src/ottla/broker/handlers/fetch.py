@@ -1,0 +1,353 @@
+"""Fetch v4-18. Answers with slices of log files; parks until `min_bytes` are there or `max_wait_ms` have passed.
+
+Readers never see past the high watermark, and with `read_committed` never past the last stable offset. Both are read
+once for each partition and answer, or aborted data could leak between two looks (KAFKA-9807).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchPartition, FetchSession, Key
+from ottla.broker.partitions import Partition
+from ottla.broker.timers import Handle
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.protocol import codec
+from ottla.protocol.framing import response_prefix
+from ottla.protocol.messages import FetchRequest
+from ottla.storage.results import LogSlice
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.server.connection import Answer, Part
+
+_WITH_SESSIONS = 7
+_FLEXIBLE = 12
+_WITH_TOPIC_IDS = 13
+
+_LINE_V5 = struct.Struct(">ihqqq")
+_LINE_V4 = struct.Struct(">ihqq")
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_SESSION = struct.Struct(">ihi")
+_ABORTED = struct.Struct(">qq")
+
+
+def handle_frame(
+    broker: Broker, context: RequestContext, frame: memoryview, position: int
+) -> Answer | Awaitable[Answer]:
+    version = context.version
+    request: FetchRequest = codec.decode("FetchRequest", version, frame, position)
+    try:
+        fetch = Fetch(broker, version, context.correlation_id, request)
+    except ApiError as error:
+        return _encode_empty(version, context.correlation_id, error.code)
+    return fetch.answer_now_or_later(request.max_wait_ms)
+
+
+class Line:
+    """What one partition contributes to the answer."""
+
+    __slots__ = ("aborted", "asked", "error", "high_watermark", "last_stable_offset", "log_start_offset", "slice")
+
+    def __init__(self, asked: FetchPartition, error: int = 0) -> None:
+        self.asked = asked
+        self.error = error
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.log_start_offset = -1
+        self.aborted: list[tuple[int, int]] | None = None
+        self.slice: LogSlice | None = None
+
+
+class Fetch:
+    """One fetch request while it lives, from the first look at the logs to the answer."""
+
+    __slots__ = (
+        "_broker",
+        "_correlation_id",
+        "_deadline",
+        "_future",
+        "_isolated",
+        "_max_bytes",
+        "_min_bytes",
+        "_missing",
+        "_partitions",
+        "_session",
+        "_version",
+        "_wake_scheduled",
+        "_watched",
+    )
+
+    def __init__(self, broker: Broker, version: int, correlation_id: int, request: FetchRequest) -> None:
+        self._broker = broker
+        self._version = version
+        self._correlation_id = correlation_id
+        self._isolated = request.isolation_level == 1
+        self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        self._session, self._partitions = _resolve_session(broker, version, request)
+        self._missing = 0
+        self._watched: list[Partition] = []
+        self._wake_scheduled = False
+        self._future: asyncio.Future[Answer] | None = None
+        self._deadline: Handle | None = None
+
+    # --- when to answer
+
+    def answer_now_or_later(self, max_wait_ms: int) -> Answer | Awaitable[Answer]:
+        lines, size, failed = self._look()
+        if size >= self._min_bytes or failed or max_wait_ms <= 0:
+            return self._encode(lines)
+        loop = self._broker.loop
+        self._missing = self._min_bytes - size
+        self._future = future = loop.create_future()
+        self._deadline = self._broker.call_later(max_wait_ms, self._finish)
+        future.add_done_callback(self._on_done)
+        for asked in self._partitions:
+            partition = self._broker.partitions.get_by_key(*asked.key)
+            if partition is not None:
+                partition.watch(self._on_append)
+                self._watched.append(partition)
+        return future
+
+    def _on_append(self, size: int) -> None:
+        """Some watched partition has grown by `size` readable bytes (or is gone: then `size` is huge)."""
+        self._missing -= size
+        if self._missing <= 0 and not self._wake_scheduled:
+            self._wake_scheduled = True
+            self._broker.loop.call_soon(self._on_wake)
+
+    def _on_wake(self) -> None:
+        self._wake_scheduled = False
+        if self._future is None or self._future.done():
+            return
+        lines, size, failed = self._look()
+        if size >= self._min_bytes or failed:
+            self._future.set_result(self._encode(lines))
+            return
+        self._missing = self._min_bytes - size
+
+    def _finish(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(self._encode(self._look()[0]))
+
+    def _on_done(self, _: asyncio.Future[Answer]) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        for partition in self._watched:
+            partition.unwatch(self._on_append)
+        self._watched.clear()
+
+    # --- what is there
+
+    def _look(self) -> tuple[list[Line], int, bool]:
+        """Read every partition once: the lines, how many bytes they hold, whether one failed."""
+        lines: list[Line] = []
+        total, failed = 0, False
+        for asked in self._partitions:
+            line = self._read(asked, self._max_bytes - total, total == 0)
+            lines.append(line)
+            if line.slice is not None:
+                total += line.slice.size
+            elif line.error:
+                failed = True
+        return lines, total, failed
+
+    def _read(self, asked: FetchPartition, budget: int, first: bool) -> Line:
+        line = Line(asked)
+        partition = self._broker.partitions.get_by_key(*asked.key)
+        if partition is None:
+            line.error = self._unknown(asked.key)
+            return line
+        epoch = asked.leader_epoch
+        if epoch != -1 and epoch != partition.leader_epoch:
+            line.error = (
+                ErrorCode.FENCED_LEADER_EPOCH if epoch < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
+            return line
+        log = partition.log
+        line.high_watermark = log.high_watermark
+        line.last_stable_offset = log.last_stable_offset
+        line.log_start_offset = log.log_start_offset
+        upper = line.last_stable_offset if self._isolated else line.high_watermark
+        offset = asked.fetch_offset
+        if self._isolated:
+            line.aborted = []
+        if offset == upper:
+            return line
+        if offset < line.log_start_offset or offset > log.log_end_offset:
+            line.error = ErrorCode.OFFSET_OUT_OF_RANGE
+            return line
+        if offset > upper or (budget <= 0 and not first):
+            return line
+        try:
+            found = log.read(offset, max(0, min(asked.max_bytes, budget)), upper_offset=upper, min_one=first)
+            if found.size:
+                line.slice = found
+                if self._isolated:
+                    line.aborted = log.aborted_transactions(offset, upper)  # type: ignore[attr-defined]
+        except ApiError as error:
+            line.error = error.code
+        return line
+
+    def _unknown(self, key: Key) -> ErrorCode:
+        if self._version >= _WITH_TOPIC_IDS and not self._broker.partitions.knows(key[0]):
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    # --- the answer
+
+    def _encode(self, lines: list[Line]) -> list[Part]:
+        session = self._session
+        if session is not None:
+            lines = _changed_lines(session, lines)
+        version, flexible = self._version, self._version >= _FLEXIBLE
+        out = _head(version, session.id if session is not None else 0)
+        parts: list[Part] = []
+        size = 0
+        topics = _by_topic(lines)
+        _write_length(out, len(topics), flexible)
+        for key, members in topics.items():
+            _write_topic(out, key, version)
+            _write_length(out, len(members), flexible)
+            for line in members:
+                _write_line(out, line, version, flexible)
+                if line.slice is not None:
+                    size += len(out) + line.slice.size
+                    parts.append(out)
+                    parts.append(line.slice)
+                    out = bytearray()
+                if flexible:
+                    out.append(0)
+            if flexible:
+                out.append(0)
+        if flexible:
+            out.append(0)
+        parts.append(out)
+        prefix = response_prefix(size + len(out), self._correlation_id, flexible)
+        if len(parts) == 1:
+            parts[0] = prefix + out
+        else:
+            parts.insert(0, prefix)
+        return parts
+
+
+# --- sessions
+
+
+def _resolve_session(
+    broker: Broker, version: int, request: FetchRequest
+) -> tuple[FetchSession | None, list[FetchPartition]]:
+    """The session this fetch belongs to (None: there is none) and the partitions to read, in order."""
+    by_id = version >= _WITH_TOPIC_IDS
+    asked = [
+        FetchPartition(
+            (topic.topic_id if by_id else topic.topic.encode(), one.partition),
+            one.fetch_offset,
+            one.partition_max_bytes,
+            one.current_leader_epoch,
+        )
+        for topic in request.topics
+        for one in topic.partitions
+    ]
+    sessions = broker.fetch_sessions
+    if version < _WITH_SESSIONS:
+        return None, asked
+    if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if request.session_id:
+            sessions.close(request.session_id)
+        if request.session_epoch == FINAL_EPOCH:
+            return None, asked
+        return sessions.open(by_id, asked), asked
+    session = sessions.resume(request.session_id, request.session_epoch, by_id)
+    forgotten = [
+        (topic.topic_id if by_id else topic.topic.encode(), index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]
+    session.update(asked, forgotten)
+    return session, list(session.partitions.values())
+
+
+def _changed_lines(session: FetchSession, lines: list[Line]) -> list[Line]:
+    """What the client of a session has not heard yet."""
+    changed = []
+    for line in lines:
+        asked = line.asked
+        if line.slice is None and not line.error:
+            if line.high_watermark == asked.told_high_watermark and line.log_start_offset == asked.told_log_start:
+                continue
+        elif line.slice is not None and asked.key in session.partitions:
+            session.partitions.move_to_end(asked.key)
+        asked.told_high_watermark = -1 if line.error else line.high_watermark
+        asked.told_log_start = line.log_start_offset
+        changed.append(line)
+    return changed
+
+
+# --- bytes
+
+
+def _head(version: int, session_id: int, error: int = 0) -> bytearray:
+    if version >= _WITH_SESSIONS:
+        return bytearray(_SESSION.pack(0, error, session_id))
+    return bytearray(4)
+
+
+def _encode_empty(version: int, correlation_id: int, error: int) -> bytes:
+    flexible = version >= _FLEXIBLE
+    out = _head(version, 0, error)
+    _write_length(out, 0, flexible)
+    if flexible:
+        out.append(0)
+    return response_prefix(len(out), correlation_id, flexible) + out
+
+
+def _by_topic(lines: list[Line]) -> dict[bytes, list[Line]]:
+    topics: dict[bytes, list[Line]] = {}
+    for line in lines:
+        topics.setdefault(line.asked.key[0], []).append(line)
+    return topics
+
+
+def _write_topic(out: bytearray, key: bytes, version: int) -> None:
+    if version >= _WITH_TOPIC_IDS:
+        out += key
+    elif version >= _FLEXIBLE:
+        _write_length(out, len(key), True)
+        out += key
+    else:
+        out += _INT16.pack(len(key))
+        out += key
+
+
+def _write_line(out: bytearray, line: Line, version: int, flexible: bool) -> None:
+    """All of a partition's fields but the records themselves."""
+    index = line.asked.key[1]
+    if version >= 5:
+        out += _LINE_V5.pack(index, line.error, line.high_watermark, line.last_stable_offset, line.log_start_offset)
+    else:
+        out += _LINE_V4.pack(index, line.error, line.high_watermark, line.last_stable_offset)
+    if line.aborted is None:
+        out += b"\x00" if flexible else b"\xff\xff\xff\xff"
+    else:
+        _write_length(out, len(line.aborted), flexible)
+        for producer_id, first_offset in line.aborted:
+            out += _ABORTED.pack(producer_id, first_offset)
+            if flexible:
+                out.append(0)
+    if version >= 11:
+        out += b"\xff\xff\xff\xff"  # no preferred read replica
+    _write_length(out, line.slice.size if line.slice is not None else 0, flexible)
+
+
+def _write_length(out: bytearray, length: int, flexible: bool) -> None:
+    if not flexible:
+        out += _INT32.pack(length)
+        return
+    codec.write_uvarint(out, length + 1)

@@ -1,0 +1,59 @@
+"""Keeps the partitions in step with the metadata image and the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ottla.broker.partitions import Partition, Partitions
+from ottla.common.ids import TopicPartition
+from ottla.metadata.image import ClusterImage, TopicImage
+from ottla.storage.log_config import LogConfig
+from ottla.storage.log_manager import LogManager
+
+MakeLogConfig = Callable[[Mapping[str, str]], LogConfig]
+
+
+class Replicas:
+    """Subscribe `on_image`; logs are made before an image that names them is published."""
+
+    def __init__(self, partitions: Partitions, logs: LogManager, log_config: MakeLogConfig) -> None:
+        self._partitions = partitions
+        self._logs = logs
+        self._log_config = log_config
+
+    def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
+        if old.topics is new.topics:
+            return
+        for name, topic in old.topics.items():
+            kept = new.topics.get(name)
+            if kept is None or kept.id != topic.id:
+                self._partitions.remove_topic(topic)
+        for name, topic in new.topics.items():
+            before = old.topics.get(name)
+            if before is None or before.id != topic.id:
+                self._add(topic, [])
+            elif before is not topic:
+                self._add(topic, self._partitions.of_topic(name))
+                if before.configs != topic.configs:
+                    self.refresh_config(topic)
+
+    def _add(self, topic: TopicImage, known: list[Partition]) -> None:
+        config = self._log_config(topic.configs)
+        partitions = list(known)
+        for index in range(len(known), len(topic.partitions)):
+            log = self._logs.get(TopicPartition(topic.name, index))
+            if log is None:
+                raise LookupError(f"{topic.name}-{index} has no log")
+            log.high_watermark = log.log_end_offset
+            partitions.append(Partition(topic, index, log, config))
+        self._partitions.add_topic(topic, partitions)
+
+    def refresh_config(self, topic: TopicImage) -> None:
+        config = self._log_config(topic.configs)
+        for partition in self._partitions.of_topic(topic.name):
+            partition.set_config(config)
+
+    def refresh_all_configs(self, image: ClusterImage) -> None:
+        """A broker default that topics inherit has changed."""
+        for topic in image.topics.values():
+            self.refresh_config(topic)

@@ -1,0 +1,154 @@
+"""From a request frame to an answer: header, version check, decode, the API's handler, encode.
+
+`Produce` and `Fetch` carry the load, so their modules export `handle_frame` and work on the bytes themselves; every
+other API exports `handle(broker, context, request) -> response`, sync or async, and never sees bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from ottla.broker.apis import APIS, Api
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ApiError, CloseConnection, ErrorCode
+from ottla.protocol import codec
+from ottla.protocol.codec import MalformedMessage, Message
+from ottla.protocol.framing import (
+    API_VERSIONS,
+    flexible_from,
+    read_request_header,
+    response_prefix,
+    skip_header_tags,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.server.connection import Answer, Connection
+
+log = logging.getLogger("ottla.broker")
+
+Route = Callable[[RequestContext, memoryview, int], "Answer | Awaitable[Answer]"]
+
+
+class Router:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._routes: dict[int, Route] = {}
+
+    def handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
+        """Never raises: a request we cannot read closes the connection, as Kafka does."""
+        try:
+            header = read_request_header(frame)
+            context = self._context(connection, header.client_id)
+            context.api_key, context.version, context.correlation_id = header[:3]
+            api = APIS.get(header.api_key)
+            if api is None or not api.min_version <= header.version <= api.max_version:
+                return self._unsupported(connection, context, api)
+            route = self._routes.get(header.api_key) or self._add_route(api)
+            return route(context, frame, header.end)
+        except (MalformedMessage, CloseConnection) as error:
+            log.warning("closing connection", extra={"client": connection.client_host, "why": str(error)})
+            connection.close()
+            return None
+        except Exception:
+            log.exception("closing connection: request failed", extra={"client": connection.client_host})
+            connection.close()
+            return None
+
+    def _context(self, connection: Connection, client_id: bytes | None) -> RequestContext:
+        cached = connection.context
+        if cached is not None and cached[0] == client_id:
+            context: RequestContext = cached[1]
+            return context
+        try:
+            name = client_id.decode() if client_id is not None else None
+        except UnicodeDecodeError:
+            raise MalformedMessage("client id is not UTF-8") from None
+        context = RequestContext(0, 0, 0, name, connection.client_host, connection.listener.name, connection.id)
+        connection.context = (client_id, context)
+        return context
+
+    def _unsupported(self, connection: Connection, context: RequestContext, api: Api | None) -> Answer:
+        if context.api_key == API_VERSIONS:
+            # The one API whose newer versions we must answer: in the v0 format, so that the client can step down.
+            context.version = 0
+            response = import_module("ottla.broker.handlers.api_versions").unsupported(self._broker)
+            body = codec.encode(response, 0)
+            return response_prefix(len(body), context.correlation_id, False) + body
+        log.warning(
+            "closing connection: API or version not served",
+            extra={"client": connection.client_host, "api_key": context.api_key, "version": context.version},
+        )
+        connection.close()
+        return None
+
+    def _add_route(self, api: Api) -> Route:
+        module = import_module(f"ottla.broker.handlers.{api.module}")
+        if hasattr(module, "handle_frame"):
+            route = _frame_route(self._broker, module, api)
+        else:
+            route = _message_route(self._broker, module, api)
+        self._routes[api.key] = route
+        return route
+
+
+def _frame_route(broker: Broker, module: Any, api: Api) -> Route:
+    handle_frame = module.handle_frame
+    flexible = flexible_from(f"{api.name}Request")
+
+    def route(context: RequestContext, frame: memoryview, position: int) -> Answer | Awaitable[Answer]:
+        if context.version >= flexible:
+            position = skip_header_tags(frame, position)
+        answer: Answer | Awaitable[Answer] = handle_frame(broker, context, frame, position)
+        return answer
+
+    return route
+
+
+def _message_route(broker: Broker, module: Any, api: Api) -> Route:
+    handle = module.handle
+    request_name, response_name = f"{api.name}Request", f"{api.name}Response"
+    flexible = flexible_from(request_name)
+
+    def finish(version: int, correlation_id: int, response: Message) -> bytes:
+        body = codec.encode(response, version)
+        flexible_header = version >= flexible and api.key != API_VERSIONS
+        return response_prefix(len(body), correlation_id, flexible_header) + body
+
+    def failed(error: Exception) -> Message:
+        """What a handler did not answer itself, in the response's own error code."""
+        if not isinstance(error, ApiError):
+            log.error("request failed", exc_info=error, extra={"api": api.name})
+        code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        response_class: Any = codec.message_class(response_name)
+        if "error_code" not in response_class.__slots__:
+            raise error
+        response: Any = response_class(error_code=code)
+        if "error_message" in response_class.__slots__:
+            response.error_message = getattr(error, "message", None)
+        return cast(Message, response)
+
+    async def later(version: int, correlation_id: int, pending: Awaitable[Message]) -> bytes:
+        try:
+            response = await pending
+        except Exception as error:
+            response = failed(error)
+        return finish(version, correlation_id, response)
+
+    def route(context: RequestContext, frame: memoryview, position: int) -> Answer | Awaitable[Answer]:
+        version = context.version
+        if version >= flexible:
+            position = skip_header_tags(frame, position)
+        request = codec.decode(request_name, version, frame, position)
+        try:
+            response = handle(broker, context, request)
+        except Exception as error:
+            response = failed(error)
+        if isinstance(response, Message):
+            return finish(version, context.correlation_id, response)
+        return later(version, context.correlation_id, response)
+
+    return route

@@ -1,0 +1,128 @@
+"""What a produced batch must be before it may enter a log: Kafka's rules, checked on the header where possible.
+
+The records inside stay unread unless the topic asks for it (keys on a compacted topic, recompression). Where a rule
+needs the batch to change (log-append time), the caller's buffer is patched in place and its CRC renewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.records import batch as v2
+from ottla.records.batch import BatchHeader, read_header
+
+_PRODUCE_VERSION_WITH_ZSTD = 7
+ZSTD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The part of a topic's settings that validation needs."""
+
+    max_message_bytes: int
+    segment_bytes: int
+    log_append_time: bool
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    keys_required: bool = False
+    codec_name: str = "producer"
+    codec_levels: Mapping[int, int] = field(default_factory=dict)
+    # What the records of one batch may decompress to before we call it a bomb.
+    decompressed_bytes_max: int = 128 * 1024 * 1024
+
+
+class RecordErrors(ApiError):
+    """Single records of a batch were refused; the whole batch is not written."""
+
+    def __init__(self, message: str, details: tuple[tuple[int, str], ...]) -> None:
+        super().__init__(ErrorCode.INVALID_RECORD, message)
+        self.details = details
+
+
+def validate_batch(data: Any, rules: Rules, produce_version: int, now_ms: int) -> BatchHeader:
+    """Check the one batch that `data` must consist of; raises ApiError with Kafka's code."""
+    size = len(data)
+    if size < v2.HEADER_SIZE:
+        _check_old_magic(data)
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a record batch has at least {v2.HEADER_SIZE} bytes, not {size}")
+    header = read_header(data)
+    if header.magic != 2:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD, f"produce requests carry record batches of magic 2, not {header.magic}"
+        )
+    if header.length + v2.LOG_OVERHEAD != size:
+        if v2.HEADER_SIZE <= header.length + v2.LOG_OVERHEAD < size:
+            raise ApiError(ErrorCode.INVALID_RECORD, "a produce request carries exactly one batch for each partition")
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "the batch is not as long as it says")
+    if size > rules.max_message_bytes:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the batch has {size} bytes, max.message.bytes of the topic is {rules.max_message_bytes}",
+        )
+    if size > rules.segment_bytes:
+        raise ApiError(
+            ErrorCode.RECORD_LIST_TOO_LARGE, f"the batch has {size} bytes, a segment holds {rules.segment_bytes}"
+        )
+    if v2.compute_crc(data, 0, size) != header.crc:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "the batch does not match its CRC")
+    _check_counts(header)
+    _check_attributes(header, produce_version)
+    if rules.log_append_time:
+        return _stamp_append_time(data, header, now_ms)
+    _check_timestamps(header, rules, now_ms)
+    return header
+
+
+def _check_old_magic(data: Any) -> None:
+    if len(data) > v2.MAGIC_OFFSET and data[v2.MAGIC_OFFSET] in (0, 1):
+        raise ApiError(ErrorCode.INVALID_RECORD, "produce requests carry record batches of magic 2")
+
+
+def _check_counts(header: BatchHeader) -> None:
+    if header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"{header.record_count} records cannot span {header.last_offset_delta + 1} offsets",
+        )
+    # The smallest record takes seven bytes; compressed ones can be smaller than their count.
+    if not header.codec and header.record_count * 7 > header.length:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"{header.record_count} records cannot be in {header.length} bytes")
+
+
+def _check_attributes(header: BatchHeader, produce_version: int) -> None:
+    if header.codec > ZSTD:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"there is no compression codec {header.codec}")
+    if header.codec == ZSTD and produce_version < _PRODUCE_VERSION_WITH_ZSTD:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7 or newer")
+    if header.is_control:
+        raise ApiError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+    if header.producer_id >= 0:
+        if header.producer_epoch < 0 or header.base_sequence < 0:
+            raise ApiError(ErrorCode.INVALID_RECORD, "an idempotent batch has an epoch and a sequence")
+    elif header.is_transactional:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a transactional batch has a producer id")
+
+
+def _check_timestamps(header: BatchHeader, rules: Rules, now_ms: int) -> None:
+    if header.uses_log_append_time:
+        raise ApiError(ErrorCode.INVALID_TIMESTAMP, "clients may not set log-append time")
+    latest, earliest = header.max_timestamp, header.base_timestamp
+    if latest != v2.NO_TIMESTAMP and latest - now_ms > rules.timestamp_after_max_ms:
+        raise ApiError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {latest} is more than message.timestamp.after.max.ms ({rules.timestamp_after_max_ms}) ahead",
+        )
+    if earliest != v2.NO_TIMESTAMP and now_ms - earliest > rules.timestamp_before_max_ms:
+        raise ApiError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {earliest} is more than message.timestamp.before.max.ms ({rules.timestamp_before_max_ms}) old",
+        )
+
+
+def _stamp_append_time(data: Any, header: BatchHeader, now_ms: int) -> BatchHeader:
+    """KIP-32: the broker's time replaces the maximum; readers then ignore the records' own deltas."""
+    v2.set_log_append_time(data, 0, header, now_ms)
+    return read_header(data)

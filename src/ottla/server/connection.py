@@ -1,0 +1,356 @@
+"""One client connection on a raw non-blocking socket.
+
+Theory of operation
+- Requests are answered one at a time and in order, as Kafka does: while one is being worked on, the next stays in the
+  socket (or in a small read-ahead buffer), and while an answer has not left, no new request is read. So a client that
+  never reads its answers, or sends a byte a second, holds one request's memory and nothing else.
+- A complete frame in the shared scratch buffer is handled where it lies. A frame that is larger gets a buffer of its
+  own which grows with what has *arrived*, never with what was announced, and the socket reads straight into it.
+- An answer is a list of byte strings and file slices. Slices leave by `sendfile` without passing through Python.
+
+We register with the loop's selector ourselves instead of using asyncio transports: one callback fewer per request,
+`recv_into` our own buffers, and `sendfile` as a plain system call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ottla.common.errors import CloseConnection
+
+if TYPE_CHECKING:
+    from ottla.server.listener import Listener
+
+log = logging.getLogger("ottla.server")
+
+_SIZE = struct.Struct(">i")
+# A frame up to this size gets its whole buffer at once; a larger one must first send what it announced.
+_FRAME_TRUST_BYTES = 2 * 1024 * 1024
+# What we read ahead of a request that is still being worked on, mostly to notice that the client has gone.
+_READ_AHEAD_BYTES = 64 * 1024
+# File slices up to this size are read and sent together with the bytes around them: one system call, not three.
+_INLINE_SLICE_BYTES = 32 * 1024
+_SENDFILE_CHUNK_BYTES = 8 * 1024 * 1024
+# Requests answered for one connection before others get their turn.
+_REQUESTS_PER_TURN = 16
+
+
+class FileSlice(Protocol):
+    """A range of a file that stays readable while the object lives."""
+
+    file: int
+    position: int
+    size: int
+
+
+Part = bytes | bytearray | memoryview | FileSlice
+Answer = list[Part] | bytes | bytearray | None
+
+
+class Connection:
+    __slots__ = (
+        "_busy",
+        "_closed",
+        "_fd",
+        "_filled",
+        "_frame",
+        "_frame_size",
+        "_loop",
+        "_out",
+        "_read_ahead",
+        "_reading",
+        "_sock",
+        "_task",
+        "_turn_scheduled",
+        "_writing",
+        "client_host",
+        "client_software",
+        "context",
+        "id",
+        "last_active_ms",
+        "listener",
+    )
+
+    def __init__(self, listener: Listener, sock: socket.socket, client_host: str, connection_id: int) -> None:
+        self.listener = listener
+        self.client_host = client_host
+        self.id = connection_id
+        self.client_software: tuple[str, str] = ("", "")
+        self.context: tuple[bytes | None, Any] | None = None  # the router keeps its request context here
+        self.last_active_ms = listener.clock.monotonic_ms()
+        self._loop = listener.loop
+        self._sock = sock
+        self._fd = sock.fileno()
+        self._frame: bytearray | None = None
+        self._frame_size = 0
+        self._filled = 0
+        self._read_ahead = bytearray()
+        self._out: deque[Part] = deque()
+        self._busy = False
+        self._writing = False
+        self._closed = False
+        self._turn_scheduled = False
+        self._task: asyncio.Future[Answer] | None = None
+        self._reading = True
+        self._loop.add_reader(self._fd, self._on_readable)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing asked and nothing to send."""
+        return not self._busy and not self._out
+
+    # --- reading
+
+    def _on_readable(self) -> None:
+        try:
+            if self._frame is not None:
+                self._read_into_frame(self._frame)
+            elif self._busy or self._out or self._read_ahead:
+                self._read_beyond()
+            else:
+                self._read_fresh()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+
+    def _read_fresh(self) -> None:
+        scratch = self.listener.scratch
+        received = self._sock.recv_into(scratch)
+        if received == 0:
+            self.close()
+            return
+        self.last_active_ms = self.listener.clock.monotonic_ms()
+        self._consume(scratch[:received])
+
+    def _read_into_frame(self, frame: bytearray) -> None:
+        if self._filled == len(frame):
+            frame.extend(bytes(min(len(frame), self._frame_size - len(frame))))
+        received = self._sock.recv_into(memoryview(frame)[self._filled : self._frame_size])
+        if received == 0:
+            self.close()
+            return
+        self._filled += received
+        self.last_active_ms = self.listener.clock.monotonic_ms()
+        if self._filled == self._frame_size:
+            self._frame = None
+            self._handle(memoryview(frame)[: self._frame_size])
+            if not self._busy:
+                self.listener.recycle(frame)
+
+    def _read_beyond(self) -> None:
+        """Data while a request is under way: keep a little, then let the socket hold the rest."""
+        if len(self._read_ahead) >= _READ_AHEAD_BYTES:
+            self._pause_reading()
+            return
+        chunk = self._sock.recv(_READ_AHEAD_BYTES)
+        if not chunk:
+            self.close()
+            return
+        self._read_ahead += chunk
+        if not self._busy and not self._out:
+            self._take_turn()
+
+    def _consume(self, data: memoryview) -> None:
+        """Handle the complete frames in `data`; keep what is left."""
+        position, end, handled = 0, len(data), 0
+        while end - position >= 4:
+            (size,) = _SIZE.unpack_from(data, position)
+            if size < 10 or size > self.listener.request_bytes_max:
+                self._refuse_frame(size)
+                return
+            start = position + 4
+            if start + size > end:
+                self._start_frame(data[start:], size)
+                return
+            position = start + size
+            self._handle(data[start:position])
+            handled += 1
+            if self._closed:
+                return
+            if self._busy or self._out:
+                break
+            if handled >= _REQUESTS_PER_TURN:
+                self._schedule_turn()
+                break
+        if position < end:
+            self._read_ahead += data[position:]
+
+    def _start_frame(self, head: memoryview, size: int) -> None:
+        self._frame = self.listener.frame_buffer(min(size, _FRAME_TRUST_BYTES))
+        self._frame_size = size
+        self._filled = len(head)
+        self._frame[: len(head)] = head
+
+    def _refuse_frame(self, size: int) -> None:
+        log.warning(
+            "closing connection: frame size out of range",
+            extra={"client": self.client_host, "frame_bytes": size, "limit_bytes": self.listener.request_bytes_max},
+        )
+        self.close()
+
+    def _schedule_turn(self) -> None:
+        if not self._turn_scheduled:
+            self._turn_scheduled = True
+            self._loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        """Go on with what was read ahead."""
+        self._turn_scheduled = False
+        if self._closed or self._busy or self._out:
+            return
+        if self._read_ahead:
+            data, self._read_ahead = self._read_ahead, bytearray()
+            self._consume(memoryview(data))
+        if not self._reading and len(self._read_ahead) < _READ_AHEAD_BYTES and not self._closed:
+            self._reading = True
+            self._loop.add_reader(self._fd, self._on_readable)
+
+    def _pause_reading(self) -> None:
+        self._reading = False
+        self._loop.remove_reader(self._fd)
+
+    # --- handling
+
+    def _handle(self, frame: memoryview) -> None:
+        answer = self.listener.handle(self, frame)
+        if answer is None:
+            return
+        if isinstance(answer, (list, bytes, bytearray)):
+            self._send(answer)
+            return
+        self._busy = True
+        self._task = task = asyncio.ensure_future(answer)
+        task.add_done_callback(self._on_answer)
+
+    def _on_answer(self, task: asyncio.Future[Answer]) -> None:
+        self._busy = False
+        self._task = None
+        if task.cancelled() or self._closed:
+            return
+        error = task.exception()
+        if error is not None:
+            unexpected = None if isinstance(error, CloseConnection) else error
+            log.error("closing connection: %s", error, exc_info=unexpected, extra={"client": self.client_host})
+            self.close()
+            return
+        answer = task.result()
+        if answer is not None:
+            self._send(answer)
+        if not self._out:
+            self._after_answer()
+
+    def _after_answer(self) -> None:
+        self.last_active_ms = self.listener.clock.monotonic_ms()
+        if self._read_ahead or not self._reading:
+            self._schedule_turn()
+
+    # --- writing
+
+    def _send(self, answer: list[Part] | bytes | bytearray) -> None:
+        """The output queue is empty whenever this is called: one answer leaves at a time."""
+        if isinstance(answer, (bytes, bytearray)):
+            try:
+                sent = self._sock.send(answer)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError:
+                self.close()
+                return
+            if sent == len(answer):
+                return
+            self._out.append(memoryview(answer)[sent:])
+        else:
+            self._out.extend(answer)
+        self._drain()
+
+    def _drain(self) -> None:
+        out = self._out
+        try:
+            while out:
+                part = out[0]
+                if isinstance(part, (bytes, bytearray, memoryview)):
+                    if not self._send_bytes():
+                        break
+                elif not self._send_slice(part):
+                    break
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self.close()
+            return
+        if out:
+            if not self._writing:
+                self._writing = True
+                self._loop.add_writer(self._fd, self._on_writable)
+        elif self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+            self._after_answer()
+
+    def _on_writable(self) -> None:
+        self.last_active_ms = self.listener.clock.monotonic_ms()
+        self._drain()
+
+    def _send_bytes(self) -> bool:
+        """Send the leading byte parts, with small file slices among them read in. False: the socket is full."""
+        out = self._out
+        gathered: list[bytes | bytearray | memoryview] = []
+        while out and len(gathered) < 64:
+            part = out[0]
+            if not isinstance(part, (bytes, bytearray, memoryview)):
+                if part.size > _INLINE_SLICE_BYTES:
+                    break
+                data = os.pread(part.file, part.size, part.position)
+                if len(data) != part.size:
+                    raise OSError("a log file ended before its slice")
+                part = data
+            gathered.append(part)
+            out.popleft()
+        flags = socket.MSG_MORE if out else 0
+        try:
+            sent = self._sock.sendmsg(gathered, (), flags)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        for index, part in enumerate(gathered):
+            if sent < len(part):
+                left = [memoryview(part)[sent:], *gathered[index + 1 :]]
+                out.extendleft(reversed(left))
+                return False
+            sent -= len(part)
+        return True
+
+    def _send_slice(self, part: FileSlice) -> bool:
+        sent = os.sendfile(self._fd, part.file, part.position, min(part.size, _SENDFILE_CHUNK_BYTES))
+        if sent == 0:
+            raise OSError("a log file ended before its slice")
+        part.position += sent
+        part.size -= sent
+        if part.size == 0:
+            self._out.popleft()
+            return True
+        return False
+
+    # --- the end
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._reading:
+            self._loop.remove_reader(self._fd)
+        if self._writing:
+            self._loop.remove_writer(self._fd)
+        if self._task is not None:
+            self._task.cancel()
+        self._out.clear()
+        self._frame = None
+        self._read_ahead = bytearray()
+        self._sock.close()
+        self.listener.forget(self)

@@ -1,0 +1,189 @@
+"""A listening socket and its connections, with the limits that hold before anybody is trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from ottla.common.clock import Clock
+from ottla.common.config import BrokerConfig
+from ottla.common.errors import OttlaError
+from ottla.server.connection import Answer, Connection
+
+log = logging.getLogger("ottla.server")
+
+Handler = Callable[[Connection, memoryview], "Answer | Awaitable[Answer]"]
+
+_SCRATCH_BYTES = 256 * 1024
+# Buffers of large frames are kept for the next one: fresh pages cost more than the bytes written into them.
+_KEPT_BUFFERS = 4
+_KEPT_BUFFER_BYTES_MAX = 2 * 1024 * 1024
+_BUFFER_STEP_BYTES = 64 * 1024
+_ACCEPTS_PER_TURN = 64
+
+
+class ConnectionLimits:
+    """Counts shared by all listeners of a broker (`max.connections*`)."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+        self._by_ip: Counter[str] = Counter()
+        self._total = 0
+
+    def admit(self, host: str) -> bool:
+        config = self._config
+        if self._total >= config.max_connections or self._by_ip[host] >= self._per_ip_max(host):
+            return False
+        self._total += 1
+        self._by_ip[host] += 1
+        return True
+
+    def _per_ip_max(self, host: str) -> int:
+        for pair in self._config.max_connections_per_ip_overrides.split(","):
+            address, _, number = pair.strip().rpartition(":")
+            if address == host:
+                return int(number)
+        return self._config.max_connections_per_ip
+
+    def release(self, host: str) -> None:
+        self._total -= 1
+        self._by_ip[host] -= 1
+        if not self._by_ip[host]:
+            del self._by_ip[host]
+
+
+class Listener:
+    def __init__(
+        self,
+        name: str,
+        handle: Handler,
+        *,
+        clock: Clock,
+        limits: ConnectionLimits,
+        request_bytes_max: int,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+    ) -> None:
+        self.name = name
+        self.handle = handle
+        self.clock = clock
+        self.loop = asyncio.get_running_loop()
+        self.request_bytes_max = request_bytes_max
+        self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self._limits = limits
+        self._send_buffer_bytes = send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
+        self._connections: dict[int, Connection] = {}
+        self._next_id = 0
+        self._spare: list[bytearray] = []
+        self._sock: socket.socket | None = None
+        self.host = ""
+        self.port = 0
+
+    def bind(self, host: str, port: int, backlog: int) -> None:
+        """Take the port; connections are accepted from `start` on."""
+        try:
+            infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except socket.gaierror as error:
+            raise OttlaError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+        # Where both families are offered for 'all interfaces', IPv4 reaches every client we test with.
+        family, kind, protocol, _, address = sorted(infos, key=lambda info: info[0] != socket.AF_INET)[0]
+        sock = socket.socket(family, kind, protocol)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(address)
+            sock.listen(backlog)
+        except OSError as error:
+            sock.close()
+            if error.errno == errno.EADDRINUSE:
+                raise OttlaError(
+                    f"port {port} on {host or 'all interfaces'} is taken: choose another with --listen HOST:PORT"
+                ) from None
+            raise OttlaError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+        sock.setblocking(False)
+        self._sock = sock
+        self.host, self.port = host, sock.getsockname()[1]
+
+    def start(self) -> None:
+        assert self._sock is not None
+        self.loop.add_reader(self._sock.fileno(), self._on_accept)
+
+    def _on_accept(self) -> None:
+        assert self._sock is not None
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                sock, address = self._sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                # Out of file descriptors: accept again in a while instead of spinning.
+                log.error("cannot accept a connection", extra={"reason": error.strerror})
+                self.loop.remove_reader(self._sock.fileno())
+                self.loop.call_later(1.0, self._resume_accepting)
+                return
+            self._admit(sock, address[0])
+
+    def _resume_accepting(self) -> None:
+        if self._sock is not None:
+            self.start()
+
+    def _admit(self, sock: socket.socket, host: str) -> None:
+        if not self._limits.admit(host):
+            log.warning("refusing connection: limit reached", extra={"client": host, "listener": self.name})
+            sock.close()
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self._send_buffer_bytes > 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+        if self._receive_buffer_bytes > 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
+        self._next_id += 1
+        self._connections[self._next_id] = Connection(self, sock, host, self._next_id)
+
+    # --- what connections call
+
+    def forget(self, connection: Connection) -> None:
+        if self._connections.pop(connection.id, None) is not None:
+            self._limits.release(connection.client_host)
+
+    def frame_buffer(self, size: int) -> bytearray:
+        """A buffer of at least `size` bytes, a used one where one fits."""
+        for index, spare in enumerate(self._spare):
+            if len(spare) >= size:
+                return self._spare.pop(index)
+        return bytearray(-(-size // _BUFFER_STEP_BYTES) * _BUFFER_STEP_BYTES)
+
+    def recycle(self, buffer: bytearray) -> None:
+        if len(self._spare) < _KEPT_BUFFERS and len(buffer) <= _KEPT_BUFFER_BYTES_MAX:
+            self._spare.append(buffer)
+
+    # --- housekeeping
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    def close_idle(self, idle_ms_max: int) -> None:
+        """Close connections that were silent for `connections.max.idle.ms`."""
+        oldest = self.clock.monotonic_ms() - idle_ms_max
+        for connection in [one for one in self._connections.values() if one.last_active_ms < oldest]:
+            if connection.is_idle:
+                connection.close()
+
+    async def stop(self, grace_s: float) -> None:
+        """No new connections; what was asked is answered within the grace time; then all are closed."""
+        if self._sock is not None:
+            self.loop.remove_reader(self._sock.fileno())
+            self._sock.close()
+            self._sock = None
+        deadline = self.loop.time() + grace_s
+        while any(not one.is_idle for one in self._connections.values()) and self.loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in list(self._connections.values()):
+            connection.close()

@@ -1,0 +1,165 @@
+"""A complete broker in a thread of this process: its own event loop, a free port, a folder that vanishes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ottla.broker.timers import JumpingTimers
+from ottla.common.clock import Clock
+from ottla.common.config import BrokerConfig
+from ottla.server.server import Server
+from ottla.testing.movable_clock import MovableClock
+
+T = TypeVar("T")
+
+# What a test wants and a server does not: groups that form at once.
+_DEFAULTS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "log.cleaner.backoff.ms": "500",
+}
+
+
+class Broker:
+    """`with Broker() as broker:` or `async with`; or `start()` and `stop()` by hand.
+
+    `properties` are Kafka's broker properties, e.g. `{"num.partitions": "3"}`. With a `data_dir` the data stay there
+    after `stop()`, and the next broker on it finds them. `clock.advance(hours=1)` moves the broker's time.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None, *, data_dir: str | Path | None = None) -> None:
+        self._properties = {**_DEFAULTS, **(properties or {})}
+        self._given_dir = Path(data_dir) if data_dir is not None else None
+        self.clock = MovableClock()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._server: Server | None = None
+        self._port = 0
+        self.data_dir: Path | None = None
+
+    # --- life
+
+    def start(self) -> Self:
+        if self._thread is not None:
+            raise RuntimeError("this broker is running already")
+        self.data_dir = self._given_dir or self.data_dir or Path(tempfile.mkdtemp(prefix="ottla-"))
+        started: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, args=(started,), name="ottla-broker", daemon=True)
+        self._thread.start()
+        try:
+            started.result()
+        except BaseException:
+            self._thread.join()
+            self._thread = None
+            self._remove_data()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop cleanly and remove the data, unless their folder was given."""
+        self._end()
+        self._remove_data()
+
+    def restart(self) -> None:
+        """Stop and start again on the same port with the same data."""
+        self._end()
+        self.start()
+
+    def _end(self) -> None:
+        if self._thread is None or self._loop is None or self._stopping is None:
+            return
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
+        self._thread = None
+
+    def _remove_data(self) -> None:
+        if self._given_dir is None and self.data_dir is not None:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+            self.data_dir = None
+
+    def _run(self, started: Future[None]) -> None:
+        try:
+            asyncio.run(self._serve(started))
+        except BaseException as error:
+            if not started.done():
+                started.set_exception(error)
+
+    async def _serve(self, started: Future[None]) -> None:
+        listen = f"PLAINTEXT://127.0.0.1:{self._port}"
+        properties = {"listeners": listen, **self._properties, "log.dirs": str(self.data_dir)}
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        server = Server(BrokerConfig.load(properties), clock=self.clock, make_timers=self._make_timers)
+        await server.start()
+        self._server = server
+        self._port = server.addresses[0][1]
+        started.set_result(None)
+        try:
+            await self._stopping.wait()
+        finally:
+            self._server = None
+            await server.stop()
+
+    def _make_timers(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> JumpingTimers:
+        timers = JumpingTimers(loop, clock)
+
+        def moved() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(timers.on_jump)
+
+        self.clock.on_move(moved)
+        return timers
+
+    # --- use
+
+    @property
+    def bootstrap_servers(self) -> str:
+        if self._server is None:
+            raise RuntimeError("the broker is not running: use `with Broker() as broker:` or call start()")
+        return f"127.0.0.1:{self._port}"
+
+    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        """Without a client: the topic is there when this returns."""
+        from ottla.broker.topic_plan import NewTopic
+
+        server = self._running()
+        self.run(server.broker.topics.create_one(NewTopic(name, partitions, configs=dict(configs or {}))))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the broker's own loop and wait for it."""
+        self._running()
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _running(self) -> Server:
+        if self._server is None:
+            raise RuntimeError("the broker is not running")
+        return self._server
+
+    # --- with
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self.start)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)

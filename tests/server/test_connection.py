@@ -1,0 +1,260 @@
+"""The connection as a port of its own: frames in, answers out, whatever the client does to us."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.common.clock import ManualClock, SystemClock
+from ottla.common.config import BrokerConfig
+from ottla.server.connection import Connection
+from ottla.server.listener import ConnectionLimits, Listener
+
+
+class Slice:
+    def __init__(self, file: int, position: int, size: int) -> None:
+        self.file, self.position, self.size = file, position, size
+
+
+class Echo:
+    """Answers each frame with itself, or as the test says."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.answers: dict[bytes, Any] = {}
+
+    def __call__(self, connection: Connection, frame: memoryview) -> Any:
+        raw = bytes(frame)
+        self.frames.append(raw)
+        answer = self.answers.get(raw, framed(raw))
+        return answer() if callable(answer) else answer
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+@pytest.fixture
+def echo() -> Echo:
+    return Echo()
+
+
+async def make_listener(echo: Echo, clock: Any = None, **properties: str) -> Listener:
+    config = BrokerConfig.load({name.replace("_", "."): value for name, value in properties.items()})
+    listener = Listener(
+        "PLAINTEXT",
+        echo,
+        clock=clock or SystemClock(),
+        limits=ConnectionLimits(config),
+        request_bytes_max=config.socket_request_max_bytes,
+    )
+    listener.bind("127.0.0.1", 0, 50)
+    listener.start()
+    return listener
+
+
+@pytest.fixture
+async def listener(echo: Echo) -> AsyncIterator[Listener]:
+    made = await make_listener(echo)
+    yield made
+    await made.stop(0)
+
+
+async def connect(listener: Listener) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", listener.port)
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await asyncio.wait_for(reader.readexactly(4), 10))
+    return await asyncio.wait_for(reader.readexactly(size), 10)
+
+
+async def test_frames_sent_one_byte_at_a_time_are_answered(listener: Listener) -> None:
+    reader, writer = await connect(listener)
+    for byte in framed(b"0123456789abc"):
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(0)
+    assert await read_frame(reader) == b"0123456789abc"
+    writer.close()
+
+
+async def test_pipelined_frames_are_answered_in_order(listener: Listener) -> None:
+    reader, writer = await connect(listener)
+    bodies = [b"frame-%08d" % n * (1 + n % 50) for n in range(500)]
+    writer.write(b"".join(map(framed, bodies)))
+    for body in bodies:
+        assert await read_frame(reader) == body
+    writer.close()
+
+
+async def test_order_holds_when_an_early_answer_is_late(listener: Listener, echo: Echo) -> None:
+    async def slow() -> bytes:
+        await asyncio.sleep(0.05)
+        return framed(b"late-answer")
+
+    echo.answers[b"slow-request"] = slow
+    reader, writer = await connect(listener)
+    writer.write(framed(b"slow-request") + framed(b"quick-request"))
+    assert await read_frame(reader) == b"late-answer"
+    assert await read_frame(reader) == b"quick-request"
+    writer.close()
+
+
+async def test_a_waiting_request_does_not_hold_up_another_connection(listener: Listener, echo: Echo) -> None:
+    forever: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    echo.answers[b"waits-forever"] = lambda: forever
+    _, stuck = await connect(listener)
+    stuck.write(framed(b"waits-forever"))
+    reader, writer = await connect(listener)
+    writer.write(framed(b"other-client"))
+    assert await read_frame(reader) == b"other-client"
+    stuck.close()
+    writer.close()
+
+
+async def test_a_client_that_leaves_cancels_what_it_waited_for(listener: Listener, echo: Echo) -> None:
+    forever: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    echo.answers[b"waits-forever"] = lambda: forever
+    _, writer = await connect(listener)
+    writer.write(framed(b"waits-forever"))
+    while not echo.frames:
+        await asyncio.sleep(0.01)
+    writer.close()
+    while not forever.cancelled():
+        await asyncio.sleep(0.01)
+    assert listener.connection_count == 0
+
+
+async def test_a_large_frame_arrives_whole(listener: Listener, echo: Echo) -> None:
+    body = os.urandom(7 * 1024 * 1024 + 13)
+    echo.answers[body] = framed(b"got it all")
+    reader, writer = await connect(listener)
+    for _ in range(3):  # buffers are reused
+        writer.write(framed(body))
+        assert await read_frame(reader) == b"got it all"
+    assert echo.frames == [body] * 3
+    writer.close()
+
+
+async def test_an_announced_but_unsent_frame_takes_no_memory(listener: Listener) -> None:
+    writers = []
+    for _ in range(20):
+        _, writer = await connect(listener)
+        writer.write(struct.pack(">i", 100 * 1024 * 1024) + b"only this")
+        await writer.drain()
+        writers.append(writer)
+    await asyncio.sleep(0.1)
+    held = sum(len(one._frame or b"") for one in listener._connections.values())
+    assert held <= 20 * 2 * 1024 * 1024 + 20 * 64 * 1024
+    for writer in writers:
+        writer.close()
+
+
+@pytest.mark.parametrize("size", [-1, 0, 9, 2**31 - 1, 200 * 1024 * 1024])
+async def test_a_frame_size_out_of_range_closes_the_connection(listener: Listener, size: int) -> None:
+    reader, writer = await connect(listener)
+    writer.write(struct.pack(">i", size) + b"whatever follows")
+    assert await asyncio.wait_for(reader.read(), 10) == b""
+    writer.close()
+
+
+async def test_a_client_that_never_reads_costs_one_answer_and_stalls_nobody(listener: Listener, echo: Echo) -> None:
+    big = framed(bytes(4 * 1024 * 1024))
+    echo.answers[b"give me a lot"] = big
+    sock = socket.create_connection(("127.0.0.1", listener.port))
+    sock.setblocking(False)
+    sent = 0
+    for _ in range(200):
+        try:
+            sent += sock.send(framed(b"give me a lot") * 1000)
+        except BlockingIOError:
+            pass
+        await asyncio.sleep(0)
+    assert len(echo.frames) <= 3
+    reader, writer = await connect(listener)
+    writer.write(framed(b"other-client"))
+    assert await read_frame(reader) == b"other-client"
+    (lazy,) = (one for one in listener._connections.values() if one._out)
+    assert len(lazy._read_ahead) <= 256 * 1024
+    sock.close()
+    writer.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 32 * 1024, 32 * 1024 + 1, 5_000_000])
+async def test_file_slices_leave_between_bytes(listener: Listener, echo: Echo, tmp_path: Path, size: int) -> None:
+    data = os.urandom(size + 100)
+    (tmp_path / "log").write_bytes(data)
+    file = os.open(tmp_path / "log", os.O_RDONLY)
+    head, tail = b"head", b"tail"
+    answer = [struct.pack(">i", len(head) + 2 * size + len(tail)) + head]
+    parts = [*answer, Slice(file, 10, size), Slice(file, 50, size), tail] if size else [*answer, tail]
+    echo.answers[b"give me a slice"] = lambda: list(parts)
+    reader, writer = await connect(listener)
+    writer.write(framed(b"give me a slice"))
+    expected = head + data[10 : 10 + size] + data[50 : 50 + size] + tail if size else head + tail
+    assert await read_frame(reader) == expected
+    writer.write(framed(b"and another"))
+    assert await read_frame(reader) == b"and another"
+    writer.close()
+    os.close(file)
+
+
+async def test_connections_beyond_the_limit_of_an_address_are_refused(echo: Echo) -> None:
+    listener = await make_listener(echo, max_connections_per_ip="2")
+    first, second = await connect(listener), await connect(listener)
+    reader, third = await connect(listener)
+    assert await asyncio.wait_for(reader.read(), 10) == b""
+    first[1].close()
+    while listener.connection_count > 1:
+        await asyncio.sleep(0.01)
+    reader, fourth = await connect(listener)
+    fourth.write(framed(b"room again"))
+    assert await read_frame(reader) == b"room again"
+    for writer in (second[1], third, fourth):
+        writer.close()
+    await listener.stop(0)
+
+
+async def test_idle_connections_are_closed_and_busy_ones_kept(echo: Echo) -> None:
+    clock = ManualClock()
+    listener = await make_listener(echo, clock)
+    forever: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    echo.answers[b"waits-forever"] = lambda: forever
+    idle_reader, idle_writer = await connect(listener)
+    _, busy_writer = await connect(listener)
+    busy_writer.write(framed(b"waits-forever"))
+    while not echo.frames:
+        await asyncio.sleep(0.01)
+    clock.advance(600_001)
+    listener.close_idle(600_000)
+    assert await asyncio.wait_for(idle_reader.read(), 10) == b""
+    assert listener.connection_count == 1
+    idle_writer.close()
+    busy_writer.close()
+    await listener.stop(0)
+
+
+async def test_stopping_answers_what_was_asked(echo: Echo) -> None:
+    listener = await make_listener(echo)
+
+    async def slow() -> bytes:
+        await asyncio.sleep(0.1)
+        return framed(b"late-answer")
+
+    echo.answers[b"slow-request"] = slow
+    reader, writer = await connect(listener)
+    writer.write(framed(b"slow-request"))
+    while not echo.frames:
+        await asyncio.sleep(0.01)
+    stopping = asyncio.create_task(listener.stop(5))
+    assert await read_frame(reader) == b"late-answer"
+    await stopping
+    writer.close()
