@@ -1,0 +1,118 @@
+"""What is compared: two arms, a baseline and a subject, measured in turn over several rounds.
+
+A line of the benchmark is a `Comparison`. Each round measures both arms, in swapping order, so that
+a slow minute of the machine hits both. Ratios are stated so that more than 1 is good for the subject: throughput is
+subject/baseline, and time, memory and CPU are baseline/subject.
+
+One round's ratio is noisy (Kafka against Kafka differs by up to 1.8x on bulk lines), hence three figures: the ratio
+of the best of each arm, which is the steadiest, the ratio of the medians, and the lowest and highest ratio of a
+single round.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Values = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Metric:
+    name: str
+    unit: str
+    higher_is_better: bool
+    goal: float | None = None  # the ratio that the subject should reach; None: for information
+    digits: int = 1
+
+    def best(self, values: Sequence[float]) -> float:
+        return max(values) if self.higher_is_better else min(values)
+
+    def ratio(self, subject: float, baseline: float) -> float:
+        above, below = (subject, baseline) if self.higher_is_better else (baseline, subject)
+        return above / below if below else float("inf")
+
+
+def throughput(name: str, unit: str, goal: float | None = 1.0, digits: int = 1) -> Metric:
+    return Metric(name, unit, higher_is_better=True, goal=goal, digits=digits)
+
+
+def cost(name: str, unit: str, goal: float | None = None, digits: int = 2) -> Metric:
+    return Metric(name, unit, higher_is_better=False, goal=goal, digits=digits)
+
+
+@dataclass
+class Arm:
+    """One side of a comparison. `measure` does one round and returns a value for each metric."""
+
+    label: str
+    measure: Callable[[], Values]
+    warm_up: Callable[[], object] | None = None
+
+
+@dataclass
+class Comparison:
+    name: str
+    title: str
+    metrics: Sequence[Metric]
+    arms: Sequence[Arm]  # baseline first; one arm alone is only measured
+    notes: str = ""
+
+
+@dataclass
+class Summary:
+    """One metric of one comparison, over all rounds."""
+
+    metric: Metric
+    values: dict[str, list[float]]  # by arm
+    best_ratio: float | None = None
+    median_ratio: float | None = None
+    ratio_range: tuple[float, float] | None = None
+
+    @property
+    def reached(self) -> bool | None:
+        if self.metric.goal is None or self.best_ratio is None:
+            return None
+        return self.best_ratio >= self.metric.goal
+
+
+@dataclass
+class Result:
+    name: str
+    title: str
+    arms: list[str]
+    summaries: list[Summary] = field(default_factory=list)
+    failure: str | None = None
+    notes: str = ""
+
+
+def run(comparison: Comparison, rounds: int, tell: Callable[[str], None]) -> Result:
+    result = Result(comparison.name, comparison.title, [arm.label for arm in comparison.arms], notes=comparison.notes)
+    samples: dict[str, list[Values]] = {arm.label: [] for arm in comparison.arms}
+    for arm in comparison.arms:
+        if arm.warm_up is not None:
+            arm.warm_up()
+    for number in range(rounds):
+        order = comparison.arms if number % 2 == 0 else list(reversed(comparison.arms))
+        for arm in order:
+            values = arm.measure()
+            samples[arm.label].append(values)
+            told = ", ".join(
+                f"{metric.name} {values[metric.name]:,.{metric.digits}f} {metric.unit}" for metric in comparison.metrics
+            )
+            tell(f"  round {number + 1} {arm.label}: {told}")
+    result.summaries = [_summarize(metric, samples) for metric in comparison.metrics]
+    return result
+
+
+def _summarize(metric: Metric, samples: Mapping[str, Sequence[Values]]) -> Summary:
+    values = {label: [one[metric.name] for one in rounds] for label, rounds in samples.items()}
+    summary = Summary(metric, values)
+    if len(values) == 2:
+        baseline, subject = values.values()
+        by_round = [metric.ratio(s, b) for s, b in zip(subject, baseline, strict=True)]
+        summary.best_ratio = metric.ratio(metric.best(subject), metric.best(baseline))
+        summary.median_ratio = metric.ratio(statistics.median(subject), statistics.median(baseline))
+        summary.ratio_range = (min(by_round), max(by_round))
+    return summary
