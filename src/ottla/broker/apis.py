@@ -25,6 +25,23 @@ _SERVED = (
     Api(3, "Metadata", "metadata", 0, 13),
     Api(18, "ApiVersions", "api_versions", 0, 4),
     Api(19, "CreateTopics", "create_topics", 2, 7),
+    Api(20, "DeleteTopics", "delete_topics", 1, 6),
+    Api(29, "DescribeAcls", "describe_acls", 1, 3),
+    Api(30, "CreateAcls", "create_acls", 1, 3),
+    Api(31, "DeleteAcls", "delete_acls", 1, 3),
+    Api(37, "CreatePartitions", "create_partitions", 0, 3),
+    Api(43, "ElectLeaders", "elect_leaders", 0, 2),
+    Api(45, "AlterPartitionReassignments", "alter_partition_reassignments", 0, 1),
+    Api(46, "ListPartitionReassignments", "list_partition_reassignments", 0, 0),
+    Api(48, "DescribeClientQuotas", "describe_client_quotas", 0, 1),
+    Api(49, "AlterClientQuotas", "alter_client_quotas", 0, 1),
+    Api(50, "DescribeUserScramCredentials", "describe_user_scram_credentials", 0, 0),
+    Api(51, "AlterUserScramCredentials", "alter_user_scram_credentials", 0, 0),
+    Api(60, "DescribeCluster", "describe_cluster", 0, 2),
+    Api(64, "UnregisterBroker", "unregister_broker", 0, 0),
+    Api(65, "DescribeTransactions", "describe_transactions", 0, 0),
+    Api(66, "ListTransactions", "list_transactions", 0, 2),
+    Api(75, "DescribeTopicPartitions", "describe_topic_partitions", 0, 0),
 )
 
 APIS: dict[int, Api] = {api.key: api for api in _SERVED}

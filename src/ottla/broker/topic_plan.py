@@ -63,6 +63,12 @@ def check_name(name: str, image: ClusterImage, taken: Mapping[str, str]) -> None
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
+def check_values(configs: Mapping[str, str | None]) -> None:
+    empty = [name for name, value in configs.items() if value is None]
+    if empty:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {', '.join(empty)}")
+
+
 def taken_names(image: ClusterImage) -> dict[str, str]:
     return {collision_key(name): name for name in image.topics}
 
@@ -115,23 +121,29 @@ def _assigned(topic: NewTopic, placement: Placement) -> tuple[PartitionImage, ..
     return tuple(_by_hand(by_index[index], size, placement) for index in range(len(by_index)))
 
 
-def _by_hand(brokers: Sequence[int], size: int, placement: Placement) -> PartitionImage:
-    def refuse(why: str) -> ApiError:
-        return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
-
+def check_replicas(brokers: Sequence[int], known: Sequence[int]) -> None:
+    """Raises INVALID_REPLICA_ASSIGNMENT unless these can be the replicas of one partition."""
     if not brokers:
-        raise refuse("The manual partition assignment includes an empty replica list.")
+        raise _bad_assignment("includes an empty replica list.")
     for broker in brokers:
         if brokers.count(broker) > 1:
-            raise refuse(f"The manual partition assignment includes the broker {broker} more than once.")
-        if broker not in placement.brokers:
-            raise refuse(f"The manual partition assignment includes broker {broker}, but no such broker is registered.")
+            raise _bad_assignment(f"includes the broker {broker} more than once.")
+        if broker not in known:
+            raise _bad_assignment(f"includes broker {broker}, but no such broker is registered.")
+
+
+def _by_hand(brokers: Sequence[int], size: int, placement: Placement) -> PartitionImage:
+    check_replicas(brokers, placement.brokers)
     if len(brokers) != size:
-        raise refuse(
-            f"The manual partition assignment includes a partition with {len(brokers)} replica(s), but this is not "
-            f"consistent with previous partitions, which have {size} replica(s)."
+        raise _bad_assignment(
+            f"includes a partition with {len(brokers)} replica(s), but this is not consistent with previous "
+            f"partitions, which have {size} replica(s)."
         )
     return initial_partition(tuple(brokers))
+
+
+def _bad_assignment(why: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {why}")
 
 
 def _placed(first: int, count: int, factor: int, placement: Placement) -> tuple[PartitionImage, ...]:

@@ -135,6 +135,7 @@ class TopicService:
         for topic in topics:
             try:
                 topic_plan.check_name(topic.name, self._image, taken)
+                topic_plan.check_values(topic.configs)
                 configs = MappingProxyType(dict(self._configs.check_topic(topic.configs)))
                 outcomes.append(topic_plan.plan_topic(topic, random_topic_id(), configs, self._placement))
                 taken[collision_key(topic.name)] = topic.name

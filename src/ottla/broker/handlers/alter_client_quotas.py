@@ -1,0 +1,28 @@
+"""AlterClientQuotas v0-1. Quotas are not here yet: refused, because a limit that is taken but not kept is worse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ErrorCode
+from ottla.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+
+def handle(broker: Broker, context: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    return AlterClientQuotasResponse(
+        entries=[
+            AlterClientQuotasResponse.EntryData(
+                error_code=ErrorCode.INVALID_REQUEST,
+                error_message="Client quotas are not supported by this broker.",
+                entity=[
+                    AlterClientQuotasResponse.EntityData(entity_type=one.entity_type, entity_name=one.entity_name)
+                    for one in entry.entity
+                ],
+            )
+            for entry in request.entries
+        ]
+    )

@@ -1,0 +1,53 @@
+"""AlterPartitionReassignments v0-1. One broker has nowhere to move a replica to: only the same place is fine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.broker.topic_plan import check_replicas
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.protocol.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        error_message=None,
+        responses=[
+            AlterPartitionReassignmentsResponse.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[_answer(broker, topic.name, one.partition_index, one.replicas) for one in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _answer(
+    broker: Broker, name: str, index: int, replicas: Sequence[int] | None
+) -> AlterPartitionReassignmentsResponse.ReassignablePartitionResponse:
+    result = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse(
+        partition_index=index, error_message=None
+    )
+    try:
+        _check(broker, name, index, replicas)
+    except ApiError as error:
+        result.error_code, result.error_message = error.code, error.message
+    return result
+
+
+def _check(broker: Broker, name: str, index: int, replicas: Sequence[int] | None) -> None:
+    topic = broker.image.topics.get(name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    if not 0 <= index < len(topic.partitions):
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+    if replicas is None:
+        raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    check_replicas(replicas, [broker.node_id])

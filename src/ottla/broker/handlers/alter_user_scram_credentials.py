@@ -1,0 +1,29 @@
+"""AlterUserScramCredentials v0. Logins are not here yet: nothing to delete, and new credentials are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ErrorCode
+from ottla.protocol.messages import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+_ABSENT = (ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
+_REFUSED = (ErrorCode.UNSUPPORTED_SASL_MECHANISM, "SCRAM is not supported by this broker.")
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
+) -> AlterUserScramCredentialsResponse:
+    outcomes = {one.name: _ABSENT for one in request.deletions} | {one.name: _REFUSED for one in request.upsertions}
+    return AlterUserScramCredentialsResponse(
+        results=[
+            AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult(
+                user=user, error_code=code, error_message=message
+            )
+            for user, (code, message) in outcomes.items()
+        ]
+    )

@@ -1,0 +1,78 @@
+"""CreateTopics v2-7. All good topics of a request are created in one commit; each bad one gets its own error.
+
+A topic's logs are there before the answer is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deadlines import in_time
+from ottla.broker.topic_plan import NewTopic
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.metadata.image import TopicImage
+from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+    Result = CreateTopicsResponse.CreatableTopicResult
+
+
+async def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    counts = Counter(topic.name for topic in request.topics)
+    results = [
+        _failed(name, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+        for name, count in counts.items()
+        if count > 1
+    ]
+    wanted = [topic for topic in request.topics if counts[topic.name] == 1]
+    results += await _create(broker, wanted, request)
+    return CreateTopicsResponse(topics=results)
+
+
+async def _create(
+    broker: Broker, wanted: list[CreateTopicsRequest.CreatableTopic], request: CreateTopicsRequest
+) -> list[Result]:
+    if not wanted:
+        return []
+    topics = [_new_topic(one) for one in wanted]
+    try:
+        outcomes = await in_time(
+            request.timeout_ms, lambda: broker.topics.create(topics, validate_only=request.validate_only)
+        )
+    except ApiError as error:
+        return [_failed(one.name, error) for one in wanted]
+    return [
+        _failed(one.name, outcome) if isinstance(outcome, ApiError) else _created(outcome)
+        for one, outcome in zip(wanted, outcomes, strict=True)
+    ]
+
+
+def _new_topic(one: CreateTopicsRequest.CreatableTopic) -> NewTopic:
+    return NewTopic(
+        name=one.name,
+        partitions=one.num_partitions,
+        replication_factor=one.replication_factor,
+        assignments=[(each.partition_index, each.broker_ids) for each in one.assignments],
+        configs={config.name: config.value for config in one.configs},
+    )
+
+
+def _created(topic: TopicImage) -> Result:
+    return CreateTopicsResponse.CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.id,
+        error_message=None,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=(),
+    )
+
+
+def _failed(name: str, error: ApiError) -> Result:
+    return CreateTopicsResponse.CreatableTopicResult(
+        name=name, error_code=error.code, error_message=error.message, configs=()
+    )

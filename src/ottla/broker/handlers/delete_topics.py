@@ -1,0 +1,92 @@
+"""DeleteTopics v1-6. By name, or by id from v6; the logs go with the topic, their files a little later.
+
+Internal topics can be deleted, as in Kafka. `delete.topic.enable=false` refuses all of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.broker.context import RequestContext
+from ottla.broker.deadlines import in_time
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import ZERO_TOPIC_ID, TopicId
+from ottla.metadata.image import ClusterImage
+from ottla.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+    Result = DeleteTopicsResponse.DeletableTopicResult
+
+_UNKNOWN_NAME = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+_UNKNOWN_ID = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+
+
+class _Asked(NamedTuple):
+    name: str | None
+    topic_id: TopicId
+
+
+async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    if context.version >= 6:
+        asked = [_Asked(one.name, TopicId(one.topic_id)) for one in request.topics]
+    else:
+        asked = [_Asked(name, ZERO_TOPIC_ID) for name in request.topic_names]
+    if not broker.config.delete_topic_enable:
+        code = ErrorCode.TOPIC_DELETION_DISABLED if context.version >= 3 else ErrorCode.INVALID_REQUEST
+        refused = ApiError(code, "Topic deletion is disabled.")
+        return DeleteTopicsResponse(responses=[_result(one, refused) for one in asked])
+    results, doomed = _sort_out(asked, broker.image)
+    results += await _delete(broker, doomed, request.timeout_ms)
+    return DeleteTopicsResponse(responses=results)
+
+
+def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> tuple[list[Result], dict[str, _Asked]]:
+    """Answers to what cannot be, and what is to be deleted by its name."""
+    results: list[Result] = []
+    doomed: dict[str, _Asked] = {}
+    for one, count in Counter(asked).items():
+        topic = image.topics.get(one.name) if one.name is not None else image.topics_by_id.get(one.topic_id)
+        if one.name is None and one.topic_id == ZERO_TOPIC_ID:
+            fault = ApiError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        elif one.name is not None and one.topic_id != ZERO_TOPIC_ID:
+            fault = ApiError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        elif count > 1:
+            what = "name" if one.name is not None else "id"
+            fault = ApiError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
+        elif topic is None:
+            fault = _UNKNOWN_ID if one.name is None else _UNKNOWN_NAME
+        elif topic.name in doomed:
+            fault = ApiError(
+                ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
+            )
+        else:
+            doomed[topic.name] = _Asked(topic.name, topic.id)
+            continue
+        results.append(_result(one, fault))
+    return results, doomed
+
+
+async def _delete(broker: Broker, doomed: dict[str, _Asked], timeout_ms: int) -> list[Result]:
+    if not doomed:
+        return []
+    try:
+        outcomes = await in_time(timeout_ms, lambda: broker.topics.delete(list(doomed)))
+    except ApiError as error:
+        return [_result(one, error) for one in doomed.values()]
+    return [
+        _result(one, _UNKNOWN_NAME if isinstance(outcome, ApiError) else None)
+        for one, outcome in zip(doomed.values(), outcomes, strict=True)
+    ]
+
+
+def _result(asked: _Asked, error: ApiError | None) -> Result:
+    return DeleteTopicsResponse.DeletableTopicResult(
+        name=asked.name,
+        topic_id=asked.topic_id,
+        error_code=error.code if error else ErrorCode.NONE,
+        error_message=error.message if error else None,
+    )

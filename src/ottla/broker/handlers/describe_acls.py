@@ -1,0 +1,18 @@
+"""DescribeAcls v1-3. No authorizer yet: SECURITY_DISABLED, as a Kafka without one says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ErrorCode
+from ottla.protocol.messages import DescribeAclsRequest, DescribeAclsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+
+def handle(broker: Broker, context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+    return DescribeAclsResponse(
+        error_code=ErrorCode.SECURITY_DISABLED, error_message="No Authorizer is configured on the broker"
+    )

@@ -1,0 +1,41 @@
+"""DescribeCluster v0-2. The brokers at their addresses on this listener, and the cluster's id.
+
+A controller's endpoint (KIP-919) is not served: this broker is its own controller and has none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+_BROKERS, _CONTROLLERS = 1, 2
+
+
+def handle(broker: Broker, context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    if request.endpoint_type == _CONTROLLERS:
+        raise ApiError(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+        )
+    if request.endpoint_type != _BROKERS:
+        raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    host, port = broker.advertised_address(context.listener)
+    return DescribeClusterResponse(
+        cluster_id=broker.image.cluster_id,
+        controller_id=broker.node_id,
+        brokers=[
+            DescribeClusterResponse.DescribeClusterBroker(
+                broker_id=broker.node_id, host=host, port=port, rack=broker.rack
+            )
+        ],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )

@@ -1,0 +1,36 @@
+"""DescribeUserScramCredentials v0. There are no credentials yet, so nobody has any."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ErrorCode
+from ottla.protocol.messages import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+    Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest
+) -> DescribeUserScramCredentialsResponse:
+    counts = Counter(one.name for one in request.users or ())
+    return DescribeUserScramCredentialsResponse(
+        error_message=None, results=[_unknown(user, count) for user, count in counts.items()]
+    )
+
+
+def _unknown(user: str, count: int) -> Result:
+    if count > 1:
+        code = ErrorCode.DUPLICATE_RESOURCE
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+    else:
+        code = ErrorCode.RESOURCE_NOT_FOUND
+        message = f"Attempt to describe a user credential that does not exist: {user}"
+    return DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult(
+        user=user, error_code=code, error_message=message
+    )

@@ -1,0 +1,78 @@
+"""ListOffsets v1-11. Earliest, latest, by time, and the special timestamps that later versions added.
+
+-1 latest (below the last stable offset with read_committed)    -2 earliest      -3 of the largest timestamp (v7)
+-4 earliest local (v8): the same as earliest without tiers      -5 latest tiered (v9), -6 earliest pending upload
+(v11): nothing is tiered here, so there is no such offset.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.broker.leader_epochs import epoch_error
+from ottla.common.errors import ErrorCode
+from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.partitions import Partition
+
+    Asked = ListOffsetsRequest.ListOffsetsPartition
+    Found = ListOffsetsResponse.ListOffsetsPartitionResponse
+
+_LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+# The version that first had each special timestamp; a client of an older one cannot mean it.
+_FIRST_VERSION = {
+    _LATEST: 1,
+    _EARLIEST: 1,
+    _MAX_TIMESTAMP: 7,
+    _EARLIEST_LOCAL: 8,
+    _LATEST_TIERED: 9,
+    _EARLIEST_PENDING_UPLOAD: 11,
+}
+_READ_COMMITTED = 1
+
+
+def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    committed = request.isolation_level == _READ_COMMITTED
+    counts = Counter((topic.name, one.partition_index) for topic in request.topics for one in topic.partitions)
+    topics = []
+    for topic in request.topics:
+        found = []
+        for asked in {one.partition_index: one for one in topic.partitions}.values():
+            answer = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+            if counts[topic.name, asked.partition_index] > 1:
+                answer.error_code = ErrorCode.INVALID_REQUEST
+            else:
+                _find(broker, context.version, topic.name, asked, committed, answer)
+            found.append(answer)
+        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=found))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _find(broker: Broker, version: int, topic: str, asked: Asked, committed: bool, answer: Found) -> None:
+    partition = broker.partitions.get(topic, asked.partition_index)
+    if partition is None:
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return
+    answer.error_code = epoch_error(partition, asked.current_leader_epoch)
+    if answer.error_code != ErrorCode.NONE:
+        return
+    timestamp = asked.timestamp
+    if timestamp < 0 and version < _FIRST_VERSION.get(timestamp, 32767):
+        answer.error_code = ErrorCode.UNSUPPORTED_VERSION
+    elif timestamp == _LATEST:
+        log = partition.log
+        answer.offset = log.last_stable_offset if committed else log.high_watermark
+        answer.leader_epoch = partition.leader_epoch
+    elif timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+        answer.offset = partition.log.log_start_offset
+        answer.leader_epoch = partition.leader_epoch
+    elif timestamp >= 0 or timestamp == _MAX_TIMESTAMP:
+        _find_by_time(partition, timestamp, committed, answer)
+
+
+def _find_by_time(partition: Partition, timestamp: int, committed: bool, answer: Found) -> None:
+    answer.error_code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT

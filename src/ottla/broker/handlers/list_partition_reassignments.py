@@ -1,0 +1,17 @@
+"""ListPartitionReassignments v0. With one broker nothing is ever on the move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.protocol.messages import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(error_message=None)

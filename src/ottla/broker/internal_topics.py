@@ -1,0 +1,44 @@
+"""How the internal topics are made: partitions and settings as Kafka's coordinators ask for them.
+
+The replication factor is what the configuration says or as many as there are brokers: Kafka's default of 3 would keep
+a single node from ever having a group.
+"""
+
+from __future__ import annotations
+
+from ottla.broker.topic_plan import NewTopic
+from ottla.common.config import BrokerConfig
+from ottla.common.errors import ApiError, ErrorCode
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+_STATE_SEGMENT_BYTES = 104_857_600
+_STATE_PARTITIONS = 50
+
+
+def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> NewTopic:
+    if name == OFFSETS_TOPIC:
+        return NewTopic(
+            name,
+            config.offsets_topic_num_partitions,
+            min(config.offsets_topic_replication_factor, broker_count),
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            },
+        )
+    if name == TRANSACTIONS_TOPIC:
+        return NewTopic(
+            name,
+            _STATE_PARTITIONS,
+            min(3, broker_count),
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(min(2, broker_count)),
+                "segment.bytes": str(_STATE_SEGMENT_BYTES),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+    raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is reserved for a feature that is not here yet")
