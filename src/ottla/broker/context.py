@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -18,3 +19,5 @@ class RequestContext:
     connection_id: int
     principal: str = "User:ANONYMOUS"
     client_software: tuple[str, str] = ("", "")
+    # What the connection's last produce request looked like (protocol/produce_frames.py).
+    produce_layout: Any = None

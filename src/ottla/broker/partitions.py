@@ -58,9 +58,10 @@ class Partition:
     def unwatch(self, callback: Watcher) -> None:
         self._watchers.remove(callback)
 
-    def advance_high_watermark(self, appended_bytes: int) -> None:
+    def advance_high_watermark(self, appended_bytes: int, to_offset: int | None = None) -> None:
         """On one node what is in the log (and flushed, where that was asked for) is committed."""
-        self.log.high_watermark = self.log.log_end_offset
+        log = self.log
+        log.high_watermark = log.log_end_offset if to_offset is None else max(log.high_watermark, to_offset)
         if self._watchers:
             self.notify(appended_bytes)
 

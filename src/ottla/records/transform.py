@@ -13,7 +13,7 @@ from ottla.records import batch as v2
 from ottla.records.batch import BatchHeader, read_header
 from ottla.records.compression import Codec, DecompressionError, compress
 from ottla.records.record import CorruptRecords, assemble_batch, read_records, records_bytes
-from ottla.records.validate import RecordErrors, Rules
+from ottla.records.validate import HeaderFields, RecordErrors, Rules
 
 _INLINE_BYTES_MAX = 16 * 1024
 _CODECS = {
@@ -27,8 +27,8 @@ _CODECS = {
 RunInThread = Callable[..., Awaitable[Any]]
 
 
-def needs_records(rules: Rules, header: BatchHeader) -> bool:
-    return rules.keys_required or _target_codec(rules, header) is not None
+def needs_records(rules: Rules, header: HeaderFields) -> bool:
+    return rules.keys_required or _target_codec(rules, BatchHeader._make(header)) is not None
 
 
 def _target_codec(rules: Rules, header: BatchHeader) -> Codec | None:

@@ -10,12 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from crc32c import crc32c
+
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.records import batch as v2
-from ottla.records.batch import BatchHeader, read_header
+from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
 
 _PRODUCE_VERSION_WITH_ZSTD = 7
 ZSTD = 4
+
+# Anything but a codec and the transactional bit.
+_UNUSUAL_BITS = ~(v2.CODEC_MASK | v2.TRANSACTIONAL_BIT)
+
+_unpack = v2.HEADER.unpack_from
+
+# The fields of BatchHeader, in its order; a plain tuple where speed matters.
+HeaderFields = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,13 @@ class Rules:
     codec_levels: Mapping[int, int] = field(default_factory=dict)
     # What the records of one batch may decompress to before we call it a bomb.
     decompressed_bytes_max: int = 128 * 1024 * 1024
+    size_max: int = field(init=False)
+    # Whether a batch may have to be opened at all.
+    may_open_records: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size_max", min(self.max_message_bytes, self.segment_bytes))
+        object.__setattr__(self, "may_open_records", self.keys_required or self.codec_name != "producer")
 
 
 class RecordErrors(ApiError):
@@ -42,8 +59,34 @@ class RecordErrors(ApiError):
         self.details = details
 
 
-def validate_batch(data: Any, rules: Rules, produce_version: int, now_ms: int) -> BatchHeader:
-    """Check the one batch that `data` must consist of; raises ApiError with Kafka's code."""
+def validate_batch(data: Any, rules: Rules, produce_version: int, now_ms: int) -> HeaderFields:
+    """Check the one batch that `data` must consist of; raises ApiError with Kafka's code.
+
+    One condition lets the usual good batch through; `_explain` finds what is wrong with, or special about, the rest.
+    """
+    size = len(data)
+    if HEADER_SIZE <= size <= rules.size_max:
+        header: HeaderFields = _unpack(data)
+        _, length, _, magic, crc, attributes, delta, first_ms, last_ms, producer_id, epoch, sequence, count = header
+        if (
+            length + LOG_OVERHEAD == size
+            and magic == 2
+            and 0 < count == delta + 1
+            and not attributes & _UNUSUAL_BITS
+            and (attributes & 7 < ZSTD or (attributes & 7 == ZSTD and produce_version >= _PRODUCE_VERSION_WITH_ZSTD))
+            and ((producer_id >= 0 <= epoch and sequence >= 0) or (producer_id == -1 and attributes <= ZSTD))
+            and now_ms - first_ms <= rules.timestamp_before_max_ms
+            and last_ms - now_ms <= rules.timestamp_after_max_ms
+            and not rules.log_append_time
+            and crc32c(data[v2.CRC_START :]) == crc
+            and (attributes or count * 7 <= length)
+            and first_ms >= 0
+        ):
+            return header
+    return _explain(data, rules, produce_version, now_ms)
+
+
+def _explain(data: Any, rules: Rules, produce_version: int, now_ms: int) -> HeaderFields:
     size = len(data)
     if size < v2.HEADER_SIZE:
         _check_old_magic(data)

@@ -1,0 +1,263 @@
+"""Produce requests and responses by hand, v3-13: this is where microseconds count.
+
+A producer's requests to one partition differ in nothing but correlation id and records. `remember_layout` keeps the
+bytes before the records of such a request; the next request of the connection that starts with the same bytes needs
+no parsing, and its answer differs from the last one only in a few numbers.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from ottla.protocol.codec import MalformedMessage, read_uvarint, write_uvarint
+from ottla.protocol.framing import response_prefix
+
+FLEXIBLE = 9
+WITH_TOPIC_IDS = 13
+_WITH_RECORD_ERRORS = 8
+_WITH_LOG_START = 5
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_ACKS_TIMEOUT = struct.Struct(">hi")
+_LINE_V5 = struct.Struct(">ihqqq")
+_LINE_V3 = struct.Struct(">ihqq")
+_RESPONSE = struct.Struct(">ii")
+
+
+class Piece(NamedTuple):
+    """One partition's records in a request."""
+
+    partition: int
+    records: memoryview | None
+
+
+class Outcome(NamedTuple):
+    """One partition's line in the answer."""
+
+    partition: int
+    error: int = 0
+    base_offset: int = -1
+    log_append_time: int = -1
+    log_start_offset: int = -1
+    message: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
+
+
+Topics = list[tuple[bytes, list[Piece]]]
+Outcomes = list[tuple[bytes, list[Outcome]]]
+
+
+# --- requests
+
+
+def decode(frame: memoryview, position: int, version: int) -> tuple[int, Topics]:
+    """(acks, topics); a topic's key is its name in UTF-8 or, from v13, its id. Raises MalformedMessage."""
+    try:
+        return _decode(frame, position, version)
+    except (struct.error, IndexError):
+        raise MalformedMessage(f"Produce v{version} ends too early") from None
+
+
+def _decode(frame: memoryview, p: int, version: int) -> tuple[int, Topics]:
+    flexible, size = version >= FLEXIBLE, len(frame)
+    if flexible:
+        length, p = read_uvarint(frame, p)
+        p += max(length - 1, 0)
+    else:
+        (length,) = _INT16.unpack_from(frame, p)
+        p += 2 + max(length, 0)
+    acks, _timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, p)
+    count, p = _array_length(frame, p + 6, flexible, size)
+    topics: Topics = []
+    for _ in range(count):
+        key, p = _topic_key(frame, p, version, size)
+        partition_count, p = _array_length(frame, p, flexible, size)
+        pieces: list[Piece] = []
+        for _ in range(partition_count):
+            piece, p = _piece(frame, p, flexible, size)
+            pieces.append(piece)
+        if flexible:
+            p = _skip_tags(frame, p)
+        topics.append((key, pieces))
+    return acks, topics
+
+
+def _piece(frame: memoryview, p: int, flexible: bool, size: int) -> tuple[Piece, int]:
+    (partition,) = _INT32.unpack_from(frame, p)
+    length, p = _bytes_length(frame, p + 4, flexible)
+    records = None
+    if length >= 0:
+        end = p + length
+        if end > size:
+            raise MalformedMessage("records run past the end of the request")
+        records, p = frame[p:end], end
+    return Piece(partition, records), _skip_tags(frame, p) if flexible else p
+
+
+def _bytes_length(frame: memoryview, p: int, flexible: bool) -> tuple[int, int]:
+    if flexible:
+        length, p = read_uvarint(frame, p)
+        return length - 1, p
+    return _INT32.unpack_from(frame, p)[0], p + 4
+
+
+def _array_length(frame: memoryview, p: int, flexible: bool, size: int) -> tuple[int, int]:
+    count, p = _bytes_length(frame, p, flexible)
+    if count < 0 or count > size - p:
+        raise MalformedMessage(f"array of {count} elements in {size - p} bytes")
+    return count, p
+
+
+def _topic_key(frame: memoryview, p: int, version: int, size: int) -> tuple[bytes, int]:
+    if version >= WITH_TOPIC_IDS:
+        end = p + 16
+    elif version >= FLEXIBLE:
+        length, p = read_uvarint(frame, p)
+        end = p + length - 1
+    else:
+        (length,) = _INT16.unpack_from(frame, p)
+        p += 2
+        end = p + length
+    if end < p or end > size:
+        raise MalformedMessage("topic runs past the end of the request")
+    return bytes(frame[p:end]), end
+
+
+def _skip_tags(frame: memoryview, p: int) -> int:
+    count, p = read_uvarint(frame, p)
+    for _ in range(count):
+        _, p = read_uvarint(frame, p)
+        length, p = read_uvarint(frame, p)
+        p += length
+    return p
+
+
+# --- requests that look like the one before
+
+
+class Layout:
+    """All that is constant in a producer's requests to one partition, and in their answers."""
+
+    __slots__ = ("acks", "flexible", "head", "key", "partition", "prefix", "start", "tail", "tail_size", "version")
+
+    def __init__(self, version: int, start: int, prefix: bytes, acks: int, key: bytes, partition: int) -> None:
+        self.version = version
+        self.start = start
+        self.prefix = prefix
+        self.acks = acks
+        self.key = key
+        self.partition = partition
+        self.flexible = version >= FLEXIBLE
+        # What stands behind the records: the tags of partition, topic and request, all empty.
+        self.tail_size = 3 if self.flexible else 0
+        empty = encode(version, 0, [(key, [Outcome(partition)])])
+        at = empty.rindex(_INT32.pack(partition) + b"\x00\x00" + b"\xff" * 8)
+        line = (_LINE_V5 if version >= _WITH_LOG_START else _LINE_V3).size
+        self.head = empty[8:at]
+        self.tail = empty[at + line :]
+
+    def records(self, frame: memoryview, version: int, position: int) -> memoryview | None:
+        """The records of a request that fits this layout; None if it does not fit."""
+        start = position + len(self.prefix)
+        if version != self.version or bytes(frame[position:start]) != self.prefix:
+            return None
+        size = len(frame)
+        if self.flexible:
+            if size < start + 8 or frame[size - 1] or frame[size - 2] or frame[size - 3]:
+                return None
+            length = frame[start]
+            start += 1
+            if length > 127:
+                length, start = read_uvarint(frame, start - 1)
+            length -= 1
+        else:
+            if size < start + 8:
+                return None
+            (length,) = _INT32.unpack_from(frame, start)
+            start += 4
+        end = start + length
+        return frame[start:end] if length > 0 and end + self.tail_size == size else None
+
+    def answer(self, correlation_id: int, base_offset: int, log_append_time: int, log_start_offset: int) -> bytes:
+        if self.version >= _WITH_LOG_START:
+            line = _LINE_V5.pack(self.partition, 0, base_offset, log_append_time, log_start_offset)
+        else:
+            line = _LINE_V3.pack(self.partition, 0, base_offset, log_append_time)
+        size = 4 + len(self.head) + len(line) + len(self.tail)
+        return b"".join((_RESPONSE.pack(size, correlation_id), self.head, line, self.tail))
+
+
+def remember_layout(frame: memoryview, position: int, version: int, acks: int, topics: Topics) -> Layout | None:
+    """The layout of a request with records for exactly one partition and nothing unusual behind them."""
+    if len(topics) != 1 or len(topics[0][1]) != 1 or acks == 0:
+        return None
+    key, (piece,) = topics[0]
+    if not piece.records:
+        return None
+    flexible, length = version >= FLEXIBLE, len(piece.records)
+    size_field = bytearray()
+    if flexible:
+        write_uvarint(size_field, length + 1)
+    else:
+        size_field += _INT32.pack(length)
+    end = len(frame) - (3 if flexible else 0) - length - len(size_field)
+    layout = Layout(version, position, bytes(frame[position:end]), acks, key, piece.partition)
+    return layout if layout.records(frame, version, position) == piece.records else None
+
+
+# --- responses
+
+
+def encode(version: int, correlation_id: int, outcomes: Outcomes) -> bytes:
+    flexible = version >= FLEXIBLE
+    out = bytearray()
+    _write_length(out, len(outcomes), flexible)
+    for key, lines in outcomes:
+        if version >= WITH_TOPIC_IDS:
+            out += key
+        else:
+            _write_text(out, key, flexible)
+        _write_length(out, len(lines), flexible)
+        for line in lines:
+            _write_line(out, line, version, flexible)
+        if flexible:
+            out.append(0)
+    out += b"\x00\x00\x00\x00\x00" if flexible else b"\x00\x00\x00\x00"  # throttle time, tags
+    return response_prefix(len(out), correlation_id, flexible) + out
+
+
+def _write_line(out: bytearray, line: Outcome, version: int, flexible: bool) -> None:
+    if version >= _WITH_LOG_START:
+        out += _LINE_V5.pack(line.partition, line.error, line.base_offset, line.log_append_time, line.log_start_offset)
+    else:
+        out += _LINE_V3.pack(line.partition, line.error, line.base_offset, line.log_append_time)
+    if version >= _WITH_RECORD_ERRORS:
+        _write_length(out, len(line.record_errors), flexible)
+        for batch_index, message in line.record_errors:
+            out += _INT32.pack(batch_index)
+            _write_text(out, message.encode(), flexible)
+            if flexible:
+                out.append(0)
+        _write_text(out, None if line.message is None else line.message.encode(), flexible)
+    if flexible:
+        out.append(0)
+
+
+def _write_length(out: bytearray, length: int, flexible: bool) -> None:
+    if flexible:
+        write_uvarint(out, length + 1)
+    else:
+        out += _INT32.pack(length)
+
+
+def _write_text(out: bytearray, raw: bytes | None, flexible: bool) -> None:
+    if raw is None:
+        out += b"\x00" if flexible else b"\xff\xff"
+        return
+    if flexible:
+        write_uvarint(out, len(raw) + 1)
+    else:
+        out += _INT16.pack(len(raw))
+    out += raw

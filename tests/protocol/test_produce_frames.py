@@ -1,0 +1,125 @@
+"""The hand-written produce codec against the generated one."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.protocol import codec, produce_frames
+from ottla.protocol.messages import ProduceRequest, ProduceResponse
+from ottla.protocol.produce_frames import Outcome, encode, remember_layout
+
+P = ProduceRequest
+VERSIONS = range(3, 14)
+ID = bytes(range(16))
+
+
+def request(version: int, layout: dict[bytes, dict[int, bytes | None]], acks: int = -1) -> memoryview:
+    topics = [
+        P.TopicProduceData(
+            name="" if version >= 13 else key.decode(),
+            topic_id=key if version >= 13 else bytes(16),
+            partition_data=[P.PartitionProduceData(index=index, records=records) for index, records in pieces.items()],
+        )
+        for key, pieces in layout.items()
+    ]
+    return memoryview(bytes(codec.encode(P(acks=acks, timeout_ms=500, topic_data=topics), version)))
+
+
+def keys(version: int) -> tuple[bytes, bytes]:
+    return (ID, ID[::-1]) if version >= 13 else (b"orders", b"a-much-longer-name" * 10)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_requests_are_read_as_the_generated_codec_writes_them(version: int) -> None:
+    first, second = keys(version)
+    layout: dict[bytes, dict[int, bytes | None]] = {first: {0: b"x" * 300, 7: b"", 2: None}, second: {1: b"y"}}
+    acks, topics = produce_frames.decode(request(version, layout), 0, version)
+    assert acks == -1
+    read = {
+        key: {one.partition: None if one.records is None else bytes(one.records) for one in pieces}
+        for key, pieces in topics
+    }
+    assert read == layout
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_cut_of_a_request_is_malformed(version: int) -> None:
+    whole = request(version, {keys(version)[0]: {0: b"x" * 30}})
+    for size in range(len(whole) - (3 if version >= 9 else 0)):
+        with pytest.raises(codec.MalformedMessage):
+            produce_frames.decode(whole[:size], 0, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_answers_are_what_the_generated_codec_writes(version: int) -> None:
+    R = ProduceResponse
+    key = keys(version)[0]
+    lines = [Outcome(0, 0, 5, -1, 2), Outcome(3, 87, -1, 17, 9, "why", ((1, "no key"), (2, "no key")))]
+    expected = R(
+        responses=[
+            R.TopicProduceResponse(
+                name=key.decode() if version < 13 else "",
+                topic_id=key if version >= 13 else bytes(16),
+                partition_responses=[
+                    R.PartitionProduceResponse(
+                        index=one.partition,
+                        error_code=one.error,
+                        base_offset=one.base_offset,
+                        log_append_time_ms=one.log_append_time,
+                        log_start_offset=one.log_start_offset,
+                        error_message=one.message,
+                        record_errors=[
+                            R.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+                            for index, text in one.record_errors
+                        ],
+                    )
+                    for one in lines
+                ],
+            )
+        ]
+    )
+    body = codec.encode(expected, version)
+    assert encode(version, 99, [(key, lines)])[9 if version >= 9 else 8 :] == body
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_remembered_layout_reads_the_next_request_and_answers_it_alike(version: int) -> None:
+    key = keys(version)[0]
+    whole = request(version, {key: {4: b"first" * 10}})
+    acks, topics = produce_frames.decode(whole, 0, version)
+    layout = remember_layout(whole, 0, version, acks, topics)
+    assert layout is not None
+    for size in (8, 100, 126, 127, 128, 129, 20_000):
+        records = layout.records(request(version, {key: {4: b"n" * size}}), version, 0)
+        assert records == b"n" * size
+    assert layout.answer(7, 11, 12, 13) == encode(version, 7, [(key, [Outcome(4, 0, 11, 12, 13)])])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_request_that_differs_anywhere_does_not_fit_the_layout(version: int) -> None:
+    first, second = keys(version)
+    whole = request(version, {first: {4: b"first" * 10}})
+    layout = remember_layout(whole, 0, version, *produce_frames.decode(whole, 0, version))
+    assert layout is not None
+    others = [
+        request(version, {first: {5: b"first" * 10}}),
+        request(version, {second: {4: b"first" * 10}}),
+        request(version, {first: {4: b"first" * 10, 5: b"second"}}),
+        request(version, {first: {4: b"first" * 10}, second: {4: b"first"}}),
+        request(version, {first: {4: b"first" * 10}}, acks=1),
+        request(version, {first: {4: None}}),
+        whole[:-1],
+        memoryview(bytes(whole) + b"\x00"),
+    ]
+    for other in others:
+        assert layout.records(other, version, 0) is None
+    assert layout.records(whole, version + 1, 0) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_acks_0_and_several_partitions_are_not_remembered(version: int) -> None:
+    first, _ = keys(version)
+    several = request(version, {first: {4: b"first" * 10, 5: b"x"}})
+    silent = request(version, {first: {4: b"first" * 10}}, acks=0)
+    for whole in (several, silent):
+        assert remember_layout(whole, 0, version, *produce_frames.decode(whole, 0, version)) is None
