@@ -101,7 +101,8 @@ def test_broker_id_stands_in_for_node_id() -> None:
 def test_data_dirs_prefer_log_dirs_over_log_dir() -> None:
     assert BrokerConfig.load({"log.dir": "/a"}).data_dirs == ("/a",)
     assert BrokerConfig.load({"log.dir": "/a", "log.dirs": "/b, /c"}).data_dirs == ("/b", "/c")
-    for wrong in ("", "/a,,/b", "/a,/a"):
+    assert BrokerConfig.load({"log.dirs": "/a,/a"}).data_dirs == ("/a",)
+    for wrong in ("", "/a,,/b"):
         with pytest.raises(OttlaError, match=r"log\.dirs"):
             BrokerConfig.load({"log.dirs": wrong})
 

@@ -6,7 +6,6 @@ import pytest
 
 from ottla.broker.log_configs import topic_log_config
 from ottla.common.config import BrokerConfig, Source, TopicConfig
-from ottla.common.config.topics import explain_topic_setting
 from ottla.common.errors import OttlaError
 from ottla.storage.log_config import LogConfig
 
@@ -50,7 +49,7 @@ def test_tests_may_have_small_segments() -> None:
         ({"retention.sm": "1"}, "nearest known one is retention.ms"),
         ({"retention.ms": "-2"}, "at least -1"),
         ({"segment.bytes": "1024"}, "at least 1048576"),
-        ({"cleanup.policy": "compact,compact"}, "without repetition"),
+        ({"cleanup.policy": "compact,shred"}, "each one of compact, delete"),
         ({"leader.replication.throttled.replicas": "1-2"}, "PARTITION:BROKER"),
         ({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}, "must not be greater"),
         ({"remote.storage.enable": "true"}, "no tiered storage"),
@@ -65,7 +64,7 @@ def test_mistakes(overrides: dict[str, str], sentence: str) -> None:
 def test_explanation_lists_every_layer() -> None:
     broker = BrokerConfig.load({"log.retention.hours": "2"})
     broker.reconfigure({"log.retention.ms": "5"}, {})
-    found = list(explain_topic_setting("retention.ms", broker, {"retention.ms": "4"}))
+    found = list(TopicConfig.explain("retention.ms", broker, {"retention.ms": "4"}))
     assert [(value.name, value.text, value.source) for value in found] == [
         ("retention.ms", "4", Source.DYNAMIC_TOPIC_CONFIG),
         ("log.retention.ms", "5", Source.DYNAMIC_DEFAULT_BROKER_CONFIG),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +38,12 @@ def one_of_any_case(*allowed: str) -> Check:
     return Check("one of " + ", ".join(allowed), lambda value: value.lower() in allowed)
 
 
-def each_of(*allowed: str, empty: bool = False) -> Check:
-    def accepts(values: Sequence[str]) -> bool:
-        return (empty or bool(values)) and len(set(values)) == len(values) and all(v in allowed for v in values)
+def each_of(*allowed: str) -> Check:
+    return Check("each one of " + ", ".join(allowed), lambda values: all(value in allowed for value in values))
 
-    return Check("a comma-separated list without repetition of " + ", ".join(allowed), accepts)
+
+def some_of(*allowed: str) -> Check:
+    return Check("at least one of " + ", ".join(allowed), lambda values: bool(values) and set(values) <= set(allowed))
+
+
+NOT_EMPTY = Check("at least one", bool)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.common.config.checks import at_least, each_of, one_of_any_case
+from ottla.common.config.checks import at_least, between, one_of_any_case, some_of
 from ottla.common.config.configuration import Configuration
 from ottla.common.config.setting import Scope, Unit, integer, long, names, short, string
 
@@ -34,7 +34,7 @@ class ConsumerGroupSettings(Configuration):
         "group.coordinator.rebalance.protocols",
         ("classic", "consumer", "streams"),
         "The group protocols that are served; streams and share are accepted as names but not served yet.",
-        check=each_of("consumer", "classic", "share", "streams"),
+        check=some_of("consumer", "classic", "share", "streams"),
     )
     group_consumer_session_timeout_ms = integer(
         "group.consumer.session.timeout.ms",
@@ -89,7 +89,7 @@ class ConsumerGroupSettings(Configuration):
         "group.consumer.assignors",
         ("uniform", "range"),
         "The server-side assignors that members may ask for; the first is the default.",
-        check=each_of("uniform", "range"),
+        check=some_of("uniform", "range"),
     )
     group_consumer_migration_policy = string(
         "group.consumer.migration.policy",
@@ -174,6 +174,7 @@ class OffsetSettings(Configuration):
         "offsets.topic.compression.codec",
         0,
         "Codec id of the batches written to __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        check=between(0, 4),
     )
     offsets_commit_timeout_ms = integer(
         "offsets.commit.timeout.ms",

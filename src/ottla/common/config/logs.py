@@ -5,7 +5,7 @@ Most of them are the defaults of topic settings (see topics.py, which names its 
 
 from __future__ import annotations
 
-from ottla.common.config.checks import at_least, between, between_or, each_of, one_of
+from ottla.common.config.checks import NOT_EMPTY, at_least, between, between_or, each_of, one_of
 from ottla.common.config.configuration import Configuration
 from ottla.common.config.setting import Scope, Synonym, Unit, boolean, double, integer, long, names, string
 
@@ -21,8 +21,14 @@ class LogPlaceSettings(Configuration):
         "log.dir",
         ("/tmp/ottla-logs",),
         "The data directory if log.dirs is not set (Kafka's own default is /tmp/kafka-logs).",
+        check=NOT_EMPTY,
     )
-    log_dirs = names("log.dirs", None, "Data directories, separated by commas; a new partition goes to the least used.")
+    log_dirs = names(
+        "log.dirs",
+        None,
+        "Data directories, separated by commas; a new partition goes to the least used.",
+        check=NOT_EMPTY,
+    )
     num_recovery_threads_per_data_dir = integer(
         "num.recovery.threads.per.data.dir",
         2,
@@ -84,6 +90,7 @@ class LogDefaultSettings(Configuration):
         None,
         "Age at which a segment is closed even if it is not full; if not set, log.roll.hours.",
         unit=Unit.MS,
+        check=at_least(1),
         scope=Scope.CLUSTER_WIDE,
         synonyms=(Synonym("log.roll.hours", 3_600_000),),
     )
@@ -99,6 +106,7 @@ class LogDefaultSettings(Configuration):
         None,
         "The most that is taken off log.roll.ms at random; if not set, log.roll.jitter.hours.",
         unit=Unit.MS,
+        check=at_least(0),
         scope=Scope.CLUSTER_WIDE,
         synonyms=(Synonym("log.roll.jitter.hours", 3_600_000),),
     )

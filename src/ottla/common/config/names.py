@@ -26,17 +26,14 @@ def recognise(properties: Mapping[str, str], known: Mapping[str, Setting[Any]]) 
         elif name in PLUGIN_NAMES or name.startswith(PLUGIN_PREFIXES):
             without_effect.append(name)
         else:
-            raise unknown(name, known)
+            raise unknown("configuration property", name, known)
     if without_effect:
         warnings.insert(0, "Known to Kafka but without effect here: " + ", ".join(sorted(without_effect)) + ".")
     return kept, warnings
 
 
-def unknown(name: str, known: Iterable[str]) -> OttlaError:
-    return OttlaError(f"Unknown configuration property {name}{hint(name, known)}.")
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean ...?" with the nearest known name, or nothing if none is near."""
+def unknown(what: str, name: str, known: Iterable[str]) -> OttlaError:
+    """`what` is the kind of name, such as "topic config name"."""
     nearest = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
-    return f"; the nearest known one is {nearest[0]}" if nearest else ""
+    hint = f"; the nearest known one is {nearest[0]}" if nearest else ""
+    return OttlaError(f"Unknown {what}: {name}{hint}.")

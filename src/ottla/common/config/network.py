@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from ottla.common.config.checks import at_least
+import re
+
+from ottla.common.config.checks import NOT_EMPTY, Check, at_least
 from ottla.common.config.configuration import Configuration
 from ottla.common.config.setting import Scope, Unit, integer, long, names, string
 
 INT_MAX = 2**31 - 1
 DEFAULT_PROTOCOLS = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+
+_LIMIT = re.compile(r"\S+:[0-9]{1,9}")
+
+
+def _are_limits(text: str) -> bool:
+    return not text or all(_LIMIT.fullmatch(pair.strip()) for pair in text.split(","))
 
 
 class NetworkSettings(Configuration):
@@ -15,7 +23,7 @@ class NetworkSettings(Configuration):
         "listeners",
         ("PLAINTEXT://:9092",),
         "Addresses to listen on, each NAME://HOST:PORT; an empty host means every interface, port 0 any free port.",
-        scope=Scope.PER_BROKER,
+        check=NOT_EMPTY,
     )
     advertised_listeners = names(
         "advertised.listeners",
@@ -26,7 +34,6 @@ class NetworkSettings(Configuration):
         "listener.security.protocol.map",
         DEFAULT_PROTOCOLS,
         "Which security protocol each listener name stands for, as NAME:PROTOCOL pairs.",
-        scope=Scope.PER_BROKER,
     )
     inter_broker_listener_name = string(
         "inter.broker.listener.name",
@@ -87,6 +94,7 @@ class NetworkSettings(Configuration):
         "max.connections.per.ip.overrides",
         "",
         "Exceptions to max.connections.per.ip, as ADDRESS:NUMBER pairs separated by commas.",
+        check=Check("ADDRESS:NUMBER pairs separated by commas", _are_limits),
         scope=Scope.CLUSTER_WIDE,
     )
     max_connection_creation_rate = integer(

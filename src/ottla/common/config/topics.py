@@ -7,14 +7,13 @@ makes the broker's property the synonym that supplies the value when the topic h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
-from ottla.common.config.broker_config import BrokerConfig, Source, SourcedText
+from ottla.common.config.broker_config import BrokerConfig, Source
 from ottla.common.config.checks import Check, at_least
-from ottla.common.config.configuration import Configuration
+from ottla.common.config.layered import LayeredConfig
 from ottla.common.config.logs import DAY_MS, LONG_MAX
-from ottla.common.config.names import unknown
 from ottla.common.config.setting import Setting, Synonym, Unit, boolean, integer, long, names
 from ottla.common.errors import OttlaError
 
@@ -42,7 +41,10 @@ def _are_replicas(values: Sequence[str]) -> bool:
 _REPLICAS = Check("* or PARTITION:BROKER pairs separated by commas", _are_replicas)
 
 
-class TopicConfig(Configuration):
+class TopicConfig(LayeredConfig):
+    what = "topic"
+    source = Source.DYNAMIC_TOPIC_CONFIG
+
     cleanup_policy = of_broker("cleanup.policy", BrokerConfig.log_cleanup_policy)
     compression_type = of_broker("compression.type", BrokerConfig.compression_type)
     compression_gzip_level = of_broker("compression.gzip.level", BrokerConfig.compression_gzip_level)
@@ -149,13 +151,6 @@ class TopicConfig(Configuration):
         synonyms=(Synonym("unclean.leader.election.enable"),),
     )
 
-    def __init__(self, broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
-        """The effective settings of a topic; OttlaError if an override is unknown or wrong."""
-        for name in overrides:
-            if name not in self.definitions():
-                raise unknown(name, self.definitions())
-        self._apply({setting: _effective(setting, broker, overrides) for setting in self.definitions().values()})
-
     def check_together(self) -> None:
         """Rules over more than one setting, as Kafka has them; for values that a client brings."""
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
@@ -165,22 +160,3 @@ class TopicConfig(Configuration):
             )
         if self.remote_storage_enable:
             raise OttlaError("remote.storage.enable must be false: there is no tiered storage.")
-
-
-def _effective(setting: Setting[Any], broker: BrokerConfig, overrides: Mapping[str, str]) -> Any:
-    text = overrides.get(setting.name)
-    if text is not None:
-        return setting.parse(text)
-    for synonym in setting.synonyms:
-        value = broker.value(synonym.name)
-        if value is not None:
-            return value if synonym.factor == 1 else max(-1, value * synonym.factor)
-    return setting.default
-
-
-def explain_topic_setting(name: str, broker: BrokerConfig, overrides: Mapping[str, str]) -> Iterator[SourcedText]:
-    """All values that supply a topic setting, the effective one first, for DescribeConfigs."""
-    if name in overrides:
-        yield SourcedText(name, overrides[name], Source.DYNAMIC_TOPIC_CONFIG)
-    for synonym in TopicConfig.definitions()[name].synonyms:
-        yield from broker.explain(synonym.name)

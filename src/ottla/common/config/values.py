@@ -37,6 +37,7 @@ EXPECTED = {
     Kind.INT: "a whole number of 32 bits",
     Kind.LONG: "a whole number of 64 bits",
     Kind.DOUBLE: "a number",
+    Kind.LIST: "items separated by commas",
 }
 
 
@@ -50,8 +51,14 @@ def parse(kind: Kind, text: str) -> Any:
     if kind is Kind.DOUBLE:
         return float(text.rstrip("dDfF")) if _DOUBLE.fullmatch(text) else _refuse(text)
     if kind is Kind.LIST:
-        return tuple(item.strip() for item in text.split(",")) if text else ()
+        return _parse_list(text) if text else ()
     return text
+
+
+def _parse_list(text: str) -> tuple[str, ...]:
+    """As Kafka since KIP-1161: no empty items, and what is there twice counts once."""
+    items = tuple(dict.fromkeys(item.strip() for item in text.split(",")))
+    return _refuse(text) if "" in items else items
 
 
 def _parse_integer(text: str, bits: int) -> int:

@@ -1,0 +1,45 @@
+"""Rules over more than one broker property, as Kafka has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.common.errors import OttlaError
+
+if TYPE_CHECKING:
+    from ottla.common.config.broker_config import BrokerConfig
+
+_CLEANER_BUFFER_BYTES_MIN = 1024**2
+_ORDERED = tuple(
+    (f"group.consumer.min.{what}", f"group.consumer.{what}", f"group.consumer.max.{what}")
+    for what in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+)
+
+
+def check_together(config: BrokerConfig) -> None:
+    """OttlaError names the properties that do not fit one another."""
+    _check_listeners(config)
+    _check_groups(config)
+    for retention in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+        if config.value(retention) == 0:
+            raise OttlaError(f"{retention} must be -1 (without limit) or at least 1.")
+    if config.log_cleaner_dedupe_buffer_size < _CLEANER_BUFFER_BYTES_MIN * max(1, config.log_cleaner_threads):
+        raise OttlaError("log.cleaner.dedupe.buffer.size must be at least 1 MB for each of log.cleaner.threads.")
+
+
+def _check_listeners(config: BrokerConfig) -> None:
+    inter_broker = config.inter_broker_listener_name
+    if inter_broker and inter_broker.upper() not in {listener.name for listener in config.endpoints}:
+        raise OttlaError(f"inter.broker.listener.name is {inter_broker}, which is not among the listeners.")
+    if -1 < config.queued_max_request_bytes < config.socket_request_max_bytes:
+        raise OttlaError("queued.max.request.bytes must be at least socket.request.max.bytes, or -1.")
+    if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
+        raise OttlaError("max.connections.per.ip can be 0 only if max.connections.per.ip.overrides lets someone in.")
+
+
+def _check_groups(config: BrokerConfig) -> None:
+    if "classic" not in config.group_coordinator_rebalance_protocols:
+        raise OttlaError("group.coordinator.rebalance.protocols must contain classic.")
+    for low, middle, high in _ORDERED:
+        if not config.value(low) <= config.value(middle) <= config.value(high):
+            raise OttlaError(f"{middle} must lie between {low} and {high}.")
