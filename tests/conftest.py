@@ -1,0 +1,25 @@
+"""What every test session shares: the last line says what was not run, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+pytest_plugins = ["tests.support.brokers"]
+
+
+def _reason(report: pytest.TestReport) -> str:
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ").strip()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    deselected = len(terminalreporter.stats.get("deselected", []))
+    reasons = Counter(_reason(report) for report in skipped)
+    parts = [f"{count} skipped ({reason})" for reason, count in sorted(reasons.items())]
+    if deselected:
+        parts.append(f"{deselected} not in this suite (see the markers in pyproject.toml; `make test-slow`)")
+    terminalreporter.write_line("")
+    terminalreporter.write_line("not run: " + ("; ".join(parts) if parts else "nothing, every test was run"))

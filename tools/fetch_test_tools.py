@@ -1,0 +1,43 @@
+"""Get what some tests need beyond PyPI, where it can be had: Kafka's jars and kcat. Never fails: tests skip instead."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+TOOLS = Path(__file__).parent
+
+
+def fetch_kafka() -> str | None:
+    """Why there are no jars, or None."""
+    done = subprocess.run([sys.executable, str(TOOLS / "fetch_kafka.py")], capture_output=True, text=True)
+    return None if done.returncode == 0 else (done.stdout + done.stderr).strip().splitlines()[-1]
+
+
+def install_kcat() -> str | None:
+    if shutil.which("kcat") or shutil.which("kafkacat"):
+        return None
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return "kcat is not installed: apt-get install kcat"
+    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "kcat"]):
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        )
+    return None if done.returncode == 0 else "kcat could not be installed with apt-get"
+
+
+def main() -> None:
+    for name, fetch in (("Apache Kafka's jars", fetch_kafka), ("kcat", install_kcat)):
+        try:
+            reason = fetch()
+        except OSError as error:
+            reason = str(error)
+        if reason:
+            print(f"without {name}, tests that need it are skipped: {reason}")
+
+
+if __name__ == "__main__":
+    main()
