@@ -12,9 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
+from ottla.broker import topic_startup
 from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.internal_topics import internal_topic
 from ottla.broker.log_configs import topic_log_config
 from ottla.broker.partitions import Partitions
+from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.timers import Handle, Timers
 from ottla.broker.topic_plan import NewTopic, Placement
@@ -22,9 +25,7 @@ from ottla.broker.topic_service import TopicService
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
-from ottla.common.ids import random_topic_id, topic_id_text
 from ottla.metadata.image import ClusterImage
-from ottla.metastore import cluster
 from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
 from ottla.metastore.embedded import EmbeddedStore
 from ottla.storage.log_config import LogConfig
@@ -41,6 +42,7 @@ class Broker:
 
     topics: TopicService
     logs: LogManager
+    producer_ids: ProducerIds
 
     def __init__(
         self,
@@ -73,9 +75,13 @@ class Broker:
         for one in dirs:
             _make_folder(one)
         store = self._store = EmbeddedStore(dirs[0] / METADATA_FILE)
-        if cluster.is_new(store):
-            cluster.initialise(store, topic_id_text(random_topic_id()))
-        image = cluster.load_image(store)
+        image = topic_startup.read_metadata(
+            store,
+            dirs,
+            node_id=self.node_id,
+            adopt=config.ottla_adopt_logs,
+            internal_configs=lambda name: self.check_topic(self._internal_topic(name).configs),
+        )
         self.logs = LogManager(
             dirs,
             node_id=self.node_id,
@@ -85,6 +91,7 @@ class Broker:
             config_for=lambda topic: self.log_config(image.topics[topic].configs if topic in image.topics else {}),
         )
         self.logs.open()
+        topic_startup.reconcile(store, image, self.logs, self.log_config)
         self.topics = TopicService(
             store=store,
             image=image,
@@ -93,6 +100,7 @@ class Broker:
             placement=Placement([self.node_id], config.num_partitions, config.default_replication_factor),
             internal_topic=self._internal_topic,
         )
+        self.producer_ids = ProducerIds(self.topics.take_producer_ids)
         replicas = Replicas(self.partitions, self.logs, self.log_config)
         replicas.on_image(ClusterImage(image.cluster_id), image)
         self.topics.subscribe(replicas.on_image)
@@ -148,16 +156,7 @@ class Broker:
         return given
 
     def _internal_topic(self, name: str) -> NewTopic:
-        config = self.config
-        return NewTopic(
-            name,
-            config.offsets_topic_num_partitions,
-            configs={
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(config.offsets_topic_segment_bytes),
-            },
-        )
+        return internal_topic(self.config, name, broker_count=1)
 
 
 def _make_folder(path: Path) -> None:

@@ -83,6 +83,8 @@ class TopicService:
         self._one_at_a_time = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metadata")
+        # Images published so far.
+        self.changes = 0
 
     @property
     def image(self) -> ClusterImage:
@@ -304,6 +306,7 @@ class TopicService:
 
     def _publish(self, new: ClusterImage) -> None:
         old, self._image = self._image, new
+        self.changes += 1
         for on_image in self._subscribers:
             try:
                 on_image(old, new)
