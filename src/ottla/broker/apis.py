@@ -30,9 +30,12 @@ _SERVED = (
     Api(29, "DescribeAcls", "describe_acls", 1, 3),
     Api(30, "CreateAcls", "create_acls", 1, 3),
     Api(31, "DeleteAcls", "delete_acls", 1, 3),
+    Api(32, "DescribeConfigs", "describe_configs", 1, 4),
+    Api(33, "AlterConfigs", "alter_configs", 0, 2),
     Api(35, "DescribeLogDirs", "describe_log_dirs", 1, 5),
     Api(37, "CreatePartitions", "create_partitions", 0, 3),
     Api(43, "ElectLeaders", "elect_leaders", 0, 2),
+    Api(44, "IncrementalAlterConfigs", "incremental_alter_configs", 0, 1),
     Api(45, "AlterPartitionReassignments", "alter_partition_reassignments", 0, 1),
     Api(46, "ListPartitionReassignments", "list_partition_reassignments", 0, 0),
     Api(48, "DescribeClientQuotas", "describe_client_quotas", 0, 1),
@@ -45,6 +48,7 @@ _SERVED = (
     Api(64, "UnregisterBroker", "unregister_broker", 0, 0),
     Api(65, "DescribeTransactions", "describe_transactions", 0, 0),
     Api(66, "ListTransactions", "list_transactions", 0, 2),
+    Api(74, "ListConfigResources", "list_config_resources", 0, 1),
     Api(75, "DescribeTopicPartitions", "describe_topic_partitions", 0, 0),
 )
 

@@ -264,6 +264,14 @@ class TopicService:
 
         await self._change(change())
 
+    async def set_client_metrics_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        async def change() -> None:
+            path, before = nodes.client_metrics_configs_path(name), self._image.client_metrics_configs
+            await self._commit(_put(path, configs, exists=name in before))
+            self._publish(images.with_client_metrics_configs(self._image, name, configs))
+
+        await self._change(change())
+
     async def set_features(self, levels: Mapping[str, int]) -> None:
         async def change() -> None:
             new = images.with_features(self._image, levels)

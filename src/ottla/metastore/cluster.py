@@ -39,6 +39,7 @@ def load_image(store: MetadataStore) -> ClusterImage:
         _entries(store, nodes.GROUP_CONFIGS),
         features.data if features else None,
         producer_ids.data if producer_ids else None,
+        _entries(store, nodes.CLIENT_METRICS_CONFIGS),
     )
 
 
