@@ -64,6 +64,8 @@ class Broker:
         self.fetch_bytes_max = config.fetch_max_bytes
         # Work that blocks or computes without the interpreter lock: fsync, codecs, deleting files.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla")
+        # Held for a millisecond at a time by work in plain Python that cannot leave the loop.
+        self.turn = asyncio.Lock()
         self._addresses: dict[str, tuple[str, int]] = {}
         self._store: EmbeddedStore | None = None
 
