@@ -1,0 +1,77 @@
+"""What an operation of a group machine asks of the world: records to append, answers to give, timers to set.
+
+Operations never act themselves. They fill a `Result`; the shard appends its records as one batch, replays them, and
+gives the answers when they are durable. What has to happen after the append (or after its failure) is a follow-up
+that fills a Result of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ottla.common.errors import ErrorCode
+from ottla.protocol.codec import Message
+
+# Whoever waits for an answer; the machines only hold it. The broker uses a future, the simulator a number.
+Ticket = Any
+# (kind, group id, member id or "")
+TimerKey = tuple[str, str, str]
+# Called with NONE when the records are in the log, else with why they are not.
+FollowUp = Callable[[ErrorCode, "Result"], None]
+
+
+class Record(NamedTuple):
+    """One coordinator record. `value` None is a tombstone; `version` is the version the value is written in."""
+
+    key: Message
+    value: Message | None
+    version: int = 0
+
+
+class TimerOrder(NamedTuple):
+    """Set (or with `delay_ms` None, cancel) the timer `key`. `keep` leaves one that is already running alone."""
+
+    key: TimerKey
+    delay_ms: int | None
+    payload: Any = None
+    keep: bool = False
+
+
+class Client(NamedTuple):
+    """Who asks: what group state remembers of a request's origin."""
+
+    version: int
+    client_id: str = ""
+    host: str = ""
+
+
+class Result:
+    __slots__ = ("answers", "error", "follow_ups", "now_ms", "on_done", "producer", "records", "reply", "timers")
+
+    def __init__(self, now_ms: int) -> None:
+        # Wall-clock time of the operation: what its records are stamped with.
+        self.now_ms = now_ms
+        self.records: list[Record] = []
+        # The answer to the request itself, for requests that never wait.
+        self.reply: Any = None
+        self.answers: list[tuple[Ticket, Message]] = []
+        self.timers: list[TimerOrder] = []
+        self.follow_ups: list[FollowUp] = []
+        # (producer id, epoch) when the records belong to a transaction.
+        self.producer: tuple[int, int] | None = None
+        # How it ended: None while the records are on their way to the disk.
+        self.error: ErrorCode | None = None
+        self.on_done: Callable[[], None] | None = None
+
+    def answer(self, ticket: Ticket, message: Message) -> None:
+        self.answers.append((ticket, message))
+
+    def schedule(self, key: TimerKey, delay_ms: int, payload: Any = None, *, keep: bool = False) -> None:
+        self.timers.append(TimerOrder(key, delay_ms, payload, keep))
+
+    def cancel(self, key: TimerKey) -> None:
+        self.timers.append(TimerOrder(key, None))
+
+    def after_append(self, follow_up: FollowUp) -> None:
+        self.follow_ups.append(follow_up)

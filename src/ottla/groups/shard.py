@@ -1,0 +1,349 @@
+"""One `__consumer_offsets` partition at work: requests and timers in, records to the log, answers out.
+
+Every operation runs the same way. It fills a Result (or raises ApiError and has changed nothing). The records go to the
+log as one batch and are replayed at once, so that the next request sees them; when the log says they are durable, the
+follow-ups run and the answers go out. On one node that is usually the same moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from ottla.common.clock import Clock
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.groups import classic_rebalance, consumer_heartbeat, describe, offset_requests
+from ottla.groups.classic_group import ClassicGroup, State
+from ottla.groups.classic_join import Join, join_classic
+from ottla.groups.classic_sync import heartbeat_classic, leave_classic, sync_classic
+from ottla.groups.consumer_group import ConsumerGroup, MemberState
+from ottla.groups.migration import group_tombstones
+from ottla.groups.mixed_group import heartbeat_consumer, join_consumer, leave_consumer, sync_consumer
+from ottla.groups.offset_requests import CommitTopic
+from ottla.groups.records import empty_group_metadata
+from ottla.groups.result import Client, Record, Result, Ticket, TimerKey
+from ottla.groups.state import GroupState
+from ottla.groups.timers import (
+    CLASSIC_JOIN,
+    CLASSIC_SESSION,
+    CLASSIC_SYNC,
+    MEMBER_JOIN,
+    MEMBER_REBALANCE,
+    MEMBER_SESSION,
+    MEMBER_SYNC,
+    TimerTable,
+)
+from ottla.protocol.codec import Message
+from ottla.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+    SyncGroupResponse,
+    TxnOffsetCommitRequest,
+)
+
+# A timer whose work could not be written is tried again after this long.
+RETRY_MS = 500
+
+
+class RecordLog(Protocol):
+    """The log of the partition, as the shard sees it."""
+
+    def append(self, records: Sequence[Record], producer: tuple[int, int] | None) -> int:
+        """Write all or none as one batch; the offset of the first. Raises ApiError."""
+
+    def when_durable(self, done: Callable[[ErrorCode], None]) -> None:
+        """Call `done`, now or later, when all that has been appended is as durable as the topic asks for."""
+
+
+def coordinator_error(code: ErrorCode) -> ErrorCode:
+    """What a failed append means to a client of the coordinator."""
+    if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR):
+        return ErrorCode.NOT_COORDINATOR
+    if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return code
+
+
+class GroupShard:
+    def __init__(
+        self,
+        state: GroupState,
+        log: RecordLog,
+        clock: Clock,
+        deliver: Callable[[Ticket, Message], None],
+    ) -> None:
+        self.state = state
+        self.timers = TimerTable()
+        self._log = log
+        self._clock = clock
+        self._deliver = deliver
+
+    # --- how every operation runs
+
+    def begin(self) -> Result:
+        return Result(self._clock.now_ms())
+
+    def settle(self, out: Result) -> None:
+        """Carry out what an operation asked for. `out.error` is set when it has come to its end."""
+        if not out.records:
+            self.timers.carry_out(out.timers, self._clock.monotonic_ms())
+            self._finish(out, ErrorCode.NONE)
+            return
+        try:
+            offset = self._log.append(out.records, out.producer)
+        except ApiError as error:
+            # The members that were to go are still there, so their timers must be, too.
+            kept = [order for order in out.timers if order.delay_ms is not None]
+            self.timers.carry_out(kept, self._clock.monotonic_ms())
+            self._finish(out, coordinator_error(error.code))
+            return
+        producer_id = -1 if out.producer is None else out.producer[0]
+        for number, record in enumerate(out.records):
+            self.state.replay(record, offset + number, producer_id)
+        self.timers.carry_out(out.timers, self._clock.monotonic_ms())
+        self._log.when_durable(partial(self._finish, out))
+
+    def _finish(self, out: Result, error: ErrorCode) -> None:
+        out.error = error
+        for follow_up in out.follow_ups:
+            following = self.begin()
+            follow_up(error, following)
+            self.settle(following)
+        for ticket, message in out.answers:
+            self._deliver(ticket, message)
+        if out.on_done is not None:
+            out.on_done()
+
+    # --- classic protocol
+
+    def join(self, client: Client, request: JoinGroupRequest, ticket: Ticket) -> None:
+        out = self.begin()
+        join = Join(client, request, ticket)
+        config = self.state.config
+        if not request.group_id:
+            join.refuse(ErrorCode.INVALID_GROUP_ID, out, request.member_id)
+        elif not config.session_timeout_ms_min <= request.session_timeout_ms <= config.session_timeout_ms_max:
+            join.refuse(ErrorCode.INVALID_SESSION_TIMEOUT, out, request.member_id)
+        else:
+            self._join(join, out)
+        self.settle(out)
+
+    def _join(self, join: Join, out: Result) -> None:
+        group_id = join.request.group_id
+        group = self.state.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            join_classic(self.state, group, join, out)
+        elif group is None and join.request.member_id:
+            join.refuse(ErrorCode.UNKNOWN_MEMBER_ID, out, join.request.member_id)
+        elif group is None or group.is_empty:
+            self._make_classic(join, group, out)
+        else:
+            try:
+                join_consumer(self.state, group, join, out)
+            except ApiError as error:
+                out.records.clear()
+                out.follow_ups.clear()
+                join.refuse(error.code, out, join.request.member_id)
+
+    def _make_classic(self, join: Join, empty: ConsumerGroup | None, out: Result) -> None:
+        """A group begins with a record that it exists; the join goes on when that is in the log."""
+        if empty is not None:
+            out.records += group_tombstones(empty, [])
+        generation = 0 if empty is None else empty.epoch
+        out.records.append(empty_group_metadata(join.request.group_id, generation))
+
+        def made(error: ErrorCode, out: Result) -> None:
+            if error is ErrorCode.NONE:
+                self._join(join, out)
+            else:
+                join.refuse(error, out)
+
+        out.after_append(made)
+
+    def sync(self, request: SyncGroupRequest, ticket: Ticket) -> None:
+        out = self.begin()
+        group = self.state.groups.get(request.group_id)
+        try:
+            if not request.group_id:
+                raise ApiError(ErrorCode.INVALID_GROUP_ID)
+            if group is None or group.is_empty:
+                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if isinstance(group, ClassicGroup):
+                sync_classic(self.state, group, request, ticket, out)
+            else:
+                sync_consumer(self.state, group, request, ticket, out)
+        except ApiError as error:
+            out.answer(ticket, SyncGroupResponse(error_code=error.code))
+        self.settle(out)
+
+    def heartbeat(self, request: HeartbeatRequest) -> Result:
+        out = self.begin()
+        group = self.state.groups.get(request.group_id)
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID)
+        if group is None or group.is_empty:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if isinstance(group, ClassicGroup):
+            out.reply = heartbeat_classic(group, request, out)
+        else:
+            out.reply = heartbeat_consumer(group, request, out)
+        self.settle(out)
+        return out
+
+    def leave(self, request: LeaveGroupRequest) -> Result:
+        out = self.begin()
+        group = self.state.groups.get(request.group_id)
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID)
+        if group is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if isinstance(group, ClassicGroup):
+            out.reply = leave_classic(self.state, group, request, out)
+        else:
+            out.reply = leave_consumer(self.state, group, request, out)
+        self.settle(out)
+        return out
+
+    # --- consumer protocol
+
+    def consumer_heartbeat(self, client: Client, request: ConsumerGroupHeartbeatRequest) -> Result:
+        out = self.begin()
+        out.reply = consumer_heartbeat.consumer_heartbeat(self.state, client, request, out)
+        self.settle(out)
+        return out
+
+    # --- offsets
+
+    def commit(self, request: OffsetCommitRequest, version: int, topics: Sequence[CommitTopic]) -> Result:
+        """`reply` holds an error for each partition of each topic."""
+        out = self.begin()
+        out.reply = offset_requests.commit_offsets(self.state, request, version, topics, out)
+        self.settle(out)
+        return out
+
+    def commit_transactional(self, request: TxnOffsetCommitRequest, topics: Sequence[CommitTopic]) -> Result:
+        out = self.begin()
+        out.reply = offset_requests.commit_transactional(self.state, request, topics, out)
+        self.settle(out)
+        return out
+
+    def delete_offsets(self, group_id: str, topics: Sequence[tuple[str, Sequence[int]]]) -> Result:
+        """`reply` holds an error for each partition of each topic."""
+        out = self.begin()
+        group = self.state.group(group_id)
+        offset_requests.check_offset_delete(group)
+        out.reply = [
+            [offset_requests.delete_offset(self.state, group, topic, one, out) for one in partitions]
+            for topic, partitions in topics
+        ]
+        self.settle(out)
+        return out
+
+    def forget_topic(self, topic: str) -> Result:
+        out = self.begin()
+        offset_requests.forget_partitions(self.state, topic, 0, out)
+        self.settle(out)
+        return out
+
+    # --- groups as a whole
+
+    def delete_group(self, group_id: str) -> Result:
+        out = self.begin()
+        out.reply = describe.delete_group(self.state, group_id, out)
+        self.settle(out)
+        return out
+
+    def expire(self, group_id: str, retention_now_ms: int) -> Result:
+        """Offsets past their retention go, and with the last of them a group that has no members."""
+        out = self.begin()
+        if offset_requests.expire_offsets(self.state, group_id, retention_now_ms, out):
+            group = self.state.groups.get(group_id)
+            if group is not None and group.is_empty:
+                out.records += describe.tombstones(group)
+        self.settle(out)
+        return out
+
+    # --- time
+
+    def fire_timers(self) -> None:
+        """Everything that is due by the clock."""
+        now_ms = self._clock.monotonic_ms()
+        while (due := self.timers.pop_due(now_ms)) is not None:
+            self._fire(*due)
+
+    def _fire(self, key: TimerKey, payload: Any) -> None:
+        kind, group_id, member_id = key
+        out = self.begin()
+        classic = self.state.classic(group_id)
+        if classic is not None:
+            if kind == CLASSIC_SESSION:
+                classic_rebalance.expire_session(self.state, classic, member_id, out)
+            elif kind == CLASSIC_JOIN:
+                classic_rebalance.expire_join(self.state, classic, payload, out)
+            elif kind == CLASSIC_SYNC:
+                classic_rebalance.expire_sync(self.state, classic, payload, out)
+        elif kind == MEMBER_REBALANCE:
+            consumer_heartbeat.expire_revocation(self.state, group_id, member_id, payload, out)
+        elif kind in (MEMBER_SESSION, MEMBER_JOIN, MEMBER_SYNC):
+            consumer_heartbeat.expire_member(self.state, group_id, member_id, out)
+        if classic is None and out.records:
+
+            def check(error: ErrorCode, out: Result) -> None:
+                if error is not ErrorCode.NONE:
+                    out.schedule(key, RETRY_MS, payload)
+
+            out.after_append(check)
+        self.settle(out)
+
+    # --- life
+
+    def loaded(self) -> None:
+        """The log has been read: from now on members are expected to be heard of."""
+        self.state.is_loading = False
+        out = self.begin()
+        for group in list(self.state.groups.values()):
+            if isinstance(group, ClassicGroup):
+                self._wake_classic(group, out)
+            else:
+                self._wake_consumer(group, out)
+        self.settle(out)
+
+    def _wake_classic(self, group: ClassicGroup, out: Result) -> None:
+        for member in group.members.values():
+            classic_rebalance.renew_session(group, member, out)
+        if len(group.members) > self.state.config.members_max:
+            # group.max.size was lowered: a rebalance lets the surplus go in an orderly way.
+            classic_rebalance.prepare_rebalance(self.state, group, out)
+
+    def _wake_consumer(self, group: ConsumerGroup, out: Result) -> None:
+        for member in group.members.values():
+            timeout_ms = self.state.config.consumer_session_timeout_ms
+            if member.classic is not None:
+                timeout_ms = member.classic.session_timeout_ms
+            out.schedule((MEMBER_SESSION, group.group_id, member.member_id), timeout_ms)
+            if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
+                key = (MEMBER_REBALANCE, group.group_id, member.member_id)
+                out.schedule(key, member.rebalance_timeout_ms, member.epoch)
+
+    def unload(self) -> None:
+        """The partition is not ours any more: those who wait are told to look elsewhere."""
+        elsewhere = ErrorCode.NOT_COORDINATOR
+        out = self.begin()
+        for group in self.state.groups.values():
+            if isinstance(group, ClassicGroup):
+                for member in group.members.values():
+                    refused = JoinGroupResponse(error_code=elsewhere, member_id=member.member_id)
+                    group.answer_join(member, refused, out)
+                    group.answer_sync(member, SyncGroupResponse(error_code=elsewhere), out)
+                group.move_to(State.DEAD, out.now_ms)
+        self.timers.clear()
+        for ticket, message in out.answers:
+            self._deliver(ticket, message)
