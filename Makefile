@@ -48,7 +48,7 @@ check: setup  ## ruff, mypy --strict, layer contracts
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-logo --verbose 2>/dev/null | tail -4 || $(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 bench: setup  ## compare with Apache Kafka on this machine (ratios)
 	@$(BIN)/python tools/fetch_kafka.py || true

@@ -133,6 +133,40 @@ async def test_a_client_that_leaves_cancels_what_it_waited_for(listener: Listene
     assert listener.connection_count == 0
 
 
+async def test_work_that_was_begun_ends_though_the_client_has_left(listener: Listener, echo: Echo) -> None:
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        await asyncio.sleep(0.05)
+        ended.set()
+
+    echo.answers[b"do something"] = work
+    _, writer = await connect(listener)
+    writer.write(framed(b"do something"))
+    while not echo.frames:
+        await asyncio.sleep(0.01)
+    writer.close()
+    await asyncio.wait_for(ended.wait(), 10)
+    while listener.connection_count:
+        await asyncio.sleep(0.01)
+
+
+async def test_what_was_sent_before_hanging_up_is_handled(listener: Listener, echo: Echo) -> None:
+    forever: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    echo.answers[b"waits-forever"] = lambda: forever
+    bodies = [b"say nothing %d" % number for number in range(1000)]
+    for body in bodies:
+        echo.answers[body] = lambda: None
+    _, writer = await connect(listener)
+    writer.write(framed(b"waits-forever") + b"".join(map(framed, bodies)) + framed(b"cut short")[:-2])
+    await asyncio.sleep(0.05)
+    writer.close()
+    while listener.connection_count:
+        await asyncio.sleep(0.01)
+    assert forever.cancelled()
+    assert echo.frames == [b"waits-forever", *bodies]
+
+
 async def test_a_large_frame_arrives_whole(listener: Listener, echo: Echo) -> None:
     body = os.urandom(7 * 1024 * 1024 + 13)
     echo.answers[body] = framed(b"got it all")

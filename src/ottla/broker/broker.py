@@ -7,27 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
+from ottla.broker import topic_startup
+from ottla.broker.config_service import ConfigService
 from ottla.broker.fetch_sessions import FetchSessions
-from ottla.broker.log_configs import topic_log_config
+from ottla.broker.internal_topics import internal_topic
+from ottla.broker.log_configs import LOG_DEFAULTS
 from ottla.broker.partitions import Partitions
+from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.timers import Handle, Timers
 from ottla.broker.topic_plan import NewTopic, Placement
 from ottla.broker.topic_service import TopicService
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
-from ottla.common.errors import ApiError, ErrorCode, OttlaError
-from ottla.common.ids import random_topic_id, topic_id_text
+from ottla.common.errors import OttlaError
 from ottla.metadata.image import ClusterImage
-from ottla.metastore import cluster
 from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
 from ottla.metastore.embedded import EmbeddedStore
-from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager
 
 log = logging.getLogger("ottla.broker")
@@ -41,6 +42,7 @@ class Broker:
 
     topics: TopicService
     logs: LogManager
+    producer_ids: ProducerIds
 
     def __init__(
         self,
@@ -56,11 +58,14 @@ class Broker:
         self.call_later: Callable[[float, Callable[[], object]], Handle] = self.timers.call_later
         self.node_id = config.node_id
         self.rack = config.broker_rack
+        self.configs = ConfigService(config)
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.clock)
         self.fetch_bytes_max = config.fetch_max_bytes
         # Work that blocks or computes without the interpreter lock: fsync, codecs, deleting files.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla")
+        # Held for a millisecond at a time by work in plain Python that cannot leave the loop.
+        self.turn = asyncio.Lock()
         self._addresses: dict[str, tuple[str, int]] = {}
         self._store: EmbeddedStore | None = None
 
@@ -73,29 +78,39 @@ class Broker:
         for one in dirs:
             _make_folder(one)
         store = self._store = EmbeddedStore(dirs[0] / METADATA_FILE)
-        if cluster.is_new(store):
-            cluster.initialise(store, topic_id_text(random_topic_id()))
-        image = cluster.load_image(store)
+        image = topic_startup.read_metadata(
+            store,
+            dirs,
+            node_id=self.node_id,
+            adopt=config.ottla_adopt_logs,
+            internal_configs=lambda name: self.configs.check_topic(self._internal_topic(name).configs),
+        )
+        self.configs.load(image)
+        log_config = self.configs.log_config
         self.logs = LogManager(
             dirs,
             node_id=self.node_id,
             cluster_id=image.cluster_id,
             clock=self.clock,
-            default_config=self.log_config({}),
-            config_for=lambda topic: self.log_config(image.topics[topic].configs if topic in image.topics else {}),
+            default_config=log_config({}),
+            config_for=lambda topic: log_config(image.topics[topic].configs if topic in image.topics else {}),
         )
         self.logs.open()
+        topic_startup.reconcile(store, image, self.logs, log_config)
         self.topics = TopicService(
             store=store,
             image=image,
             logs=self.logs,
-            configs=self,
+            configs=self.configs,
             placement=Placement([self.node_id], config.num_partitions, config.default_replication_factor),
             internal_topic=self._internal_topic,
         )
-        replicas = Replicas(self.partitions, self.logs, self.log_config)
-        replicas.on_image(ClusterImage(image.cluster_id), image)
-        self.topics.subscribe(replicas.on_image)
+        self.producer_ids = ProducerIds(self.topics.take_producer_ids)
+        self._replicas = Replicas(self.partitions, self.logs, log_config)
+        self._replicas.on_image(ClusterImage(image.cluster_id), image)
+        self.topics.subscribe(self._replicas.on_image)
+        self.configs.attach(self.topics)
+        config.on_change(self._refresh_log_configs)
         self._start_chores()
 
     def _start_chores(self) -> None:
@@ -135,29 +150,13 @@ class Broker:
 
     # --- configuration of topics
 
-    def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
-        return topic_log_config(self.config, overrides)
-
-    def check_topic(self, configs: Mapping[str, str | None]) -> Mapping[str, str]:
-        """The overrides to store; raises ApiError(INVALID_CONFIG)."""
-        given = {name: value for name, value in configs.items() if value is not None}
-        try:
-            self.log_config(given)
-        except OttlaError as error:
-            raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
-        return given
+    def _refresh_log_configs(self, changed: frozenset[str]) -> None:
+        """Topics take what they do not set themselves from the broker."""
+        if changed & LOG_DEFAULTS:
+            self._replicas.refresh_all_configs(self.image)
 
     def _internal_topic(self, name: str) -> NewTopic:
-        config = self.config
-        return NewTopic(
-            name,
-            config.offsets_topic_num_partitions,
-            configs={
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(config.offsets_topic_segment_bytes),
-            },
-        )
+        return internal_topic(self.config, name, broker_count=1)
 
 
 def _make_folder(path: Path) -> None:

@@ -14,6 +14,9 @@ from ottla.storage.log_config import LogConfig
 # LogConfig spells the two clean-up policies as flags; every other field is a topic setting under its own name.
 _SAME_NAME = tuple(field.name for field in fields(LogConfig) if not field.name.startswith("cleanup_"))
 
+# The broker properties that logs take settings from.
+LOG_DEFAULTS = frozenset(synonym.name for one in TopicConfig.definitions().values() for synonym in one.synonyms)
+
 
 def topic_log_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
     """The settings of a log whose topic has `overrides`; OttlaError if one of them is unknown or wrong."""

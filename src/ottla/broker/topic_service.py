@@ -83,6 +83,8 @@ class TopicService:
         self._one_at_a_time = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metadata")
+        # Images published so far.
+        self.changes = 0
 
     @property
     def image(self) -> ClusterImage:
@@ -262,6 +264,14 @@ class TopicService:
 
         await self._change(change())
 
+    async def set_client_metrics_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        async def change() -> None:
+            path, before = nodes.client_metrics_configs_path(name), self._image.client_metrics_configs
+            await self._commit(_put(path, configs, exists=name in before))
+            self._publish(images.with_client_metrics_configs(self._image, name, configs))
+
+        await self._change(change())
+
     async def set_features(self, levels: Mapping[str, int]) -> None:
         async def change() -> None:
             new = images.with_features(self._image, levels)
@@ -304,6 +314,7 @@ class TopicService:
 
     def _publish(self, new: ClusterImage) -> None:
         old, self._image = self._image, new
+        self.changes += 1
         for on_image in self._subscribers:
             try:
                 on_image(old, new)

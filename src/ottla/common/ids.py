@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import uuid
+import os
 from typing import NamedTuple, NewType
 
 BrokerId = NewType("BrokerId", int)
@@ -27,7 +27,7 @@ class TopicPartition(NamedTuple):
 def random_topic_id() -> TopicId:
     """As Kafka: never one of the reserved ids, never text that starts with a dash."""
     while True:
-        raw = uuid.uuid4().bytes
+        raw = os.urandom(16)
         if int.from_bytes(raw, "big") > 1 and not topic_id_text(TopicId(raw)).startswith("-"):
             return TopicId(raw)
 

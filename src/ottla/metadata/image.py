@@ -46,6 +46,8 @@ class ClusterImage:
     # Dynamic broker configs: "" is the cluster-wide default, else the broker id as text.
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # Client metrics subscriptions (KIP-714) by name.
+    client_metrics_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # Finalized feature levels (KIP-584) and how often they changed.
     features: Mapping[str, int] = field(default_factory=dict)
     features_epoch: int = 0
@@ -87,6 +89,10 @@ def with_broker_configs(image: ClusterImage, broker: str, configs: Mapping[str, 
 
 def with_group_configs(image: ClusterImage, group: str, configs: Mapping[str, str]) -> ClusterImage:
     return replace(image, group_configs=_with_entry(image.group_configs, group, configs))
+
+
+def with_client_metrics_configs(image: ClusterImage, name: str, configs: Mapping[str, str]) -> ClusterImage:
+    return replace(image, client_metrics_configs=_with_entry(image.client_metrics_configs, name, configs))
 
 
 def _with_entry(

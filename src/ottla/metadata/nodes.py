@@ -5,6 +5,7 @@
     /deletions/TOPIC_ID     {"name": ..., "partitions": n}     logs of a deleted topic that may still be on disk
     /configs/brokers/ID     {"key": "value", ...}              the id "default" is the cluster-wide default
     /configs/groups/GROUP   the same
+    /configs/client_metrics/NAME    the same
     /features               {"levels": {...}, "epoch": n}
     /producer_ids           {"next": n}
 
@@ -30,11 +31,12 @@ DELETIONS = "/deletions"
 CONFIGS = "/configs"
 BROKER_CONFIGS = "/configs/brokers"
 GROUP_CONFIGS = "/configs/groups"
+CLIENT_METRICS_CONFIGS = "/configs/client_metrics"
 FEATURES = "/features"
 PRODUCER_IDS = "/producer_ids"
 
 # Made in this order when a store is new: parents first.
-FOLDERS = (TOPICS, DELETIONS, CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS)
+FOLDERS = (TOPICS, DELETIONS, CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS, CLIENT_METRICS_CONFIGS)
 
 _DEFAULT_BROKER = "default"
 
@@ -53,6 +55,10 @@ def broker_configs_path(broker: str) -> str:
 
 def group_configs_path(group: str) -> str:
     return f"{GROUP_CONFIGS}/{_component(group)}"
+
+
+def client_metrics_configs_path(name: str) -> str:
+    return f"{CLIENT_METRICS_CONFIGS}/{_component(name)}"
 
 
 def _component(text: str) -> str:
@@ -104,6 +110,7 @@ def decode_image(
     group_configs: Iterable[tuple[str, bytes]] = (),
     features: bytes | None = None,
     producer_ids: bytes | None = None,
+    client_metrics_configs: Iterable[tuple[str, bytes]] = (),
 ) -> ClusterImage:
     """The image from the nodes' contents; pairs are (last part of the path, data)."""
     by_name = {name: decode_topic(name, data) for name, data in topics}
@@ -114,6 +121,7 @@ def decode_image(
         topics_by_id={topic.id: topic for topic in by_name.values()},
         broker_configs={"" if broker == _DEFAULT_BROKER else broker: _configs(data) for broker, data in broker_configs},
         group_configs={unquote(group): _configs(data) for group, data in group_configs},
+        client_metrics_configs={unquote(name): _configs(data) for name, data in client_metrics_configs},
         features=feature_state["levels"],
         features_epoch=feature_state["epoch"],
         next_producer_id=json.loads(producer_ids)["next"] if producer_ids else 0,

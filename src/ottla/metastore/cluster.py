@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from ottla.metadata import nodes
 from ottla.metadata.image import ClusterImage
 from ottla.metastore.port import Create, MetadataStore
+
+NO_FEATURES: Mapping[str, int] = MappingProxyType({})
 
 
 def is_new(store: MetadataStore) -> bool:
     return store.get(nodes.CLUSTER) is None
 
 
-def stored_cluster_id(store: MetadataStore) -> str | None:
-    node = store.get(nodes.CLUSTER)
-    if node is None:
-        return None
-    cluster_id: str = json.loads(node.data)["cluster_id"]
-    return cluster_id
-
-
-def initialise(store: MetadataStore, cluster_id: str) -> None:
+def initialise(store: MetadataStore, cluster_id: str, features: Mapping[str, int] = NO_FEATURES) -> None:
     """Make the folders and the cluster's node, in one step, so that a half-made store cannot be."""
     store.multi(
         [
             *(Create(folder) for folder in nodes.FOLDERS),
-            Create(nodes.FEATURES, nodes.encode({"levels": {}, "epoch": 0})),
+            Create(nodes.FEATURES, nodes.encode({"levels": dict(features), "epoch": 1})),
             Create(nodes.PRODUCER_IDS, nodes.encode({"next": 0})),
             Create(nodes.CLUSTER, nodes.encode({"cluster_id": cluster_id})),
         ]
@@ -45,6 +39,7 @@ def load_image(store: MetadataStore) -> ClusterImage:
         _entries(store, nodes.GROUP_CONFIGS),
         features.data if features else None,
         producer_ids.data if producer_ids else None,
+        _entries(store, nodes.CLIENT_METRICS_CONFIGS),
     )
 
 

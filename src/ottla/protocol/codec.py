@@ -18,7 +18,7 @@ import json
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 ZERO_UUID = bytes(16)
@@ -73,7 +73,7 @@ def _same(a: object, b: object) -> bool:
 
 @cache
 def _lines() -> dict[str, str]:
-    text = resources.files("ottla.protocol").joinpath("messages.json").read_text()
+    text = Path(__file__).with_name("messages.json").read_text()
     return {line[9 : line.index('"', 9)]: line for line in text.splitlines()}
 
 

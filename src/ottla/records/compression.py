@@ -59,7 +59,7 @@ def _stream_decompress(codec: Codec, data: Any, limit_bytes: int) -> bytes:
         Codec.LZ4: cramjam.lz4.decompress_into,
         Codec.ZSTD: cramjam.zstd.decompress_into,
     }[codec]
-    size = min(limit_bytes, max(4096, len(data) * 8))
+    size = min(limit_bytes, _size_hint(codec, data))
     while True:
         out = bytearray(size)
         try:
@@ -72,6 +72,21 @@ def _stream_decompress(codec: Codec, data: Any, limit_bytes: int) -> bytes:
             size = min(limit_bytes, size * 4)
             continue
         return bytes(memoryview(out)[:written])
+
+
+def _size_hint(codec: Codec, data: Any) -> int:
+    """What the data say they grow to, or a guess: a buffer that fits is filled once and wastes little."""
+    guess = max(4096, len(data) * 4)
+    if codec is Codec.GZIP and len(data) > 18:
+        stated = int.from_bytes(data[-4:], "little")
+        return stated if len(data) // 2 <= stated <= 1024 * guess else guess
+    if codec is Codec.ZSTD and len(data) > 14:
+        descriptor = data[4]
+        width = (descriptor >> 5 & 1, 2, 4, 8)[descriptor >> 6]
+        if width:
+            at = 5 + (not descriptor & 0x20) + (0, 1, 2, 4)[descriptor & 3]
+            return int.from_bytes(data[at : at + width], "little") + (256 if width == 2 else 0) or guess
+    return guess
 
 
 def _snappy_decompress(data: Any, limit_bytes: int) -> bytes:

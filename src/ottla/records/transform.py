@@ -1,21 +1,28 @@
 """The cases in which a produced batch is opened: keys on compacted topics, and a topic that has its own codec.
 
-Small batches are opened where they are; larger ones in a thread, where the codecs release the interpreter lock.
+Small plain batches are opened where they are. The codecs work in a thread, where they release the interpreter lock;
+the walk over the records, which does not, takes turns on the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.records import batch as v2
 from ottla.records.batch import BatchHeader, read_header
 from ottla.records.compression import Codec, DecompressionError, compress
-from ottla.records.record import CorruptRecords, assemble_batch, read_records, records_bytes
-from ottla.records.validate import HeaderFields, RecordErrors, Rules
+from ottla.records.key_check import keyless_records
+from ottla.records.record import CorruptRecords, assemble_batch, records_bytes
+from ottla.records.validate import HeaderFields, RecordErrors, Rules, check_size
 
 _INLINE_BYTES_MAX = 16 * 1024
+_TURN_S = 0.001
+# Records that an answer names; a batch may hold a million of them.
+_DETAILS_MAX = 100
 _CODECS = {
     "uncompressed": Codec.NONE,
     "gzip": Codec.GZIP,
@@ -36,40 +43,60 @@ def _target_codec(rules: Rules, header: BatchHeader) -> Codec | None:
     return wanted if wanted is not None and wanted != header.codec else None
 
 
-async def prepare_records(batch: bytes, rules: Rules, run_in_thread: RunInThread) -> bytes | bytearray:
+async def prepare_records(
+    batch: bytes, rules: Rules, run_in_thread: RunInThread, turn: asyncio.Lock
+) -> bytes | bytearray:
     """The batch as the topic wants it. Raises ApiError."""
-    if len(batch) <= _INLINE_BYTES_MAX:
-        return _prepare(batch, rules)
-    prepared: bytes | bytearray = await run_in_thread(_prepare, batch, rules)
-    return prepared
-
-
-def _prepare(batch: bytes, rules: Rules) -> bytes | bytearray:
     header = read_header(batch)
+    codec = _target_codec(rules, header)
+    # Whatever is compressed may turn out to be a bomb, however small it is.
+    run = _run_here if len(batch) <= _INLINE_BYTES_MAX and not header.codec else run_in_thread
     try:
+        plain: bytes = await run(records_bytes, batch, 0, header, rules.decompressed_bytes_max)
         if rules.keys_required:
-            _check_keys(batch, rules)
-        codec = _target_codec(rules, header)
-        return batch if codec is None else _recompress(batch, header, codec, rules)
+            await _check_keys(plain, header.record_count, turn)
+        if codec is None:
+            return batch
+        changed: bytearray = await run(_with_codec, header, plain, codec, rules.codec_levels.get(codec))
     except (CorruptRecords, DecompressionError) as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    check_size(len(changed), rules)
+    return changed
 
 
-def _check_keys(batch: bytes, rules: Rules) -> None:
-    base = read_header(batch).base_offset
-    missing = tuple(
-        (record.offset - base, "a record of a compacted topic has a key")
-        for record in read_records(batch, limit_bytes=rules.decompressed_bytes_max)
-        if record.key is None
-    )
+async def _run_here(work: Callable[..., Any], *arguments: Any) -> Any:
+    return work(*arguments)
+
+
+async def _check_keys(plain: bytes, count: int, turn: asyncio.Lock) -> None:
+    """In turns of a millisecond, one at a time for the whole broker: others get the loop in between."""
+    walk = keyless_records(plain, count)
+    missing: list[int] | None = None
+    while missing is None:
+        async with turn:
+            missing = _walk_for_a_turn(walk)
+        if missing is None:
+            await asyncio.sleep(0)
     if missing:
-        raise RecordErrors("records of a compacted topic have keys", missing)
+        details = tuple((number, "a record of a compacted topic has a key") for number in missing[:_DETAILS_MAX])
+        raise RecordErrors(f"{len(missing)} records of a compacted topic have no key", details)
 
 
-def _recompress(batch: bytes, header: BatchHeader, codec: Codec, rules: Rules) -> bytearray:
-    plain = records_bytes(batch, 0, header, rules.decompressed_bytes_max)
+def _walk_for_a_turn(walk: Generator[None, None, list[int]]) -> list[int] | None:
+    """What the walk found, or None if there is more to do."""
+    stop_at = time.perf_counter() + _TURN_S
+    try:
+        while time.perf_counter() < stop_at:
+            next(walk)
+    except StopIteration as done:
+        found: list[int] = done.value
+        return found
+    return None
+
+
+def _with_codec(header: BatchHeader, plain: bytes, codec: Codec, level: int | None) -> bytearray:
     return assemble_batch(
-        compress(codec, plain, rules.codec_levels.get(codec)) if codec else plain,
+        compress(codec, plain, level) if codec else plain,
         attributes=(header.attributes & ~v2.CODEC_MASK) | codec,
         base_offset=header.base_offset,
         leader_epoch=header.leader_epoch,

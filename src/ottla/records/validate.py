@@ -22,6 +22,10 @@ ZSTD = 4
 # Anything but a codec and the transactional bit.
 _UNUSUAL_BITS = ~(v2.CODEC_MASK | v2.TRANSACTIONAL_BIT)
 
+# What `length` says of a batch without records; and the smallest length that Kafka takes for a length at all.
+_HEADER_LENGTH = HEADER_SIZE - LOG_OVERHEAD
+_LENGTH_MIN = 14
+
 _unpack = v2.HEADER.unpack_from
 
 # The fields of BatchHeader, in its order; a plain tuple where speed matters.
@@ -79,7 +83,7 @@ def validate_batch(data: Any, rules: Rules, produce_version: int, now_ms: int) -
             and last_ms - now_ms <= rules.timestamp_after_max_ms
             and not rules.log_append_time
             and crc32c(data[v2.CRC_START :]) == crc
-            and (attributes or count * 7 <= length)
+            and (attributes or count * 7 <= length - _HEADER_LENGTH)
             and first_ms >= 0
         ):
             return header
@@ -88,27 +92,9 @@ def validate_batch(data: Any, rules: Rules, produce_version: int, now_ms: int) -
 
 def _explain(data: Any, rules: Rules, produce_version: int, now_ms: int) -> HeaderFields:
     size = len(data)
-    if size < v2.HEADER_SIZE:
-        _check_old_magic(data)
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a record batch has at least {v2.HEADER_SIZE} bytes, not {size}")
+    _check_shape(data)
     header = read_header(data)
-    if header.magic != 2:
-        raise ApiError(
-            ErrorCode.INVALID_RECORD, f"produce requests carry record batches of magic 2, not {header.magic}"
-        )
-    if header.length + v2.LOG_OVERHEAD != size:
-        if v2.HEADER_SIZE <= header.length + v2.LOG_OVERHEAD < size:
-            raise ApiError(ErrorCode.INVALID_RECORD, "a produce request carries exactly one batch for each partition")
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "the batch is not as long as it says")
-    if size > rules.max_message_bytes:
-        raise ApiError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"the batch has {size} bytes, max.message.bytes of the topic is {rules.max_message_bytes}",
-        )
-    if size > rules.segment_bytes:
-        raise ApiError(
-            ErrorCode.RECORD_LIST_TOO_LARGE, f"the batch has {size} bytes, a segment holds {rules.segment_bytes}"
-        )
+    check_size(size, rules)
     if v2.compute_crc(data, 0, size) != header.crc:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, "the batch does not match its CRC")
     _check_counts(header)
@@ -119,9 +105,36 @@ def _explain(data: Any, rules: Rules, produce_version: int, now_ms: int) -> Head
     return header
 
 
-def _check_old_magic(data: Any) -> None:
-    if len(data) > v2.MAGIC_OFFSET and data[v2.MAGIC_OFFSET] in (0, 1):
-        raise ApiError(ErrorCode.INVALID_RECORD, "produce requests carry record batches of magic 2")
+def check_size(size: int, rules: Rules) -> None:
+    if size > rules.max_message_bytes:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the batch has {size} bytes, max.message.bytes of the topic is {rules.max_message_bytes}",
+        )
+    if size > rules.segment_bytes:
+        raise ApiError(
+            ErrorCode.RECORD_LIST_TOO_LARGE, f"the batch has {size} bytes, a segment holds {rules.segment_bytes}"
+        )
+
+
+def _check_shape(data: Any) -> None:
+    """Exactly one batch of magic 2, in the order in which Kafka looks at the bytes: a code that clients retry
+    (CORRUPT_MESSAGE) is for bytes that may have suffered on the way, the final one for what they meant to send."""
+    size = len(data)
+    length = int.from_bytes(data[8:12], "big", signed=True) if size >= LOG_OVERHEAD else _LENGTH_MIN
+    if length < _LENGTH_MIN:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"no batch has a length of {length}")
+    magic = data[v2.MAGIC_OFFSET] if size > v2.MAGIC_OFFSET else 2
+    if magic > 2:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"there are no record batches of magic {magic}")
+    if size < LOG_OVERHEAD or size < length + LOG_OVERHEAD:
+        raise ApiError(ErrorCode.INVALID_RECORD, "the batch is cut short")
+    if magic < 2:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"produce requests carry record batches of magic 2, not {magic}")
+    if length < _HEADER_LENGTH:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch is longer than {length} bytes")
+    if size > length + LOG_OVERHEAD:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a produce request carries exactly one batch for each partition")
 
 
 def _check_counts(header: BatchHeader) -> None:
@@ -131,8 +144,9 @@ def _check_counts(header: BatchHeader) -> None:
             f"{header.record_count} records cannot span {header.last_offset_delta + 1} offsets",
         )
     # The smallest record takes seven bytes; compressed ones can be smaller than their count.
-    if not header.codec and header.record_count * 7 > header.length:
-        raise ApiError(ErrorCode.INVALID_RECORD, f"{header.record_count} records cannot be in {header.length} bytes")
+    room = header.size - HEADER_SIZE
+    if not header.codec and header.record_count * 7 > room:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"{header.record_count} records cannot be in {room} bytes")
 
 
 def _check_attributes(header: BatchHeader, produce_version: int) -> None:

@@ -57,6 +57,7 @@ class Connection:
     __slots__ = (
         "_busy",
         "_closed",
+        "_ending",
         "_fd",
         "_filled",
         "_frame",
@@ -95,6 +96,7 @@ class Connection:
         self._busy = False
         self._writing = False
         self._closed = False
+        self._ending = False
         self._turn_scheduled = False
         self._task: asyncio.Future[Answer] | None = None
         self._reading = True
@@ -151,7 +153,7 @@ class Connection:
             return
         chunk = self._sock.recv(_READ_AHEAD_BYTES)
         if not chunk:
-            self.close()
+            self._finish_and_close()
             return
         self._read_ahead += chunk
         if not self._busy and not self._out:
@@ -208,13 +210,31 @@ class Connection:
         if self._read_ahead:
             data, self._read_ahead = self._read_ahead, bytearray()
             self._consume(memoryview(data))
-        if not self._reading and len(self._read_ahead) < _READ_AHEAD_BYTES and not self._closed:
+        if self._closed:
+            return
+        if self._ending:
+            if not self._busy and not self._out and not self._turn_scheduled:
+                self.close()
+        elif not self._reading and len(self._read_ahead) < _READ_AHEAD_BYTES:
             self._reading = True
             self._loop.add_reader(self._fd, self._on_readable)
 
     def _pause_reading(self) -> None:
         self._reading = False
         self._loop.remove_reader(self._fd)
+
+    def _finish_and_close(self) -> None:
+        """The client will say no more. What it has asked for is done all the same: a producer with acks=0 sends and
+        hangs up. Only what waits for something to happen is given up."""
+        if not self._read_ahead:
+            self.close()
+            return
+        self._ending = True
+        self._pause_reading()
+        if self._busy:
+            self._give_up_waiting()
+        elif not self._out:
+            self._schedule_turn()
 
     # --- handling
 
@@ -229,12 +249,22 @@ class Connection:
         self._task = task = asyncio.ensure_future(answer)
         task.add_done_callback(self._on_answer)
 
+    def _give_up_waiting(self) -> None:
+        """A bare future is a request that waits, such as a parked fetch; a coroutine is work that was begun, such as
+        a produce in the middle of recompression, and runs to its end."""
+        if self._task is not None and not isinstance(self._task, asyncio.Task):
+            self._task.cancel()
+
     def _on_answer(self, task: asyncio.Future[Answer]) -> None:
         self._busy = False
         self._task = None
-        if task.cancelled() or self._closed:
+        if task.cancelled():
+            if self._ending and not self._closed:
+                self._after_answer()
             return
         error = task.exception()
+        if self._closed:
+            return
         if error is not None:
             unexpected = None if isinstance(error, CloseConnection) else error
             log.error("closing connection: %s", error, exc_info=unexpected, extra={"client": self.client_host})
@@ -347,8 +377,7 @@ class Connection:
             self._loop.remove_reader(self._fd)
         if self._writing:
             self._loop.remove_writer(self._fd)
-        if self._task is not None:
-            self._task.cancel()
+        self._give_up_waiting()
         self._out.clear()
         self._frame = None
         self._read_ahead = bytearray()

@@ -18,9 +18,12 @@ from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_dir import LogDir
 from ottla.storage.log_loader import load_log
-from ottla.storage.log_names import DELETE_SUFFIX, marked_folder, parse_folder
+from ottla.storage.log_names import DELETE_SUFFIX, STRAY_SUFFIX, marked_folder, parse_folder
 
 logger = logging.getLogger(__name__)
+
+# The metadata log of a Kafka that used the folder before: not ours to touch.
+KRAFT_TOPIC = "__cluster_metadata"
 
 
 class LogManager:
@@ -67,6 +70,8 @@ class LogManager:
             if folder is None or not (log_dir.path / name).is_dir():
                 continue
             topic_partition = folder.topic_partition
+            if topic_partition.topic == KRAFT_TOPIC:
+                continue
             if folder.mark == DELETE_SUFFIX:
                 self._doomed.append((self.clock.monotonic_ms(), log_dir.path / name))
                 continue
@@ -126,6 +131,13 @@ class LogManager:
         doomed = log.dir.with_name(marked_folder(topic_partition, DELETE_SUFFIX))
         self.disk.rename(log.dir, doomed)
         self._doomed.append((self.clock.monotonic_ms() + log.config.file_delete_delay_ms, doomed))
+
+    def set_aside(self, topic_partition: TopicPartition) -> None:
+        """Take the log away and leave its files where a person finds them, under a name that marks a stray."""
+        log = self._logs.pop(topic_partition)
+        del self._dir_of[topic_partition]
+        log.close()
+        self.disk.rename(log.dir, log.dir.with_name(marked_folder(topic_partition, STRAY_SUFFIX)))
 
     def tick_deletions(self) -> None:
         """Remove the files whose delay is over."""

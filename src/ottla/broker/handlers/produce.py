@@ -139,7 +139,7 @@ def _append(partition: Partition, data: Any, now_ms: int) -> Outcome | Awaitable
 
 async def _prepare_then_append(broker: Broker, partition: Partition, batch: bytes, now_ms: int) -> Outcome:
     try:
-        data = await prepare_records(batch, partition.rules, broker.run_in_thread)
+        data = await prepare_records(batch, partition.rules, broker.run_in_thread, broker.turn)
         done = _append(partition, data, now_ms)
     except ApiError as error:
         return _refused(partition, error)

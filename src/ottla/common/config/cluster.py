@@ -33,6 +33,11 @@ class TopicCreationSettings(Configuration):
         "auto.create.topics.enable", True, "Whether a topic that a client asks for is created on the spot."
     )
     delete_topic_enable = boolean("delete.topic.enable", True, "Whether topics may be deleted.")
+    ottla_adopt_logs = boolean(
+        "ottla.adopt.logs",
+        False,
+        "Whether partition folders that the metadata does not know become topics when the broker starts.",
+    )
     min_insync_replicas = integer(
         "min.insync.replicas",
         1,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
-from ottla.common.config.broker_config import BrokerConfig, Source
+from ottla.common.config.broker_config import BrokerConfig, Source, SourcedText
 from ottla.common.config.checks import Check, at_least, one_of
 from ottla.common.config.layered import LayeredConfig
 from ottla.common.config.setting import Setting, Synonym, Unit, boolean, integer, string
@@ -68,6 +68,14 @@ class GroupConfig(LayeredConfig):
             value = max(value, broker.value(low)) if low else value
             value = min(value, broker.value(high)) if high else value
             self._apply({self.definitions()[name]: value})
+
+    @classmethod
+    def explain(cls, name: str, broker: BrokerConfig, overrides: Mapping[str, str]) -> Iterator[SourcedText]:
+        """As Kafka, a setting that no broker property supplies names itself with its default."""
+        yield from super().explain(name, broker, overrides)
+        setting = cls.definitions()[name]
+        if not setting.synonyms:
+            yield SourcedText(name, setting.default_text, Source.DEFAULT_CONFIG)
 
 
 def check_group_overrides(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:

@@ -1,0 +1,260 @@
+"""The kinds of resources that have configuration: topics, brokers, loggers, client metrics subscriptions, groups.
+
+Each knows which names it has, how to check what a client wants, how to describe itself, and where its settings are
+kept. The codes and rules are those of Kafka 4.3; the words are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ottla.broker import loggers
+from ottla.broker.config_entries import Entry, broker_entry, entry
+from ottla.common.config import (
+    BrokerConfig,
+    ClientMetricsConfig,
+    GroupConfig,
+    LayeredConfig,
+    Scope,
+    Setting,
+    Source,
+    SourcedText,
+    TopicConfig,
+    check_group_overrides,
+)
+from ottla.common.config.names import unknown
+from ottla.common.errors import ApiError, ErrorCode, OttlaError
+from ottla.metadata.topic_names import name_fault
+
+if TYPE_CHECKING:
+    from ottla.broker.topic_service import TopicService
+
+# Kafka lets these change only for one listener, under its prefix; ours serve PLAINTEXT alone.
+_PER_LISTENER = ("ssl.", "sasl.", "principal.builder.")
+
+
+class ResourceKind(Protocol):
+    """A kind whose settings are stored; `name` has been through `check_name`."""
+
+    def names(self) -> Sequence[str]:
+        """Those that exist or have settings, for ListConfigResources."""
+
+    def check_name(self, name: str) -> None: ...
+
+    def own(self, name: str) -> Mapping[str, str]:
+        """What is set on the resource itself."""
+
+    def setting(self, key: str) -> Setting[Any] | None: ...
+
+    def effective(self, name: str, key: str) -> str | None: ...
+
+    def check(self, name: str, configs: Mapping[str, str]) -> None:
+        """Whether `configs` may become the resource's own settings; ApiError if not."""
+
+    def describe(self, name: str) -> Iterator[Entry]: ...
+
+    async def store(self, name: str, configs: Mapping[str, str]) -> None: ...
+
+
+class _Layered:
+    """What topics, groups and metrics subscriptions have in common."""
+
+    config_class: type[LayeredConfig]
+
+    def __init__(self, config: BrokerConfig, topics: TopicService) -> None:
+        self._config = config
+        self._topics = topics
+
+    def own(self, name: str) -> Mapping[str, str]:
+        raise NotImplementedError
+
+    def setting(self, key: str) -> Setting[Any] | None:
+        return self.config_class.definitions().get(key)
+
+    def effective(self, name: str, key: str) -> str | None:
+        setting = self.setting(key)
+        return None if setting is None else setting.text(self._effective(name).value(key))
+
+    def _effective(self, name: str) -> LayeredConfig:
+        return self.config_class(self._config, self.own(name))
+
+    def describe(self, name: str) -> Iterator[Entry]:
+        own, effective = self.own(name), self._effective(name)
+        for key, setting in self.config_class.definitions().items():
+            if setting.internal and key not in own:
+                continue
+            supplied = tuple(self.config_class.explain(key, self._config, own))
+            yield entry(setting, setting.text(effective.value(key)), supplied)
+
+
+class Topics(_Layered):
+    config_class = TopicConfig
+
+    def names(self) -> Sequence[str]:
+        return list(self._topics.image.topics)
+
+    def check_name(self, name: str) -> None:
+        fault = name_fault(name)
+        if fault is not None:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        if name not in self._topics.image.topics:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+
+    def own(self, name: str) -> Mapping[str, str]:
+        return self._topics.image.topics[name].configs
+
+    def check(self, name: str, configs: Mapping[str, str]) -> None:
+        check_topic_overrides(self._config, configs)
+
+    async def store(self, name: str, configs: Mapping[str, str]) -> None:
+        await self._topics.set_topic_configs(name, configs)
+
+
+def check_topic_overrides(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
+    """ApiError(INVALID_CONFIG) if a topic cannot have these settings."""
+    try:
+        TopicConfig(config, overrides).check_together()
+    except OttlaError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+class Groups(_Layered):
+    config_class = GroupConfig
+
+    def names(self) -> Sequence[str]:
+        return list(self._topics.image.group_configs)
+
+    def check_name(self, name: str) -> None:
+        if not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+
+    def own(self, name: str) -> Mapping[str, str]:
+        return self._topics.image.group_configs.get(name, {})
+
+    def check(self, name: str, configs: Mapping[str, str]) -> None:
+        try:
+            check_group_overrides(self._config, configs)
+        except OttlaError as error:
+            raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+    async def store(self, name: str, configs: Mapping[str, str]) -> None:
+        await self._topics.set_group_configs(name, configs)
+
+
+class ClientMetrics(_Layered):
+    config_class = ClientMetricsConfig
+
+    def names(self) -> Sequence[str]:
+        return list(self._topics.image.client_metrics_configs)
+
+    def check_name(self, name: str) -> None:
+        if not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+
+    def own(self, name: str) -> Mapping[str, str]:
+        return self._topics.image.client_metrics_configs.get(name, {})
+
+    def check(self, name: str, configs: Mapping[str, str]) -> None:
+        for key in configs:
+            if key not in ClientMetricsConfig.definitions():
+                error = unknown("client metrics configuration", key, ClientMetricsConfig.definitions())
+                raise ApiError(ErrorCode.INVALID_REQUEST, str(error))
+        try:
+            ClientMetricsConfig(self._config, configs)
+        except OttlaError as error:
+            raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+    async def store(self, name: str, configs: Mapping[str, str]) -> None:
+        await self._topics.set_client_metrics_configs(name, configs)
+
+
+class Brokers:
+    """Dynamic settings of this broker under its id, of all brokers under the empty name."""
+
+    def __init__(self, config: BrokerConfig, topics: TopicService) -> None:
+        self._config = config
+        self._topics = topics
+
+    def names(self) -> Sequence[str]:
+        return [str(self._config.node_id)]
+
+    def check_name(self, name: str) -> None:
+        if name:
+            check_broker_id(name, self._config.node_id)
+
+    def own(self, name: str) -> Mapping[str, str]:
+        return self._topics.image.broker_configs.get(name, {})
+
+    def setting(self, key: str) -> Setting[Any] | None:
+        return self._config.known().get(key)
+
+    def effective(self, name: str, key: str) -> str | None:
+        setting = self.setting(key)
+        return None if setting is None else setting.text(self._config.value(key))
+
+    def check(self, name: str, configs: Mapping[str, str]) -> None:
+        new = {key: text for key, text in configs.items() if self.own(name).get(key) != text}
+        self._check_may_change(name, new)
+        layers = {"": self.own(""), str(self._config.node_id): self.own(str(self._config.node_id)), name: configs}
+        try:
+            self._config.reconfigured(layers[""], layers[str(self._config.node_id)])
+        except OttlaError as error:
+            raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+    def _check_may_change(self, name: str, keys: Mapping[str, str]) -> None:
+        known = self._config.known()
+        for key in keys:
+            if key not in known:
+                raise ApiError(ErrorCode.INVALID_REQUEST, str(unknown("configuration property", key, known)))
+        rules: tuple[tuple[str, Callable[[Setting[Any]], bool]], ...] = (
+            ("Cannot update these configs dynamically", lambda one: one.scope is Scope.READ_ONLY),
+            (
+                "Cannot update these configs at default cluster level, broker id must be specified",
+                lambda one: not name and one.scope is Scope.PER_BROKER,
+            ),
+            ("Security settings cannot be updated dynamically", lambda one: one.name.startswith(_PER_LISTENER)),
+        )
+        for why, applies in rules:
+            wrong = sorted(key for key in keys if applies(known[key]))
+            if wrong:
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"{why}: {', '.join(wrong)}")
+
+    def describe(self, name: str) -> Iterator[Entry]:
+        return self._describe_broker() if name else self._describe_default()
+
+    def _describe_broker(self) -> Iterator[Entry]:
+        for key, setting in self._config.known().items():
+            described = broker_entry(setting, setting.text(self._config.value(key)), tuple(self._supplied(setting)))
+            if not setting.internal or described.source is not Source.DEFAULT_CONFIG:
+                yield described
+
+    def _supplied(self, setting: Setting[Any]) -> Iterator[SourcedText]:
+        """Other names follow only if the property has a value itself: without one they do not supply it."""
+        own = tuple(self._config.explain(setting.name))
+        if own:
+            others = [value for synonym in setting.synonyms for value in self._config.explain(synonym.name)]
+            yield from sorted((*own, *others), key=lambda value: value.source)
+
+    def _describe_default(self) -> Iterator[Entry]:
+        """Of the cluster-wide default only what is set."""
+        for key, text in self.own("").items():
+            setting = self._config.known().get(key)
+            if setting is not None:
+                supplied = (SourcedText(key, text, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),)
+                yield broker_entry(setting, text, supplied)
+
+    async def store(self, name: str, configs: Mapping[str, str]) -> None:
+        await self._topics.set_broker_configs(name, configs)
+
+
+def check_broker_id(name: str, node_id: int) -> None:
+    if not name.isdecimal():
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != node_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {name}")
+
+
+def describe_loggers() -> Iterator[Entry]:
+    for name in loggers.logger_names():
+        yield Entry(name, loggers.level_of(name), Source.DYNAMIC_BROKER_LOGGER_CONFIG)

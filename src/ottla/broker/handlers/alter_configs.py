@@ -1,0 +1,43 @@
+"""AlterConfigs v0-2. Replaces all settings of each resource; what is not given goes back to its default.
+
+Kept for old clients: IncrementalAlterConfigs does not lose what another client has set.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+
+async def handle(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    counts = Counter((one.resource_type, one.resource_name) for one in request.resources)
+    return AlterConfigsResponse(
+        responses=[
+            await _alter(broker, one, request.validate_only, counts[one.resource_type, one.resource_name])
+            for one in request.resources
+        ]
+    )
+
+
+async def _alter(
+    broker: Broker, resource: AlterConfigsRequest.AlterConfigsResource, validate_only: bool, times: int
+) -> AlterConfigsResponse.AlterConfigsResourceResponse:
+    kind, name = resource.resource_type, resource.resource_name
+    response = AlterConfigsResponse.AlterConfigsResourceResponse(
+        error_message=None, resource_type=kind, resource_name=name
+    )
+    try:
+        if times > 1:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        configs = [(one.name, one.value) for one in resource.configs]
+        await broker.configs.replace(kind, name, configs, validate_only=validate_only)
+    except ApiError as error:
+        response.error_code, response.error_message = error.code, error.message
+    return response

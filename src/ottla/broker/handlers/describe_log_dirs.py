@@ -1,0 +1,76 @@
+"""DescribeLogDirs v1-5. What each log dir holds and how much room it has; a null list of topics means all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ErrorCode
+from ottla.common.ids import TopicPartition
+from ottla.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+from ottla.storage.log_dir import LogDir
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+_UNKNOWN_BYTES = -1
+
+
+def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    asked = _asked(broker, request)
+    by_dir: dict[Path, dict[str, list[int]]] = {}
+    for tp in asked:
+        log = broker.logs.get(tp)
+        if log is not None:
+            by_dir.setdefault(log.dir.parent, {}).setdefault(tp.topic, []).append(tp.partition)
+    return DescribeLogDirsResponse(
+        results=[_describe(broker, one, by_dir.get(one.path, {})) for one in broker.logs.dirs]
+    )
+
+
+def _asked(broker: Broker, request: DescribeLogDirsRequest) -> Iterable[TopicPartition]:
+    if request.topics is None:
+        return broker.logs.logs
+    # A dict, because a client may name a partition twice.
+    return dict.fromkeys(TopicPartition(one.topic, index) for one in request.topics for index in one.partitions)
+
+
+def _describe(
+    broker: Broker, log_dir: LogDir, topics: dict[str, list[int]]
+) -> DescribeLogDirsResponse.DescribeLogDirsResult:
+    path = str(log_dir.path.absolute())
+    if log_dir.offline is not None:
+        return DescribeLogDirsResponse.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
+    total, usable = _space(log_dir.path)
+    return DescribeLogDirsResponse.DescribeLogDirsResult(
+        log_dir=path,
+        topics=[
+            DescribeLogDirsResponse.DescribeLogDirsTopic(
+                name=topic, partitions=[_partition(broker, TopicPartition(topic, index)) for index in indexes]
+            )
+            for topic, indexes in topics.items()
+        ],
+        total_bytes=total,
+        usable_bytes=usable,
+    )
+
+
+def _partition(broker: Broker, tp: TopicPartition) -> DescribeLogDirsResponse.DescribeLogDirsPartition:
+    log = broker.logs.logs[tp]
+    return DescribeLogDirsResponse.DescribeLogDirsPartition(
+        partition_index=tp.partition,
+        partition_size=log.size_bytes,
+        # How far the replica is behind what clients may read; a leader is never.
+        offset_lag=max(0, log.high_watermark - log.log_end_offset),
+    )
+
+
+def _space(path: Path) -> tuple[int, int]:
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return _UNKNOWN_BYTES, _UNKNOWN_BYTES
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize

@@ -1,0 +1,189 @@
+"""What happens to topics when a broker starts: the metadata store and the folders in the log dirs must agree.
+
+Before the logs are loaded (`read_metadata`): a new store gets its cluster id, from `meta.properties` where a folder has
+been in use. After (`reconcile`): a partition without a folder gets one; a folder that the metadata does not know is set
+aside as Kafka does it, renamed to `-stray` and left alone; the rest of a deletion that a crash cut short is done.
+
+Folders without metadata are never taken in silently, because the settings of their topics are not in them: a compacted
+topic under default retention would lose its data within a week. A broker whose store is new and whose folders are not
+refuses to start and says so. With `ottla.adopt.logs=true` unknown folders become topics that keep everything
+(`retention.ms=-1`) until somebody decides otherwise; internal topics get the settings they always have.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ottla.broker.features import INITIAL_LEVELS
+from ottla.broker.topic_plan import METADATA_TOPIC
+from ottla.common.errors import OttlaError
+from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition, random_topic_id, topic_id_text
+from ottla.metadata import image as images
+from ottla.metadata import nodes
+from ottla.metadata.image import INTERNAL_TOPICS, ClusterImage, TopicImage, initial_partition
+from ottla.metastore import cluster
+from ottla.metastore.port import Create, Delete, MetadataStore, Set
+from ottla.storage import checkpoints
+from ottla.storage.log_config import LogConfig
+from ottla.storage.log_dir import CLEAN_SHUTDOWN_FILE
+from ottla.storage.log_manager import LogManager
+from ottla.storage.log_names import parse_folder
+
+log = logging.getLogger("ottla.topics")
+
+KEEP_EVERYTHING: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1"}
+# Kafka counts producer ids from 0; ours start so far above after an adoption that the two never meet.
+ADOPTED_PRODUCER_ID_FLOOR = 2**40
+
+
+class Folder(NamedTuple):
+    path: Path
+    topic_partition: TopicPartition
+    topic_id: TopicId
+
+
+def read_metadata(
+    store: MetadataStore,
+    dirs: Sequence[Path],
+    *,
+    node_id: int,
+    adopt: bool,
+    internal_configs: Callable[[str], Mapping[str, str]],
+) -> ClusterImage:
+    """The image to start with. Raises OttlaError where folders are found that nothing is known about."""
+    new = cluster.is_new(store)
+    folders = _folders(dirs) if new or adopt else []
+    if new:
+        if folders and not adopt:
+            raise OttlaError(
+                f"{dirs[0]} holds partitions (such as {folders[0].topic_partition}) but no metadata of Ottla; start "
+                "once with -X ottla.adopt.logs=true to take them in, or choose another data directory."
+            )
+        cluster.initialise(store, _cluster_id_of(dirs) or topic_id_text(random_topic_id()), INITIAL_LEVELS)
+    image = cluster.load_image(store)
+    if not new and not all((one / CLEAN_SHUTDOWN_FILE).exists() for one in dirs):
+        image = raise_leader_epochs(store, image)
+    if adopt:
+        image = _adopt(store, image, folders, node_id, internal_configs)
+    return image
+
+
+def _folders(dirs: Iterable[Path]) -> list[Folder]:
+    found = []
+    for directory in dirs:
+        if not directory.is_dir():
+            continue
+        for name in sorted(os.listdir(directory)):
+            folder = parse_folder(name)
+            if folder is None or folder.mark or folder.topic_partition.topic == METADATA_TOPIC:
+                continue
+            topic_id = checkpoints.read_partition_metadata(directory / name) or ZERO_TOPIC_ID
+            found.append(Folder(directory / name, folder.topic_partition, topic_id))
+    return found
+
+
+def _cluster_id_of(dirs: Iterable[Path]) -> str | None:
+    for directory in dirs:
+        try:
+            meta = checkpoints.read_meta_properties(directory)
+        except ValueError as error:
+            raise OttlaError(f"{error}; this is not a data directory that this broker can use.") from None
+        if meta is not None:
+            return meta.cluster_id
+    return None
+
+
+def _adopt(
+    store: MetadataStore,
+    image: ClusterImage,
+    folders: Iterable[Folder],
+    node_id: int,
+    internal_configs: Callable[[str], Mapping[str, str]],
+) -> ClusterImage:
+    unknown: dict[str, list[Folder]] = {}
+    for folder in folders:
+        if folder.topic_partition.topic not in image.topics:
+            unknown.setdefault(folder.topic_partition.topic, []).append(folder)
+    if not unknown:
+        return image
+    adopted = [
+        _adopted_topic(name, members, node_id, internal_configs(name) if name in INTERNAL_TOPICS else KEEP_EVERYTHING)
+        for name, members in unknown.items()
+    ]
+    first_id = max(image.next_producer_id, ADOPTED_PRODUCER_ID_FLOOR)
+    store.multi(
+        [
+            *(Create(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in adopted),
+            Set(nodes.PRODUCER_IDS, nodes.encode({"next": first_id})),
+        ]
+    )
+    log.warning("took in topics that were found in the log dirs", extra={"topics": [one.name for one in adopted]})
+    return images.with_next_producer_id(images.with_topics(image, adopted), first_id)
+
+
+def _adopted_topic(name: str, folders: Iterable[Folder], node_id: int, configs: Mapping[str, str]) -> TopicImage:
+    by_index = {one.topic_partition.partition: one for one in folders}
+    ids = [one.topic_id for one in by_index.values() if one.topic_id != ZERO_TOPIC_ID]
+    partitions = []
+    for index in range(max(by_index) + 1):
+        epochs = checkpoints.read_epochs(by_index[index].path / checkpoints.LEADER_EPOCHS) if index in by_index else []
+        # A new leader begins a new epoch, above all that the log has seen.
+        partitions.append(initial_partition((node_id,), epochs[-1][0] + 1 if epochs else 0))
+    return TopicImage(name, ids[0] if ids else random_topic_id(), tuple(partitions), configs)
+
+
+def reconcile(
+    store: MetadataStore,
+    image: ClusterImage,
+    logs: LogManager,
+    log_config: Callable[[Mapping[str, str]], LogConfig],
+) -> None:
+    """Bring the loaded logs in step with the image."""
+    deletions = store.children(nodes.DELETIONS)
+    for topic_partition, found in list(logs.logs.items()):
+        topic = image.topics.get(topic_partition.topic)
+        if (
+            topic is not None
+            and topic_partition.partition < len(topic.partitions)
+            and found.topic_id in (topic.id, ZERO_TOPIC_ID)
+        ):
+            continue
+        if topic_id_text(found.topic_id) in deletions:
+            logs.delete(topic_partition)
+        else:
+            log.warning("setting aside a partition that the metadata does not know", extra={"folder": str(found.dir)})
+            logs.set_aside(topic_partition)
+    for topic in image.topics.values():
+        missing = [
+            index for index in range(len(topic.partitions)) if TopicPartition(topic.name, index) not in logs.logs
+        ]
+        if missing:
+            config = log_config(topic.configs)
+            for index in missing:
+                logs.create(TopicPartition(topic.name, index), topic.id, config)
+    if deletions:
+        store.multi([Delete(f"{nodes.DELETIONS}/{one}") for one in deletions])
+
+
+def raise_leader_epochs(store: MetadataStore, image: ClusterImage) -> ClusterImage:
+    """After a crash that may have cost unflushed records: offsets can be given out a second time now, and only a new
+    leader epoch lets a consumer beyond the cut notice (KIP-320)."""
+    if not image.topics:
+        return image
+    raised = [
+        replace(
+            topic,
+            partitions=tuple(
+                replace(one, leader_epoch=one.leader_epoch + 1, partition_epoch=one.partition_epoch + 1)
+                for one in topic.partitions
+            ),
+        )
+        for topic in image.topics.values()
+    ]
+    store.multi([Set(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in raised])
+    return images.with_topics(image, raised)

@@ -1,0 +1,146 @@
+"""`ottla cluster info` and `health`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from ottla.cli.connection import Cluster
+from ottla.cli.lazy import Lazy, Section
+from ottla.cli.output import facts, paint, plural, show, table
+from ottla.cli.settings import Settings, VerbGroup, command
+from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
+from ottla.common.errors import OttlaError
+
+cluster = VerbGroup(
+    "cluster",
+    help="The cluster as a whole.",
+    sections=(
+        Section(
+            "Commands",
+            (
+                Lazy("info", "cluster:info", "Cluster id, brokers, number of topics."),
+                Lazy("health", "cluster:health", "Partitions without a leader or with replicas out of sync."),
+            ),
+        ),
+    ),
+)
+RETRY_S = 0.25
+
+
+@command("info")
+def info(settings: Settings) -> None:
+    """Cluster id, controller, brokers, and how much is on it."""
+    reached = Cluster(settings)
+    described = reached.reach()
+    topics = reached.all_topics().topics.values()
+    controller = described.controller.id if described.controller is not None else None
+    data: Any = {
+        "cluster_id": described.cluster_id,
+        "controller": controller,
+        "brokers": [
+            {"id": node.id, "host": node.host, "port": node.port, "rack": node.rack or None}
+            for node in sorted(described.nodes, key=lambda node: node.id)
+        ],
+        "topics": len(topics),
+        "partitions": sum(len(topic.partitions) for topic in topics),
+    }
+    show(settings, data, lambda: _info_lines(data))
+
+
+def _info_lines(data: dict[str, Any]) -> Iterable[str]:
+    yield from facts(
+        [
+            ("cluster", data["cluster_id"]),
+            ("topics", f"{data['topics']} with {plural(data['partitions'], 'partition')}"),
+        ]
+    )
+    yield ""
+    rows = [
+        (one["id"], f"{one['host']}:{one['port']}", one["rack"], "yes" if one["id"] == data["controller"] else "")
+        for one in data["brokers"]
+    ]
+    yield from table(["BROKER", "ADDRESS", "RACK", "CONTROLLER"], rows)
+
+
+# -- health --------------------------------------------------------------------------------------------------------
+
+
+@command("health")
+@watch_option
+@interval_option
+@click.option("--wait", "wait_s", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait until it is healthy.")
+def health(settings: Settings, watch: bool, interval: float, wait_s: float | None) -> None:
+    """Whether every partition has a leader and all its replicas in sync; exit status 1 when not."""
+    if watch:
+        reached = Cluster(settings)
+        watch_until_interrupted(settings, lambda: _show_health(settings, _look(reached)), interval)
+    data = _look_until_healthy(settings, wait_s or 0)
+    _show_health(settings, data)
+    if not data["healthy"]:
+        sys.exit(1)
+
+
+def _look_until_healthy(settings: Settings, wait_s: float) -> dict[str, Any]:
+    """Waits for a broker that is not up yet as well as for partitions that are not."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            data = _look(Cluster(settings))
+            if data["healthy"] or time.monotonic() > deadline:
+                return data
+        except OttlaError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(RETRY_S)
+
+
+def _look(reached: Cluster) -> dict[str, Any]:
+    described = reached.reach()
+    partitions = [
+        (name, index, one)
+        for name, topic in reached.all_topics().topics.items()
+        for index, one in topic.partitions.items()
+    ]
+    leaderless = [f"{name}-{index}" for name, index, one in partitions if one.leader < 0]
+    under = [f"{name}-{index}" for name, index, one in partitions if len(one.isrs) < len(one.replicas)]
+    absent = {node for _, _, one in partitions for node in one.replicas} - {node.id for node in described.nodes}
+    return {
+        "healthy": not (leaderless or under or absent) and described.controller is not None,
+        "controller": described.controller.id if described.controller is not None else None,
+        "brokers": sorted(node.id for node in described.nodes),
+        "missing_brokers": sorted(absent),
+        "partitions": len(partitions),
+        "leaderless_partitions": sorted(leaderless),
+        "under_replicated_partitions": sorted(under),
+    }
+
+
+def _show_health(settings: Settings, data: dict[str, Any]) -> None:
+    show(settings, data, lambda: _health_lines(data))
+
+
+def _health_lines(data: dict[str, Any]) -> Iterable[str]:
+    verdict = paint("healthy", "green", bold=True) if data["healthy"] else paint("unhealthy", "red", bold=True)
+    yield from facts(
+        [
+            ("cluster", verdict),
+            ("controller", data["controller"]),
+            ("brokers", _names(data["brokers"])),
+            ("missing brokers", _names(data["missing_brokers"])),
+            ("partitions", data["partitions"]),
+            ("without leader", _names(data["leaderless_partitions"])),
+            ("under-replicated", _names(data["under_replicated_partitions"])),
+        ]
+    )
+
+
+def _names(items: list[Any], shown_max: int = 10) -> str:
+    if not items:
+        return "none"
+    more = f", and {len(items) - shown_max} more" if len(items) > shown_max else ""
+    return ", ".join(map(str, items[:shown_max])) + more

@@ -1,0 +1,159 @@
+"""`ottla group seek` and `delete`. A seek is computed for every partition, shown, and made only when agreed to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from ottla.cli.connection import ANSWER_S_MAX, Cluster
+from ottla.cli.failures import failed
+from ottla.cli.group_offsets import committed_offsets, describe_groups, existing
+from ottla.cli.names import complete_group, complete_topic
+from ottla.cli.output import Planned, confirm, plural, show, table
+from ottla.cli.positions import Bounds, Partition, log_bounds, parse_position, resolve
+from ottla.cli.settings import Settings, command
+from ottla.common.errors import OttlaError
+
+SHIFT = re.compile(r"[+-]\d+", re.ASCII)
+
+
+@command("seek", changes=True)
+@click.argument("group", shell_complete=complete_group)
+@click.option("--to", "to", required=True, metavar="WHERE", help="start, end, N, @TIME, or +N / -N from where it is.")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:P,...]",
+    help="Only this topic (and partitions); repeatable. Needed for topics the group has not committed.",
+    shell_complete=complete_topic,
+)
+def seek(settings: Settings, group: str, to: str, topics: tuple[str, ...]) -> None:
+    r"""Move the committed offsets of GROUP; its consumers must be stopped.
+
+    \b
+      ottla group seek billing --to start
+      ottla group seek billing --to @-2h --dry-run
+      ottla group seek billing --to -100 -t orders:0,1 -y
+    """
+    shift = int(to) if SHIFT.fullmatch(to) else None
+    position = None if shift is not None else parse_position(to, "--to")
+    cluster = Cluster(settings)
+    cluster.reach()
+    committed = committed_offsets(cluster, group)
+    partitions = _choose(cluster, group, committed, topics)
+    if not settings.dry_run:
+        _require_stopped(cluster, group, committed)
+    bounds = log_bounds(cluster, partitions)
+    if position is not None:
+        targets = resolve(cluster, bounds, position)
+    else:
+        assert shift is not None
+        targets = {one: _shifted(group, one, committed, bounds[one], shift) for one in partitions}
+    _plan_and_move(settings, cluster, group, committed, targets)
+
+
+def _choose(cluster: Cluster, group: str, committed: Mapping[Partition, int], topics: Iterable[str]) -> list[Partition]:
+    """The partitions to move: those named, or all that the group has committed and that still exist."""
+    if not topics:
+        if not committed:
+            raise OttlaError(f"group '{group}' has committed nothing: name the topics with -t TOPIC.")
+        return existing(cluster, sorted(committed))
+    chosen: list[Partition] = []
+    for text in topics:
+        topic, colon, listed = text.partition(":")
+        present = {partition.id for partition in cluster.topics([topic])[topic].partitions}
+        if colon and not re.fullmatch(r"\d+(,\d+)*", listed, re.ASCII):
+            raise click.UsageError(f"-t takes TOPIC or TOPIC:0,1,2, not '{text}'.")
+        wanted = {int(one) for one in listed.split(",")} if colon else present
+        if absent := wanted - present:
+            raise OttlaError(f"topic '{topic}' has no partition {min(absent)}: it has 0 to {max(present)}.")
+        chosen += [(topic, index) for index in sorted(wanted)]
+    return chosen
+
+
+def _require_stopped(cluster: Cluster, group: str, committed: Mapping[Partition, int]) -> None:
+    """Kafka refuses commits from outside while members are there; say so before asking any question."""
+    if not committed:
+        return  # a group may be made by seeking it
+    _require_no_members(group, describe_groups(cluster, [group])[group].members)
+
+
+def _require_no_members(group: str, members: Sequence[Any]) -> None:
+    if members:
+        raise OttlaError(f"group '{group}' has {plural(len(members), 'active member')}: stop its consumers first.")
+
+
+def _shifted(group: str, one: Partition, committed: Mapping[Partition, int], bounds: Bounds, shift: int) -> int:
+    if one not in committed:
+        raise OttlaError(f"group '{group}' has no commit for {one[0]}-{one[1]} that +N or -N could count from.")
+    return min(max(committed[one] + shift, bounds.start), bounds.end)
+
+
+def _plan_and_move(
+    settings: Settings,
+    cluster: Cluster,
+    group: str,
+    committed: Mapping[Partition, int],
+    targets: Mapping[Partition, int],
+) -> None:
+    moves = [(*one, committed.get(one), target) for one, target in targets.items() if committed.get(one) != target]
+    rows = [(t, p, old, new, None if old is None else f"{new - old:+d}") for t, p, old, new in moves]
+    planned = Planned(
+        settings,
+        data=[
+            {"group": group, "topic": t, "partition": p, "committed_offset": old, "new_offset": new}
+            for t, p, old, new in moves
+        ],
+        lines=table(["TOPIC", "PARTITION", "FROM", "TO", "CHANGE"], rows),
+    )
+    what = plural(len(moves), "partition")
+    if planned.agreed(f"move {group} in {what}?", nothing=f"nothing to move: group '{group}' is at that place already"):
+        _commit(cluster, group, {(topic, index): new for topic, index, _, new in moves})
+        planned.done(f"moved {group} in {what}")
+
+
+def _commit(cluster: Cluster, group: str, offsets: Mapping[Partition, int]) -> None:
+    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+    wanted = [TopicPartition(topic, index, offset) for (topic, index), offset in offsets.items()]
+    answers = cluster.admin.alter_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=ANSWER_S_MAX
+    )
+    try:
+        outcome = cluster.wait(answers[group])
+    except KafkaException as error:
+        raise failed(error, f"group '{group}'") from None
+    for one in outcome.topic_partitions:
+        if one.error is not None:
+            raise OttlaError(f"{one.topic}-{one.partition}: {one.error.str()}.")
+
+
+# -- delete --------------------------------------------------------------------------------------------------------
+
+
+@command("delete", changes=True)
+@click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=complete_group)
+def delete(settings: Settings, groups: tuple[str, ...]) -> None:
+    """Delete groups and their committed offsets; their consumers must be stopped."""
+    from confluent_kafka import KafkaException
+
+    cluster = Cluster(settings)
+    described = describe_groups(cluster, groups)
+    for name, one in described.items():
+        _require_no_members(name, one.members)
+    names = list(described)
+    if not settings.dry_run:
+        confirm(settings, f"delete {', '.join(names)} and the committed offsets?")
+        for name, answer in cluster.admin.delete_consumer_groups(names, request_timeout=ANSWER_S_MAX).items():
+            try:
+                cluster.wait(answer)
+            except KafkaException as error:
+                raise failed(error, f"group '{name}'") from None
+    data: Any = [{"name": name, "deleted": not settings.dry_run} for name in names]
+    verb = "would delete" if settings.dry_run else "deleted"
+    show(settings, data, lambda: [f"{verb} {name}" for name in names])

@@ -1,0 +1,116 @@
+"""Consumer groups as the cluster tells them: state, members, committed offsets, and lag against the logs' ends."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.cli.connection import ANSWER_S_MAX, Cluster
+from ottla.cli.failures import failed
+from ottla.cli.positions import Bounds, Partition, log_bounds
+from ottla.common.errors import OttlaError
+
+NO_GROUP = frozenset({"DEAD", "UNKNOWN"})
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A partition of a group: where it is (None: no commit), where the log begins and ends, who reads it."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    bounds: Bounds | None
+    member: str | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """None without a commit or without a log; never below zero (a trimmed or re-created topic)."""
+        if self.offset is None or self.bounds is None:
+            return None
+        return max(0, self.bounds.end - max(self.offset, self.bounds.start))
+
+
+def all_groups(cluster: Cluster) -> list[Any]:
+    """Listings of all consumer groups, by name."""
+    cluster.reach()
+    listed = cluster.wait(cluster.admin.list_consumer_groups(request_timeout=ANSWER_S_MAX))
+    if listed.errors and not listed.valid:
+        raise failed(listed.errors[0])
+    return sorted(listed.valid, key=lambda one: one.group_id)
+
+
+def describe_groups(cluster: Cluster, names: Iterable[str]) -> dict[str, Any]:
+    """Descriptions of groups that must exist."""
+    from confluent_kafka import KafkaException
+
+    wanted = list(dict.fromkeys(names))
+    if not wanted:
+        return {}
+    cluster.reach()
+    answers = cluster.admin.describe_consumer_groups(wanted, request_timeout=ANSWER_S_MAX)
+    found = {}
+    for name, answer in answers.items():
+        try:
+            found[name] = cluster.wait(answer)
+        except KafkaException as error:
+            if error.args[0].name() == "GROUP_ID_NOT_FOUND":
+                raise no_group(cluster, name) from None
+            raise failed(error, f"group '{name}'") from None
+        if found[name].state.name in NO_GROUP:
+            raise no_group(cluster, name)
+    return found
+
+
+def no_group(cluster: Cluster, name: str) -> OttlaError:
+    known = [one.group_id for one in all_groups(cluster)]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else "`ottla group list` shows what there is."
+    return OttlaError(f"there is no group '{name}': {hint}")
+
+
+def committed_offsets(cluster: Cluster, name: str) -> dict[Partition, int]:
+    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+
+    answers = cluster.admin.list_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(name)], request_timeout=ANSWER_S_MAX
+    )
+    try:
+        answer = cluster.wait(answers[name])
+    except KafkaException as error:
+        raise failed(error, f"group '{name}'") from None
+    return {(one.topic, one.partition): one.offset for one in answer.topic_partitions or () if one.offset >= 0}
+
+
+def positions_of(cluster: Cluster, name: str, description: Any) -> list[Committed]:
+    """Every partition that the group has committed or that a member has now."""
+    committed = committed_offsets(cluster, name)
+    owners = {
+        (one.topic, one.partition): member.client_id
+        for member in description.members
+        for one in (member.assignment.topic_partitions if member.assignment else ())
+    }
+    partitions = sorted({*committed, *owners})
+    bounds = log_bounds(cluster, existing(cluster, partitions))
+    return [
+        Committed(*one, offset=committed.get(one), bounds=bounds.get(one), member=owners.get(one)) for one in partitions
+    ]
+
+
+def existing(cluster: Cluster, partitions: Iterable[Partition]) -> list[Partition]:
+    """Those that are still there: commits outlive a deleted topic."""
+    wanted = list(partitions)
+    if not wanted:
+        return []
+    topics = cluster.all_topics().topics
+    return [
+        (name, index)
+        for name, index in wanted
+        if name in topics and index in topics[name].partitions and topics[name].partitions[index].leader >= 0
+    ]
+
+
+def total_lag(positions: Iterable[Committed]) -> int:
+    return sum(one.lag or 0 for one in positions)

@@ -1,0 +1,140 @@
+"""`ottla group list`, `describe` and `lag`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from ottla.cli.connection import Cluster
+from ottla.cli.group_offsets import Committed, all_groups, describe_groups, positions_of, total_lag
+from ottla.cli.names import complete_group
+from ottla.cli.output import facts, show, table
+from ottla.cli.settings import Settings, command
+from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
+
+
+def _name(enumeration: Any) -> str:
+    return str(enumeration.name).lower() if enumeration is not None else "unknown"
+
+
+@command("list")
+def list_groups(settings: Settings) -> None:
+    """List consumer groups with their state and protocol (classic, or consumer for KIP-848)."""
+    data: list[Any] = [
+        {"name": one.group_id, "state": _name(one.state), "protocol": _name(getattr(one, "type", None))}
+        for one in all_groups(Cluster(settings))
+    ]
+    show(settings, data, lambda: _list_lines(data))
+
+
+def _list_lines(groups: list[dict[str, Any]]) -> Iterable[str]:
+    if not groups:
+        return ["no consumer groups yet: `ottla consume TOPIC -g NAME` makes one"]
+    return table(["GROUP", "STATE", "PROTOCOL"], [list(one.values()) for one in groups])
+
+
+# -- describe ------------------------------------------------------------------------------------------------------
+
+
+@command("describe")
+@click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=complete_group)
+def describe(settings: Settings, groups: tuple[str, ...]) -> None:
+    """Members, assignments, committed offsets and lag of groups."""
+    cluster = Cluster(settings)
+    data: list[Any] = [
+        _description(one, positions_of(cluster, name, one)) for name, one in describe_groups(cluster, groups).items()
+    ]
+    show(settings, data, lambda: [line for one in data for line in _description_lines(one)])
+
+
+def _description(group: Any, positions: list[Committed]) -> dict[str, Any]:
+    coordinator = group.coordinator
+    return {
+        "name": group.group_id,
+        "state": _name(group.state),
+        "protocol": _name(getattr(group, "type", None)),
+        "assignor": group.partition_assignor or None,
+        "coordinator": coordinator.id if coordinator is not None else None,
+        "lag": total_lag(positions),
+        "members": [_member(one) for one in group.members],
+        "offsets": [_offset(one) for one in positions],
+    }
+
+
+def _member(member: Any) -> dict[str, Any]:
+    assigned = member.assignment.topic_partitions if member.assignment else []
+    return {
+        "member_id": member.member_id,
+        "client_id": member.client_id,
+        "host": member.host.lstrip("/"),
+        "static_id": member.group_instance_id or None,
+        "assignment": sorted(f"{one.topic}-{one.partition}" for one in assigned),
+    }
+
+
+def _offset(position: Committed) -> dict[str, Any]:
+    return {
+        "topic": position.topic,
+        "partition": position.partition,
+        "committed_offset": position.offset,
+        "end_offset": None if position.bounds is None else position.bounds.end,
+        "lag": position.lag,
+        "client_id": position.member,
+    }
+
+
+def _description_lines(group: dict[str, Any]) -> Iterable[str]:
+    yield from facts((name, group[name]) for name in ("name", "state", "protocol", "assignor", "coordinator", "lag"))
+    if group["members"]:
+        yield ""
+        rows = [
+            (one["client_id"], one["host"], one["static_id"], len(one["assignment"]), one["member_id"])
+            for one in group["members"]
+        ]
+        yield from table(["CLIENT", "HOST", "STATIC ID", "PARTITIONS", "MEMBER"], rows)
+    if group["offsets"]:
+        yield ""
+        headings = ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "CLIENT"]
+        yield from table(headings, [list(one.values()) for one in group["offsets"]])
+    yield ""
+
+
+# -- lag -----------------------------------------------------------------------------------------------------------
+
+
+@command("lag")
+@click.argument("groups", nargs=-1, metavar="[GROUP]...", shell_complete=complete_group)
+@click.option("--partitions", "by_partition", is_flag=True, help="A line per partition, not per topic.")
+@watch_option
+@interval_option
+def lag(settings: Settings, groups: tuple[str, ...], by_partition: bool, watch: bool, interval: float) -> None:
+    """How many records groups (all of them unless named) are behind the ends of their topics."""
+    cluster = Cluster(settings)
+    if watch:
+        watch_until_interrupted(settings, lambda: _show_lag(settings, cluster, groups, by_partition), interval)
+    _show_lag(settings, cluster, groups, by_partition)
+
+
+def _show_lag(settings: Settings, cluster: Cluster, groups: tuple[str, ...], by_partition: bool) -> None:
+    names = groups or tuple(one.group_id for one in all_groups(cluster))
+    data: list[Any] = []
+    for name, described in describe_groups(cluster, names).items():
+        data += _lag_rows(name, _name(described.state), positions_of(cluster, name, described), by_partition)
+    headings = ["GROUP", "STATE", "TOPIC", *(["PARTITION"] if by_partition else []), "LAG"]
+    show(
+        settings,
+        data,
+        lambda: table(headings, [list(one.values()) for one in data]) if data else ["no group has committed anything"],
+    )
+
+
+def _lag_rows(group: str, state: str, positions: list[Committed], by_partition: bool) -> list[dict[str, Any]]:
+    common = {"group": group, "state": state}
+    if by_partition:
+        return [{**common, "topic": one.topic, "partition": one.partition, "lag": one.lag} for one in positions]
+    topics = sorted({one.topic for one in positions})
+    return [
+        {**common, "topic": topic, "lag": total_lag(one for one in positions if one.topic == topic)} for topic in topics
+    ]

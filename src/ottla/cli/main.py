@@ -1,0 +1,173 @@
+"""The `ottla` command: finds the verb, and turns whatever goes wrong into one sentence and an exit status.
+
+0 done, 1 the operation failed, 2 the command line was wrong, 130 Ctrl-C, 143 SIGTERM. A reader that closes the pipe
+early (`ottla consume t | head -3`) has what it wanted: that is 0, in silence. This module and what it imports stay
+light; verbs are imported when they are used.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from ottla import __version__
+from ottla.cli.lazy import Lazy, LazyGroup, Section
+from ottla.cli.settings import change_options, connection_options
+from ottla.common.errors import OttlaError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+COMPLETION_VARIABLE = "_OTTLA_COMPLETE"
+
+SECTIONS = (
+    Section("Run a broker", (Lazy("start", "start:start", "Start a broker in the foreground."),)),
+    Section(
+        "Records",
+        (
+            Lazy("produce", "produce:produce", "Send records to a topic."),
+            Lazy("consume", "consume:consume", "Print the records of a topic."),
+        ),
+    ),
+    Section(
+        "Look and change",
+        (
+            Lazy("topic", "topic:topic", "List, create, describe, alter, delete, trim topics."),
+            Lazy("group", "group:group", "Consumer groups: members, lag, seek."),
+            Lazy("config", "config:config", "Settings of topics, brokers and groups."),
+            Lazy("cluster", "cluster:cluster", "Brokers and health."),
+        ),
+    ),
+    Section(
+        "Tools",
+        (
+            Lazy("perf", "perf:perf", "Measure produce, consume and end-to-end speed."),
+            Lazy("completion", "completion:completion", "Print a completion script for your shell."),
+        ),
+    ),
+)
+
+EPILOG = "`ottla COMMAND --help` says more. Works with any Kafka cluster: -b HOST:PORT, or a --profile."
+
+
+def build() -> click.Group:
+    return LazyGroup(
+        "ottla",
+        sections=SECTIONS,
+        params=[
+            *connection_options(),
+            *change_options(),
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_print_version,
+                help="Print the version.",
+            ),
+        ],
+        help="Kafka topics, records and groups from the command line.",
+        epilog=EPILOG,
+        subcommand_metavar="COMMAND ...",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
+
+
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"ottla {__version__}")
+        ctx.exit()
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """The whole command with its exit status; never raises for a user's mistake."""
+    try:
+        signal.signal(signal.SIGTERM, _terminate)
+        status = _invoke(arguments)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        return _complain(_usage_sentence(error), EXIT_USAGE)
+    except click.ClickException as error:
+        return _complain(error.format_message(), EXIT_FAILED)
+    except OttlaError as error:
+        return _complain(str(error), EXIT_FAILED)
+    except BrokenPipeError:
+        _forget_stdout()
+        return 0
+    except (click.Abort, KeyboardInterrupt):
+        return _leave_interrupted()
+    except OSError as error:
+        return _complain(f"{error.filename or 'input or output'}: {error.strerror or error}.", EXIT_FAILED)
+    return status
+
+
+def _invoke(arguments: list[str]) -> int:
+    command = build()
+    if instruction := os.environ.get(COMPLETION_VARIABLE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(command, {}, "ottla", COMPLETION_VARIABLE, instruction)
+    try:
+        with command.make_context("ottla", arguments) as context:
+            command.invoke(context)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except Exception as error:
+        from ottla.cli.failures import explain
+
+        if (explained := explain(error)) is None:
+            raise
+        raise explained from error
+    return 0
+
+
+def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(EXIT_TERMINATED)
+
+
+def _usage_sentence(error: click.UsageError) -> str:
+    message = error.format_message().strip().rstrip(".")
+    path = error.ctx.command_path if error.ctx is not None else "ottla"
+    return f"{message[:1].lower()}{message[1:]} (see '{path} --help')"
+
+
+def _complain(sentence: str, status: int) -> int:
+    from ottla.cli.output import notice
+
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_stdout()
+    notice(f"ottla: {sentence}", colour="red")
+    return status
+
+
+def _leave_interrupted() -> int:
+    try:
+        sys.stdout.flush()
+    except (BrokenPipeError, KeyboardInterrupt):
+        _forget_stdout()
+    if sys.stderr.isatty():
+        sys.stderr.write("\n")
+    return EXIT_INTERRUPTED
+
+
+def _forget_stdout() -> None:
+    """Nobody reads: point stdout at nothing, so that the interpreter's own last flush does not complain."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

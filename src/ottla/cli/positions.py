@@ -1,0 +1,178 @@
+"""Places in a log, as people write them, and the offsets they stand for.
+
+    start, end      the first record, after the last one
+    42              offset 42
+    -5              the last five of each partition
+    @1700000000000  the first record at or after a time: epoch ms (or s, up to 11 digits), an ISO date or time
+    @2026-01-31T12:00, @-15m, @now
+    A:B             from A up to, not including, B; either side may be left out
+
+All partitions are asked in one ListOffsets call per kind of place.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import click
+
+from ottla.cli.connection import ANSWER_S_MAX, Cluster
+from ottla.cli.failures import failed
+
+Partition = tuple[str, int]
+
+DURATION = re.compile(r"(\d+)(ms|s|m|h|d|w)")
+UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+SECONDS_DIGITS_MAX = 11
+WORDS = {"start": "start", "beginning": "start", "earliest": "start", "end": "end", "latest": "end"}
+
+
+class Kind(Enum):
+    START = "start"
+    END = "end"
+    OFFSET = "offset"
+    TAIL = "tail"
+    TIME = "time"
+
+
+@dataclass(frozen=True)
+class Position:
+    kind: Kind
+    value: int = 0
+
+
+@dataclass(frozen=True)
+class Span:
+    """From `first`; up to, not including, `until` where there is one."""
+
+    first: Position
+    until: Position | None = None
+
+
+START = Position(Kind.START)
+END = Position(Kind.END)
+
+
+# -- reading what was written --------------------------------------------------------------------------------------
+
+
+def parse_position(text: str, flag: str) -> Position:
+    position = _position(text)
+    if position is None:
+        raise click.UsageError(
+            f"{flag} does not understand '{text}': write start, end, an offset such as 42, -5 for the last five, "
+            "or @TIME such as @-15m or @2026-01-31T12:00."
+        )
+    return position
+
+
+def parse_span(text: str, flag: str = "-o") -> Span:
+    """One position, or two around a colon; a colon inside a time is told apart by trying."""
+    if (only := _position(text)) is not None:
+        return Span(only)
+    for colon in (match.start() for match in re.finditer(":", text)):
+        first = _position(text[:colon]) if colon else START
+        until = _position(text[colon + 1 :]) if text[colon + 1 :] else END
+        if first is not None and until is not None and _may_bound(first, until):
+            return Span(first, until)
+    parse_position(text, flag)
+    raise AssertionError
+
+
+def _may_bound(first: Position, until: Position) -> bool:
+    return until.kind is not Kind.TAIL and {first.kind, until.kind} != {Kind.OFFSET, Kind.TIME}
+
+
+def _position(text: str) -> Position | None:
+    if text in WORDS:
+        return Position(Kind(WORDS[text]))
+    if text.isascii() and text.isdigit():
+        return Position(Kind.OFFSET, int(text))
+    if re.fullmatch(r"-[1-9]\d*", text, re.ASCII):
+        return Position(Kind.TAIL, int(text[1:]))
+    if text.startswith("@"):
+        at_ms = parse_time(text[1:])
+        return None if at_ms is None else Position(Kind.TIME, at_ms)
+    return None
+
+
+def parse_time(text: str) -> int | None:
+    """Epoch ms of an absolute time, or of one counted back from now; None when it is neither."""
+    if text == "now":
+        return time.time_ns() // 1_000_000
+    if text.isascii() and text.isdigit():
+        return int(text) * (1000 if len(text) <= SECONDS_DIGITS_MAX else 1)
+    if re.fullmatch(r"-(\d+(ms|s|m|h|d|w))+", text, re.ASCII):
+        back_ms = sum(int(count) * UNIT_MS[unit] for count, unit in DURATION.findall(text))
+        return time.time_ns() // 1_000_000 - back_ms
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+# -- asking the cluster --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The first offset there is, and the one the next record gets."""
+
+    start: int
+    end: int
+
+
+def log_bounds(cluster: Cluster, partitions: Iterable[Partition], isolation: Any = None) -> dict[Partition, Bounds]:
+    from confluent_kafka.admin import OffsetSpec
+
+    wanted = list(partitions)
+    starts = list_offsets(cluster, dict.fromkeys(wanted, OffsetSpec.earliest()), isolation)
+    ends = list_offsets(cluster, dict.fromkeys(wanted, OffsetSpec.latest()), isolation)
+    return {one: Bounds(starts[one], ends[one]) for one in wanted}
+
+
+def offsets_at_time(cluster: Cluster, bounds: Mapping[Partition, Bounds], at_ms: int) -> dict[Partition, int]:
+    """The first record at or after the time; the log's end where there is none."""
+    from confluent_kafka.admin import OffsetSpec
+
+    found = list_offsets(cluster, dict.fromkeys(bounds, OffsetSpec.for_timestamp(at_ms)))
+    return {one: bounds[one].end if offset < 0 else offset for one, offset in found.items()}
+
+
+def list_offsets(cluster: Cluster, wanted: Mapping[Partition, Any], isolation: Any = None) -> dict[Partition, int]:
+    from confluent_kafka import KafkaException, TopicPartition
+
+    if not wanted:
+        return {}
+    more = {} if isolation is None else {"isolation_level": isolation}
+    asked = {TopicPartition(topic, index): spec for (topic, index), spec in wanted.items()}
+    answers = cluster.admin.list_offsets(asked, request_timeout=ANSWER_S_MAX, **more)
+    offsets: dict[Partition, int] = {}
+    for partition, answer in answers.items():
+        try:
+            offsets[partition.topic, partition.partition] = cluster.wait(answer).offset
+        except KafkaException as error:
+            raise failed(error, f"offsets of {partition.topic}-{partition.partition}") from None
+    return offsets
+
+
+def resolve(cluster: Cluster, bounds: Mapping[Partition, Bounds], position: Position) -> dict[Partition, int]:
+    """Offsets inside each partition's bounds; an OFFSET outside of them is moved to the nearer end."""
+    if position.kind is Kind.TIME:
+        return offsets_at_time(cluster, bounds, position.value)
+    return {one: _resolve_one(bound, position) for one, bound in bounds.items()}
+
+
+def _resolve_one(bound: Bounds, position: Position) -> int:
+    if position.kind is Kind.START:
+        return bound.start
+    if position.kind is Kind.END:
+        return bound.end
+    wanted = position.value if position.kind is Kind.OFFSET else bound.end - position.value
+    return min(max(wanted, bound.start), bound.end)

@@ -1,0 +1,151 @@
+"""What the user said once for every command: which cluster, with which settings, and how to print.
+
+The same options are accepted before the verb and after it (`ottla -b X topic list`, `ottla topic list -b X`), so they
+do not travel as parameters: each writes into the one `Settings` of the invocation, which commands get with
+`@click.pass_obj`. Precedence for a client setting, strongest first: `-b`, `-X`, `--profile`, OTTLA_BOOTSTRAP_SERVERS,
+OTTLA_PROFILE, localhost:9092.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from ottla.cli.lazy import LazyGroup
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+OUTPUTS = ("table", "json", "yaml")
+
+
+@dataclass
+class Settings:
+    bootstrap: str | None = None
+    profile: str | None = None
+    overrides: dict[str, str] = field(default_factory=dict)
+    output: str = "table"
+    dry_run: bool = False
+    yes: bool = False
+
+    def client_settings(self) -> dict[str, str]:
+        """librdkafka settings from the flags, the environment and the profile."""
+        merged: dict[str, str] = {"bootstrap.servers": DEFAULT_BOOTSTRAP}
+        if named := os.environ.get("OTTLA_PROFILE"):
+            merged |= self._profile_settings(named)
+        if servers := os.environ.get("OTTLA_BOOTSTRAP_SERVERS"):
+            merged["bootstrap.servers"] = servers
+        if self.profile:
+            merged |= self._profile_settings(self.profile)
+        merged |= self.overrides
+        if self.bootstrap:
+            merged["bootstrap.servers"] = self.bootstrap
+        return merged
+
+    @staticmethod
+    def _profile_settings(name: str) -> dict[str, str]:
+        from ottla.cli.profiles import load_profile
+
+        return load_profile(name)
+
+    def refuse_dry_run(self, command: str) -> None:
+        if self.dry_run:
+            raise click.UsageError(f"'{command}' has no --dry-run: it would do nothing at all.")
+
+
+def parse_assignment(text: str, flag: str) -> tuple[str, str]:
+    """`name=value`, as -X, -c and -H take it."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise click.UsageError(f"{flag} takes name=value, not '{text}'.")
+    return name.strip(), value
+
+
+# -- the options themselves ---------------------------------------------------------------------------------------
+
+
+class GlobalOption(click.Option):
+    """An option that every command takes; shown in a section of its own."""
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    settings = ctx.ensure_object(Settings)
+    if param.name == "overrides":
+        settings.overrides.update(parse_assignment(one, "-X") for one in value)
+    elif value:
+        assert param.name is not None
+        setattr(settings, param.name, value)
+
+
+def _global(*names: str, **more: Any) -> GlobalOption:
+    return GlobalOption(names, expose_value=False, callback=_remember, **more)
+
+
+def connection_options() -> list[click.Parameter]:
+    return [
+        _global(
+            "-b",
+            "--bootstrap-server",
+            "bootstrap",
+            metavar="HOST:PORT,...",
+            help="Brokers to begin with [OTTLA_BOOTSTRAP_SERVERS; default localhost:9092].",
+        ),
+        _global("--profile", metavar="NAME", help="Settings from ~/.config/ottla/profiles.toml [OTTLA_PROFILE]."),
+        _global("-X", "overrides", multiple=True, metavar="NAME=VALUE", help="A librdkafka setting; repeatable."),
+        _global("--output", type=click.Choice(OUTPUTS), help="How to print [table]."),
+    ]
+
+
+def change_options() -> list[click.Parameter]:
+    return [
+        _global("--dry-run", is_flag=True, help="Say what would be done, and do nothing."),
+        _global("-y", "--yes", is_flag=True, help="Do not ask."),
+    ]
+
+
+partition_option = click.option(
+    "-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this one; repeatable."
+)
+
+
+class OttlaCommand(click.Command):
+    """A command that reaches a cluster: the connection options come with it; `changes=True` adds --dry-run and -y."""
+
+    def __init__(self, *args: Any, changes: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += change_options() if changes else []
+        self.params += connection_options()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own: list[tuple[str, str]] = []
+        shared: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                (shared if isinstance(param, GlobalOption) else own).append(record)
+        with formatter.section("Options"):
+            formatter.write_dl(own)
+        with formatter.section("Options of every command"):
+            formatter.write_dl(shared)
+
+
+class VerbGroup(LazyGroup):
+    """`ottla topic`, `ottla group`, ...: accepts the connection options between noun and verb as well."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for option in (*connection_options(), *change_options()):
+            assert isinstance(option, click.Option)
+            option.hidden = True
+            self.params.append(option)
+
+
+def command(name: str, *, changes: bool = False, **more: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """`@command("list")`: a click command with the options of every command, called with Settings first."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        made: click.Command = click.command(name, cls=OttlaCommand, changes=changes, **more)(click.pass_obj(function))
+        return made
+
+    return decorate

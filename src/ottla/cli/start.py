@@ -1,0 +1,53 @@
+"""`ottla start`: a broker in the foreground, until SIGTERM or Ctrl-C.
+
+The only verb that runs a broker instead of talking to one. `-X` are broker properties here, under Kafka's names; a file
+is overridden by -X, and both by the flags. stdout gets the one line `ready ...`, the log goes to stderr.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ottla.cli.settings import Settings
+
+
+@click.command("start")
+@click.option("--listen", metavar="HOST:PORT", help="Where to listen [listeners of the file, or port 9092].")
+@click.option(
+    "--data-dir", "data_dirs", multiple=True, metavar="DIR", type=click.Path(path_type=Path), help="Repeatable."
+)
+@click.option("--config", "config_file", metavar="FILE", type=click.Path(path_type=Path), help="A server.properties.")
+@click.option("-X", "overrides", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
+@click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", help="[info]")
+@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="[text]")
+@click.pass_obj
+def start(
+    settings: Settings,
+    listen: str | None,
+    data_dirs: tuple[Path, ...],
+    config_file: Path | None,
+    overrides: tuple[str, ...],
+    log_level: str,
+    log_format: str,
+) -> None:
+    r"""Start a broker and serve until Ctrl-C.
+
+    \b
+      ottla start
+      ottla start --listen 127.0.0.1:19092 --data-dir /var/lib/ottla
+      ottla start --config server.properties -X num.partitions=6
+    """
+    if settings.bootstrap is not None:
+        raise click.UsageError("start runs a broker and has no -b: say where to listen with --listen HOST:PORT.")
+    import asyncio
+
+    from ottla.common.config import load_from_cli
+    from ottla.common.logs import set_up_logging
+    from ottla.server.server import run_until_signal
+
+    before_verb = [f"{name}={value}" for name, value in settings.overrides.items()]
+    config = load_from_cli(config_file, data_dirs, listen, [*before_verb, *overrides])
+    set_up_logging(log_level, log_format)
+    asyncio.run(run_until_signal(config, lambda line: print(line, flush=True)))

@@ -1,0 +1,313 @@
+"""Changes of topics: durable before they are seen, whole or not at all, one after another."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from ottla.broker import topic_plan
+from ottla.broker.topic_plan import NewPartitions, NewTopic, Placement
+from ottla.broker.topic_service import TopicService
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import TopicId, TopicPartition
+from ottla.metadata import nodes
+from ottla.metadata.image import ClusterImage, TopicImage
+from ottla.metastore import cluster
+from ottla.metastore.embedded import EmbeddedStore
+from ottla.metastore.port import Operation, StoreUnavailable
+from ottla.storage.log_config import LogConfig
+
+
+class FakeLogs:
+    """Remembers which logs there are; `fail_at` is the partition whose disk is full."""
+
+    def __init__(self) -> None:
+        self.made: dict[TopicPartition, TopicId] = {}
+        self.fail_at: TopicPartition | None = None
+
+    def create(self, tp: TopicPartition, topic_id: TopicId, config: LogConfig) -> object:
+        if tp == self.fail_at:
+            raise OSError(28, "No space left on device")
+        self.made[tp] = topic_id
+        return object()
+
+    def delete(self, tp: TopicPartition) -> object:
+        return self.made.pop(tp)
+
+    def get(self, tp: TopicPartition) -> object | None:
+        return self.made.get(tp)
+
+
+class AnyConfigs:
+    def check_topic(self, configs: Mapping[str, str | None]) -> Mapping[str, str]:
+        if "wrong" in configs:
+            raise ApiError(ErrorCode.INVALID_CONFIG, "wrong is wrong")
+        return {name: value for name, value in configs.items() if value is not None}
+
+    def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
+        return LogConfig()
+
+
+class SlowStore(EmbeddedStore):
+    """Holds a commit back until `go` is set, or fails it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.go = threading.Event()
+        self.go.set()
+        self.broken = False
+
+    def multi(self, operations: list[Operation]) -> list[int]:  # type: ignore[override]
+        self.go.wait(10)
+        if self.broken:
+            raise StoreUnavailable("the disk is gone")
+        return super().multi(operations)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SlowStore]:
+    opened = SlowStore(tmp_path / "store.sqlite")
+    cluster.initialise(opened, "cluster")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def logs() -> FakeLogs:
+    return FakeLogs()
+
+
+@pytest.fixture
+async def topics(store: SlowStore, logs: FakeLogs) -> TopicService:
+    return TopicService(
+        store=store,
+        image=cluster.load_image(store),
+        logs=logs,
+        configs=AnyConfigs(),
+        placement=Placement([1], 2, 1),
+        internal_topic=lambda name: NewTopic(name, 4, 1, configs={"cleanup.policy": "compact"}),
+    )
+
+
+def code_of(outcome: TopicImage | ApiError) -> ErrorCode:
+    assert isinstance(outcome, ApiError)
+    return outcome.code
+
+
+async def test_a_created_topic_has_its_logs_and_is_in_the_store(
+    topics: TopicService, logs: FakeLogs, store: SlowStore
+) -> None:
+    created = await topics.create_one(NewTopic("orders", 3, 1, configs={"retention.ms": "1"}))
+    assert topics.image.topics["orders"] is created
+    assert topics.image.topics_by_id[created.id] is created
+    assert logs.made == {TopicPartition("orders", index): created.id for index in range(3)}
+    assert cluster.load_image(store).topics["orders"] == created
+
+
+async def test_defaults_fill_what_a_request_leaves_open(topics: TopicService) -> None:
+    created = await topics.create_one(NewTopic("orders"))
+    assert [one.replicas for one in created.partitions] == [(1,), (1,)]
+
+
+async def test_one_bad_topic_does_not_touch_the_others(topics: TopicService) -> None:
+    outcomes = await topics.create(
+        [NewTopic("a"), NewTopic("b", 0), NewTopic("c", configs={"wrong": "1"}), NewTopic("d")]
+    )
+    assert [isinstance(one, TopicImage) for one in outcomes] == [True, False, False, True]
+    assert code_of(outcomes[1]) is ErrorCode.INVALID_PARTITIONS
+    assert code_of(outcomes[2]) is ErrorCode.INVALID_CONFIG
+    assert list(topics.image.topics) == ["a", "d"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [
+        (NewTopic("there"), ErrorCode.TOPIC_ALREADY_EXISTS),
+        (NewTopic("the.re_"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("../x"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("__cluster_metadata"), ErrorCode.INVALID_REQUEST),
+        (NewTopic("x", -2), ErrorCode.INVALID_PARTITIONS),
+        (NewTopic("x", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (NewTopic("x", 1, 2), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (NewTopic("x", configs={"retention.ms": None}), ErrorCode.INVALID_CONFIG),
+        (NewTopic("x", 1, assignments=[(0, [1])]), ErrorCode.INVALID_REQUEST),
+        (NewTopic("x", assignments=[(1, [1])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("x", assignments=[(0, [1]), (0, [1])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("x", assignments=[(0, [2])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("x", assignments=[(0, [])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+async def test_what_cannot_be_created(topics: TopicService, topic: NewTopic, code: ErrorCode) -> None:
+    await topics.create([NewTopic("there"), NewTopic("the_re.")])
+    assert code_of((await topics.create([topic]))[0]) is code
+
+
+async def test_a_million_partitions_are_refused_before_anything_is_built(topics: TopicService) -> None:
+    for topic in (NewTopic("x", 1_000_000, 1), NewTopic("x", topic_plan.PARTITIONS_PER_REQUEST_MAX + 1, 1)):
+        with pytest.raises(ApiError) as refused:
+            await topics.create([topic])
+        assert refused.value.code is ErrorCode.POLICY_VIOLATION
+
+
+async def test_a_request_that_only_validates_changes_nothing(
+    topics: TopicService, logs: FakeLogs, store: SlowStore
+) -> None:
+    outcome = (await topics.create([NewTopic("a", 1, 1)], validate_only=True))[0]
+    assert isinstance(outcome, TopicImage)
+    assert not topics.image.topics
+    assert not logs.made
+    assert store.children(nodes.TOPICS) == []
+
+
+async def test_a_full_disk_leaves_no_half_made_topic(topics: TopicService, logs: FakeLogs, store: SlowStore) -> None:
+    logs.fail_at = TopicPartition("a", 2)
+    with pytest.raises(ApiError) as failed:
+        await topics.create([NewTopic("a", 4, 1)])
+    assert failed.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not topics.image.topics
+    assert not logs.made
+    assert store.children(nodes.TOPICS) == []
+    logs.fail_at = None
+    assert isinstance((await topics.create([NewTopic("a", 4, 1)]))[0], TopicImage)
+
+
+async def test_a_store_that_fails_leaves_everything_as_it_was(
+    topics: TopicService, logs: FakeLogs, store: SlowStore
+) -> None:
+    store.broken = True
+    with pytest.raises(ApiError) as failed:
+        await topics.create([NewTopic("a")])
+    assert failed.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not topics.image.topics
+    assert not logs.made
+
+
+async def test_nobody_sees_a_topic_before_it_is_durable(topics: TopicService, store: SlowStore) -> None:
+    store.go.clear()
+    creation = asyncio.create_task(topics.create([NewTopic("a")]))
+    await asyncio.sleep(0.02)
+    assert not topics.image.topics
+    store.go.set()
+    await creation
+    assert "a" in topics.image.topics
+
+
+async def test_a_change_goes_on_when_its_client_has_gone(topics: TopicService, store: SlowStore) -> None:
+    store.go.clear()
+    creation = asyncio.create_task(topics.create([NewTopic("a")]))
+    await asyncio.sleep(0.02)
+    creation.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await creation
+    store.go.set()
+    await topics.close()
+    assert "a" in topics.image.topics
+
+
+async def test_clients_that_ask_for_the_same_new_topic_get_the_same_one(topics: TopicService) -> None:
+    found = await asyncio.gather(*(topics.auto_create("a") for _ in range(20)))
+    assert len({one.id for one in found}) == 1
+
+
+async def test_an_internal_topic_is_made_with_its_own_settings(topics: TopicService) -> None:
+    made = await topics.auto_create("__consumer_offsets")
+    assert len(made.partitions) == 4
+    assert made.configs == {"cleanup.policy": "compact"}
+    assert await topics.ensure_internal("__consumer_offsets") is made
+
+
+async def test_a_deleted_topic_takes_its_logs_with_it(topics: TopicService, logs: FakeLogs, store: SlowStore) -> None:
+    await topics.create([NewTopic("a"), NewTopic("b")])
+    outcomes = await topics.delete(["a", "missing"])
+    assert isinstance(outcomes[0], TopicImage)
+    assert code_of(outcomes[1]) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert list(topics.image.topics) == ["b"]
+    assert {tp.topic for tp in logs.made} == {"b"}
+    assert store.children(nodes.TOPICS) == ["b"]
+    assert store.children(nodes.DELETIONS) == []
+
+
+async def test_a_topic_that_is_made_again_has_another_id(topics: TopicService) -> None:
+    first = await topics.create_one(NewTopic("a"))
+    await topics.delete(["a"])
+    assert (await topics.create_one(NewTopic("a"))).id != first.id
+
+
+async def test_more_partitions(topics: TopicService, logs: FakeLogs, store: SlowStore) -> None:
+    created = await topics.create_one(NewTopic("a", 2, 1))
+    outcome = (await topics.create_partitions([NewPartitions("a", 5)]))[0]
+    assert isinstance(outcome, TopicImage)
+    assert outcome.id == created.id
+    assert len(topics.image.topics["a"].partitions) == 5
+    assert len(logs.made) == 5
+    assert len(cluster.load_image(store).topics["a"].partitions) == 5
+
+
+async def test_more_partitions_on_a_full_disk_leave_the_topic_as_it_was(topics: TopicService, logs: FakeLogs) -> None:
+    await topics.create_one(NewTopic("a", 2, 1))
+    logs.fail_at = TopicPartition("a", 4)
+    with pytest.raises(ApiError):
+        await topics.create_partitions([NewPartitions("a", 6)])
+    assert len(topics.image.topics["a"].partitions) == 2
+    assert len(logs.made) == 2
+
+
+async def test_settings_are_replaced_and_survive(topics: TopicService, store: SlowStore) -> None:
+    await topics.create_one(NewTopic("a"))
+    await topics.set_topic_configs("a", {"retention.ms": "5"})
+    await topics.set_broker_configs("", {"log.retention.ms": "6"})
+    await topics.set_broker_configs("1", {"log.retention.ms": "7"})
+    await topics.set_group_configs("g/.", {"consumer.session.timeout.ms": "8"})
+    await topics.set_features({"group.version": 1})
+    assert cluster.load_image(store) == topics.image
+    await topics.set_broker_configs("1", {})
+    await topics.set_group_configs("g/.", {})
+    await topics.set_group_configs("never", {})
+    assert topics.image.broker_configs == {"": {"log.retention.ms": "6"}}
+    assert topics.image.group_configs == {}
+    assert cluster.load_image(store) == topics.image
+    with pytest.raises(ApiError):
+        await topics.set_topic_configs("missing", {})
+
+
+async def test_listeners_hear_each_change_in_order_and_one_that_fails_stops_nobody(topics: TopicService) -> None:
+    heard: list[tuple[list[str], list[str]]] = []
+
+    def fail(old: ClusterImage, new: ClusterImage) -> None:
+        raise RuntimeError("a listener's bug")
+
+    topics.subscribe(fail)
+    topics.subscribe(lambda old, new: heard.append((list(old.topics), list(new.topics))))
+    await topics.create_one(NewTopic("a"))
+    await topics.create_one(NewTopic("b"))
+    await topics.delete(["a"])
+    assert heard == [([], ["a"]), (["a"], ["a", "b"]), (["a", "b"], ["b"])]
+
+
+async def test_producer_ids_are_never_taken_twice(
+    topics: TopicService, store: SlowStore, make_again: Callable[[], TopicService]
+) -> None:
+    firsts = [await topics.take_producer_ids(1000) for _ in range(3)]
+    firsts.append(await make_again().take_producer_ids(1000))
+    assert firsts == [0, 1000, 2000, 3000]
+
+
+@pytest.fixture
+async def make_again(store: SlowStore, logs: FakeLogs) -> Callable[[], TopicService]:
+    """The service as it would be after a restart."""
+
+    def make() -> TopicService:
+        return TopicService(
+            store=store,
+            image=cluster.load_image(store),
+            logs=logs,
+            configs=AnyConfigs(),
+            placement=Placement([1], 2, 1),
+            internal_topic=NewTopic,
+        )
+
+    return make

@@ -1,0 +1,1 @@
+"""The command as people run it: a child process, its output, its exit status."""

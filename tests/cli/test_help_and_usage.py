@@ -1,0 +1,273 @@
+"""What needs no broker: help, versions, completion, usage errors, profiles, and a broker that is not there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Cli
+from tests.support.process import free_ports
+
+VERBS = {
+    "topic": ["list", "create", "describe", "alter", "delete", "trim", "offsets"],
+    "group": ["list", "describe", "delete", "lag", "seek"],
+    "config": ["get", "set", "unset"],
+    "cluster": ["info", "health"],
+    "perf": ["produce", "consume", "e2e"],
+}
+
+
+@pytest.fixture
+def cli() -> Cli:
+    return Cli()
+
+
+@pytest.fixture
+def nobody() -> str:
+    """An address where nothing listens."""
+    return f"127.0.0.1:{free_ports(1)[0]}"
+
+
+# -- help ----------------------------------------------------------------------------------------------------------
+
+
+def test_help_names_every_command_and_leaves_the_heavy_modules_alone() -> None:
+    program = (
+        "import sys; from ottla.cli.main import run; status = run(['--help']);"
+        "heavy = {'confluent_kafka', 'asyncio', 'ottla.server', 'ottla.broker', 'ottla.storage', 'tomllib'};"
+        "print(status, sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=Cli().variables(), timeout=30
+    )
+    assert done.stderr.strip() == "0 []"
+    for name in ("start", "produce", "consume", "completion", *VERBS):
+        assert f"  {name} " in done.stdout
+
+
+@pytest.mark.parametrize("noun", VERBS)
+def test_each_group_lists_its_verbs(cli: Cli, noun: str) -> None:
+    text = cli.ok(noun, "--help").out
+    for verb in VERBS[noun]:
+        assert f"  {verb} " in text
+
+
+def test_the_options_of_every_command_are_shown_apart(cli: Cli) -> None:
+    text = cli.ok("consume", "-h").out
+    own, _, shared = text.partition("Options of every command:")
+    assert "--where" in own
+    assert "--bootstrap-server" in shared
+    assert "--dry-run" not in text
+    assert "--dry-run" in cli.ok("topic", "delete", "-h").out
+
+
+def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
+    outcome = cli()
+    assert outcome.status == 2
+    assert "Usage: ottla" in outcome.err
+
+
+def test_version(cli: Cli) -> None:
+    from ottla import __version__
+
+    assert cli.ok("--version").out == f"ottla {__version__}\n"
+
+
+# -- usage ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["topi", "list"], "did you mean 'topic'?"),
+        (["topic", "lst"], "did you mean 'list'?"),
+        (["frobnicate"], "choose one of start, produce"),
+        (["topic", "list", "--colour"], "no such option"),
+        (["topic", "create"], "missing argument 'TOPIC...'"),
+        (["topic", "create", "t", "-p", "0"], "not in the range"),
+        (["topic", "create", "t", "-c", "retention.ms"], "-c takes name=value"),
+        (["topic", "alter", "t"], "say what to alter"),
+        (["topic", "trim", "t", "--to", "soon"], "--to does not understand 'soon'"),
+        (["topic", "offsets", "t", "--at", "soon"], "--at does not understand 'soon'"),
+        (["-X", "nonsense", "topic", "list"], "-X takes name=value"),
+        (["topic", "list", "--output", "xml"], "not one of"),
+        (["consume", "t", "-o", "x:y"], "-o does not understand 'x:y'"),
+        (["consume", "t", "-f", "%y"], "-f knows no '%y'"),
+        (["consume", "t", "-f", "%s", "-J"], "exclude each other"),
+        (["consume", "t", "--grep", "("], "not a regular expression"),
+        (["consume", "t", "--where", "value >"], "expected a field or a value"),
+        (["consume", "t", "--where", "open('x')"], "no field 'open'"),
+        (["consume", "t", "-g", "g", "-o", "5"], "ottla group seek"),
+        (["consume", "t", "-g", "g", "-p", "0"], "-p and -g exclude each other"),
+        (["consume", "t", "-n", "-1"], "not in the range"),
+        (["produce", "t", "v", "-f", "%k%s"], "needs some text between %k and %s"),
+        (["produce", "t", "v", "-H", "x"], "-H takes name=value"),
+        (["produce", "t", "v", "-F", "file"], "not both"),
+        (["produce", "t", "v", "-k", "a", "-K", ":"], "-k and -K exclude each other"),
+        (["produce", "t", "v", "-z", "rar"], "not one of"),
+        (["produce", "t", "-D", "", "v"], "-D needs at least one character"),
+        (["group", "seek", "g", "--to", "sideways"], "--to does not understand"),
+        (["config", "get", "planet", "x"], "not one of 'topic', 'broker', 'group'"),
+        (["config", "set", "topic", "t", "x"], "takes name=value"),
+        (["completion", "tcsh"], "not one of"),
+        (["-b", "x:1", "start"], "--listen"),
+        (["--dry-run", "perf", "produce", "t"], "has no --dry-run"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence_and_status_2(cli: Cli, arguments: list[str], said: str) -> None:
+    sentence = cli.fails(2, *arguments)
+    assert sentence.startswith("ottla: ")
+    assert said in sentence
+    assert "--help'" in sentence
+
+
+def test_a_topic_name_that_kafka_would_refuse_is_refused_here(cli: Cli, nobody: str) -> None:
+    for arguments in (["topic", "create", "a b"], ["consume", "ä"], ["produce", "..", "v"], ["topic", "describe", ""]):
+        assert "is not a topic name" in cli.fails(1, *arguments, "-b", nobody)
+
+
+def test_an_unknown_librdkafka_setting_is_named(cli: Cli, nobody: str) -> None:
+    assert "no setting 'fetch.mn.bytes'" in cli.fails(1, "-b", nobody, "-X", "fetch.mn.bytes=1", "topic", "list")
+    assert "fetch.min.bytes" in cli.fails(1, "-b", nobody, "-X", "fetch.min.bytes=x", "topic", "list")
+
+
+# -- a broker that is not there ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["topic", "list"],
+        ["consume", "t", "-e"],
+        ["consume", "t", "-g", "g"],
+        ["produce", "t", "v"],
+        ["group", "list"],
+        ["config", "get", "topic", "t"],
+        ["cluster", "health"],
+        ["perf", "e2e", "t"],
+    ],
+)
+def test_a_refused_connection_is_said_quickly(cli: Cli, nobody: str, arguments: list[str]) -> None:
+    began = time.monotonic()
+    sentence = cli.fails(1, *arguments, "-b", nobody)
+    assert sentence == f"ottla: cannot reach any broker at {nobody}: is it running? start one with `ottla start`"
+    assert time.monotonic() - began < 15  # librdkafka alone would take a minute or more
+
+
+def test_a_host_that_does_not_exist_is_said_quickly(cli: Cli) -> None:
+    assert "cannot reach any broker at nohost.invalid:9092" in cli.fails(
+        1, "topic", "list", "-b", "nohost.invalid:9092"
+    )
+
+
+@pytest.fixture
+def mute_port() -> Iterator[int]:
+    """Accepts connections and closes them: something that is not a Kafka broker."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+        ended = threading.Event()
+
+        def accept() -> None:
+            while not ended.is_set():
+                try:
+                    server.accept()[0].close()
+                except TimeoutError:
+                    continue
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield server.getsockname()[1]
+        ended.set()
+        thread.join()
+
+
+def test_a_port_that_is_not_kafka_is_told_apart(cli: Cli, mute_port: int) -> None:
+    sentence = cli.fails(1, "topic", "list", "-b", f"127.0.0.1:{mute_port}")
+    assert "does not answer as a Kafka broker would" in sentence
+    assert "security.protocol" in sentence
+
+
+# -- where the cluster comes from ----------------------------------------------------------------------------------
+
+
+def used_address(cli: Cli, *arguments: str) -> str:
+    sentence = cli.fails(1, *arguments, "topic", "list")
+    assert "cannot reach any broker at " in sentence
+    return sentence.split("any broker at ")[1].split(": is it")[0]
+
+
+@pytest.fixture
+def profiles(tmp_path: Path) -> Path:
+    folder = tmp_path / "ottla"
+    folder.mkdir()
+    text = '[profiles.prod]\nbootstrap.servers = "127.0.0.1:2"\nsecurity.protocol = "plaintext"\n'
+    (folder / "profiles.toml").write_text(
+        text + '[profiles.quoted]\n"bootstrap.servers" = ["127.0.0.1:3", "127.0.0.1:4"]\n'
+    )
+    return tmp_path
+
+
+def test_flag_beats_override_beats_profile_beats_environment_beats_default(profiles: Path) -> None:
+    settings = {"XDG_CONFIG_HOME": str(profiles)}
+    assert used_address(Cli(environment=settings), "--profile", "prod") == "127.0.0.1:2"
+    assert used_address(Cli(environment=settings), "--profile", "quoted") == "127.0.0.1:3,127.0.0.1:4"
+    in_environment = Cli("127.0.0.1:1", settings)
+    assert used_address(in_environment) == "127.0.0.1:1"
+    assert used_address(in_environment, "--profile", "prod") == "127.0.0.1:2"
+    assert used_address(in_environment, "--profile", "prod", "-X", "bootstrap.servers=127.0.0.1:5") == "127.0.0.1:5"
+    assert used_address(in_environment, "--profile", "prod", "-b", "127.0.0.1:6") == "127.0.0.1:6"
+    assert used_address(Cli("127.0.0.1:1", settings | {"OTTLA_PROFILE": "prod"})) == "127.0.0.1:1"
+    assert used_address(Cli(None, settings | {"OTTLA_PROFILE": "prod"})) == "127.0.0.1:2"
+
+
+def test_a_profile_that_is_not_there_is_explained(profiles: Path, tmp_path: Path) -> None:
+    cli = Cli(environment={"XDG_CONFIG_HOME": str(profiles)})
+    assert "has no profile 'dev' (it has: prod, quoted)" in cli.fails(1, "--profile", "dev", "topic", "list")
+    without = Cli(environment={"OTTLA_PROFILES": str(tmp_path / "none.toml")})
+    assert "create it with a section" in without.fails(1, "--profile", "dev", "topic", "list")
+    (tmp_path / "bad.toml").write_text("[profiles")
+    broken = Cli(environment={"OTTLA_PROFILES": str(tmp_path / "bad.toml")})
+    assert "is not valid TOML" in broken.fails(1, "--profile", "dev", "topic", "list")
+
+
+# -- completion ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_valid(cli: Cli, shell: str, tmp_path: Path) -> None:
+    script = cli.ok("completion", shell).out
+    assert "_OTTLA_COMPLETE" in script
+    if shutil.which(shell):
+        (tmp_path / "script").write_text(script)
+        assert subprocess.run([shell, "-n", tmp_path / "script"], timeout=30).returncode == 0
+
+
+def test_verbs_and_options_are_completed(nobody: str) -> None:
+    def complete(words: str) -> list[str]:
+        wanted = {"_OTTLA_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+        return [line.partition(",")[2] for line in Cli(nobody, wanted).ok().lines if line]
+
+    assert complete("ottla to") == ["topic"]
+    assert complete("ottla topic de") == ["describe", "delete"]
+    assert "--where" in complete("ottla consume t --wh")
+    assert complete("ottla config get b") == ["broker"]
+    assert complete("ottla consume x") == []  # no broker to ask: silence, not an error
+
+
+def test_a_closed_stdout_is_no_crash(cli: Cli) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = cli.start("--help", stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    _, err = process.communicate(timeout=30)
+    assert err == b""
+    assert process.returncode == 0

@@ -1,0 +1,74 @@
+"""Places in a log as people write them."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import click
+import pytest
+
+from ottla.cli.positions import END, START, Bounds, Kind, Position, Span, parse_span, parse_time, resolve
+
+NOON_MS = int(datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp() * 1000)
+
+
+def offset(value: int) -> Position:
+    return Position(Kind.OFFSET, value)
+
+
+def at(ms: int) -> Position:
+    return Position(Kind.TIME, ms)
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("start", Span(START)),
+        ("beginning", Span(START)),
+        ("end", Span(END)),
+        ("42", Span(offset(42))),
+        ("-5", Span(Position(Kind.TAIL, 5))),
+        ("5:10", Span(offset(5), offset(10))),
+        (":10", Span(START, offset(10))),
+        ("5:", Span(offset(5), END)),
+        ("-5:end", Span(Position(Kind.TAIL, 5), END)),
+        ("@1700000000000", Span(at(1700000000000))),
+        ("@1700000000", Span(at(1700000000000))),
+        ("@2026-01-31T12:00:00Z", Span(at(NOON_MS))),
+        ("@2026-01-31T12:00+00:00:@2026-01-31T12:00:01Z", Span(at(NOON_MS), at(NOON_MS + 1000))),
+        ("@1700000000000:@1700000000005", Span(at(1700000000000), at(1700000000005))),
+    ],
+)
+def test_a_place_or_span_is_understood(text: str, span: Span) -> None:
+    assert parse_span(text) == span
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "-0", "--5", "1.5", "@", "@x", "5:x", "5:-2", "@-5y", "1:2:3", "5:@now", "+5"]
+)
+def test_anything_else_is_a_usage_error_that_shows_how(text: str) -> None:
+    with pytest.raises(click.UsageError, match="-o does not understand"):
+        parse_span(text)
+
+
+def test_times_may_count_back_from_now() -> None:
+    now_ms = time.time() * 1000
+    quarter, mixed = parse_time("-15m"), parse_time("-1h30m")
+    assert quarter is not None
+    assert mixed is not None
+    assert abs(now_ms - 900_000 - quarter) < 5000
+    assert abs(now_ms - 5_400_000 - mixed) < 5000
+
+
+@pytest.mark.parametrize(
+    ("position", "found"), [(START, 10), (END, 20), (offset(15), 15), (offset(3), 10), (offset(99), 20)]
+)
+def test_offsets_stay_inside_the_log(position: Position, found: int) -> None:
+    assert resolve(None, {("t", 0): Bounds(10, 20)}, position) == {("t", 0): found}  # type: ignore[arg-type]
+
+
+def test_the_last_n_of_a_short_log_are_all_of_it() -> None:
+    bounds = {("t", 0): Bounds(10, 12), ("t", 1): Bounds(0, 100)}
+    tail = Position(Kind.TAIL, 5)
+    assert resolve(None, bounds, tail) == {("t", 0): 10, ("t", 1): 95}  # type: ignore[arg-type]
