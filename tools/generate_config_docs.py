@@ -114,6 +114,7 @@ def _default(setting: Setting[Any]) -> str:
 
 def _size(value: Any, unit: Unit) -> str:
     """A large number in larger units, where it is a whole one."""
+    steps: tuple[tuple[str, int], ...]
     if unit is Unit.BYTES and isinstance(value, int):
         steps = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
     elif unit is Unit.MS:

@@ -17,9 +17,11 @@ from confluent_kafka.admin import (
 )
 
 from ottla.broker.broker import Broker as RunningBroker
+from ottla.protocol.messages import CreateTopicsRequest
 from ottla.storage.log_config import LogConfig
 from ottla.testing import Broker
 from tests.support.config_client import ConfigClient
+from tests.support.raw_client import RawClient
 
 
 @pytest.fixture
@@ -172,6 +174,19 @@ def test_confluent_admin_describes_and_alters(broker: Broker) -> None:
     (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, "t")]).values()
     assert described.result(10)["retention.ms"].value == "99"
     assert described.result(10)["cleanup.policy"].value == "delete"
+
+
+def test_creating_a_topic_tells_its_settings(broker: Broker) -> None:
+    host, port = broker.bootstrap_servers.split(":")
+    configs = [CreateTopicsRequest.CreatableTopicConfig(name="retention.ms", value="5")]
+    topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=configs)
+    with RawClient(host, int(port)) as raw:
+        for validate_only in (True, False):
+            request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000, validate_only=validate_only)
+            (result,) = raw.call(request, 7).topics
+            told = {one.name: (one.value, one.config_source) for one in result.configs}
+            assert list(told) == sorted(told) and len(told) == 33
+            assert (told["retention.ms"], told["segment.ms"]) == (("5", 1), ("604800000", 5))
 
 
 def test_settings_of_a_group_stay_within_the_brokers_bounds(broker: Broker, client: ConfigClient) -> None:

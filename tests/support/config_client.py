@@ -43,7 +43,7 @@ class ConfigClient:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._raw.__exit__()
+        self._raw.close()
 
     def create_topic(self, name: str, configs: Mapping[str, str | None] | None = None) -> Outcome:
         configs_given = [

@@ -80,7 +80,11 @@ class _Layered:
         return self.config_class(self._config, self.own(name))
 
     def describe(self, name: str) -> Iterator[Entry]:
-        own, effective = self.own(name), self._effective(name)
+        return self.describe_with(self.own(name))
+
+    def describe_with(self, own: Mapping[str, str]) -> Iterator[Entry]:
+        """A resource that has these settings of its own, whether it exists or not."""
+        effective = self.config_class(self._config, own)
         for key, setting in self.config_class.definitions().items():
             if setting.internal and key not in own:
                 continue

@@ -128,6 +128,13 @@ class ConfigService:
         resource.check_name(name)
         return resource.describe(name)
 
+    def describe_new_topic(self, overrides: Mapping[str, str]) -> Iterator[Entry]:
+        """What a topic with these overrides has, also one that is only thought of; in order of names."""
+        if self._topics is None:
+            return iter(())
+        entries = Topics(self._config, self._topics).describe_with(overrides)
+        return iter(sorted(entries, key=lambda entry: entry.name))
+
     def resource_names(self, kind: int) -> Sequence[str]:
         if kind == ResourceType.BROKER_LOGGER:
             kind = ResourceType.BROKER

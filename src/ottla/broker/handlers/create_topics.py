@@ -6,8 +6,10 @@ A topic's logs are there before the answer is.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from ottla.broker.config_entries import Entry
 from ottla.broker.context import RequestContext
 from ottla.broker.deadlines import in_time
 from ottla.broker.topic_plan import NewTopic
@@ -21,7 +23,16 @@ if TYPE_CHECKING:
     Result = CreateTopicsResponse.CreatableTopicResult
 
 
-async def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+# KIP-525: the answer tells the settings of the new topic.
+FIRST_VERSION_WITH_CONFIGS = 5
+
+
+def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Awaitable[CreateTopicsResponse]:
+    # By the time a coroutine runs, the context may be that of the connection's next request.
+    return _handle(broker, request, with_configs=context.version >= FIRST_VERSION_WITH_CONFIGS)
+
+
+async def _handle(broker: Broker, request: CreateTopicsRequest, with_configs: bool) -> CreateTopicsResponse:
     counts = Counter(topic.name for topic in request.topics)
     results = [
         _failed(name, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
@@ -29,12 +40,15 @@ async def handle(broker: Broker, context: RequestContext, request: CreateTopicsR
         if count > 1
     ]
     wanted = [topic for topic in request.topics if counts[topic.name] == 1]
-    results += await _create(broker, wanted, request)
+    results += await _create(broker, wanted, request, with_configs)
     return CreateTopicsResponse(topics=results)
 
 
 async def _create(
-    broker: Broker, wanted: list[CreateTopicsRequest.CreatableTopic], request: CreateTopicsRequest
+    broker: Broker,
+    wanted: list[CreateTopicsRequest.CreatableTopic],
+    request: CreateTopicsRequest,
+    with_configs: bool,
 ) -> list[Result]:
     if not wanted:
         return []
@@ -46,7 +60,7 @@ async def _create(
     except ApiError as error:
         return [_failed(one.name, error) for one in wanted]
     return [
-        _failed(one.name, outcome) if isinstance(outcome, ApiError) else _created(outcome)
+        _failed(one.name, outcome) if isinstance(outcome, ApiError) else _created(broker, outcome, with_configs)
         for one, outcome in zip(wanted, outcomes, strict=True)
     ]
 
@@ -61,14 +75,25 @@ def _new_topic(one: CreateTopicsRequest.CreatableTopic) -> NewTopic:
     )
 
 
-def _created(topic: TopicImage) -> Result:
+def _created(broker: Broker, topic: TopicImage, with_configs: bool) -> Result:
+    entries = broker.configs.describe_new_topic(topic.configs) if with_configs else ()
     return CreateTopicsResponse.CreatableTopicResult(
         name=topic.name,
         topic_id=topic.id,
         error_message=None,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
-        configs=(),
+        configs=[_config(entry) for entry in entries],
+    )
+
+
+def _config(entry: Entry) -> CreateTopicsResponse.CreatableTopicConfigs:
+    return CreateTopicsResponse.CreatableTopicConfigs(
+        name=entry.name,
+        value=entry.shown(entry.text),
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
     )
 
 
