@@ -101,7 +101,7 @@ class Fetch:
 
     def answer_now_or_later(self, max_wait_ms: int) -> Answer | Awaitable[Answer]:
         lines, size, failed = self._look()
-        if size >= self._min_bytes or failed or max_wait_ms <= 0:
+        if size >= self._min_bytes or failed or max_wait_ms <= 0 or not self._partitions:
             return self._encode(lines)
         loop = self._broker.loop
         self._missing = self._min_bytes - size
