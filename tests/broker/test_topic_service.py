@@ -133,7 +133,6 @@ async def test_one_bad_topic_does_not_touch_the_others(topics: TopicService) -> 
         (NewTopic("x", -2), ErrorCode.INVALID_PARTITIONS),
         (NewTopic("x", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
         (NewTopic("x", 1, 2), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (NewTopic("x", configs={"retention.ms": None}), ErrorCode.INVALID_CONFIG),
         (NewTopic("x", 1, assignments=[(0, [1])]), ErrorCode.INVALID_REQUEST),
         (NewTopic("x", assignments=[(1, [1])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (NewTopic("x", assignments=[(0, [1]), (0, [1])]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),

@@ -16,7 +16,7 @@ from ottla.broker import topic_startup
 from ottla.broker.config_service import ConfigService
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.internal_topics import internal_topic
-from ottla.broker.log_configs import LOG_DEFAULTS
+from ottla.broker.log_configs import LOG_DEFAULTS, remembering
 from ottla.broker.partitions import Partitions
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
@@ -86,7 +86,7 @@ class Broker:
             internal_configs=lambda name: self.configs.check_topic(self._internal_topic(name).configs),
         )
         self.configs.load(image)
-        log_config = self.configs.log_config
+        log_config = remembering(self.configs.log_config)
         self.logs = LogManager(
             dirs,
             node_id=self.node_id,
@@ -106,7 +106,7 @@ class Broker:
             internal_topic=self._internal_topic,
         )
         self.producer_ids = ProducerIds(self.topics.take_producer_ids)
-        self._replicas = Replicas(self.partitions, self.logs, log_config)
+        self._replicas = Replicas(self.partitions, self.logs, self.configs.log_config)
         self._replicas.on_image(ClusterImage(image.cluster_id), image)
         self.topics.subscribe(self._replicas.on_image)
         self.configs.attach(self.topics)

@@ -5,7 +5,7 @@ Here and not beside either of them, because `common` may not know storage and st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 
 from ottla.common.config import BrokerConfig, TopicConfig
@@ -29,3 +29,20 @@ def topic_log_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> LogC
         cleanup_compact="compact" in topic.cleanup_policy,
         **values,
     )
+
+
+MakeLogConfig = Callable[[Mapping[str, str]], LogConfig]
+
+
+def remembering(make: MakeLogConfig) -> MakeLogConfig:
+    """For work on many topics at once: most have the same overrides (none), and 0.2 ms for each adds up."""
+    known: dict[frozenset[tuple[str, str]], LogConfig] = {}
+
+    def log_config(overrides: Mapping[str, str]) -> LogConfig:
+        key = frozenset(overrides.items())
+        found = known.get(key)
+        if found is None:
+            found = known[key] = make(overrides)
+        return found
+
+    return log_config

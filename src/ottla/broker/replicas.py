@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
+from ottla.broker.log_configs import MakeLogConfig, remembering
 from ottla.broker.partitions import Partition, Partitions
 from ottla.common.ids import TopicPartition
 from ottla.metadata.image import ClusterImage, TopicImage
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager
-
-MakeLogConfig = Callable[[Mapping[str, str]], LogConfig]
 
 
 class Replicas:
@@ -28,17 +25,18 @@ class Replicas:
             kept = new.topics.get(name)
             if kept is None or kept.id != topic.id:
                 self._partitions.remove_topic(topic)
+        log_config = remembering(self._log_config)
         for name, topic in new.topics.items():
             before = old.topics.get(name)
             if before is None or before.id != topic.id:
-                self._add(topic, [])
+                self._add(topic, [], log_config)
             elif before is not topic:
-                self._add(topic, self._partitions.of_topic(name))
+                self._add(topic, self._partitions.of_topic(name), log_config)
                 if before.configs != topic.configs:
                     self.refresh_config(topic)
 
-    def _add(self, topic: TopicImage, known: list[Partition]) -> None:
-        config = self._log_config(topic.configs)
+    def _add(self, topic: TopicImage, known: list[Partition], log_config: MakeLogConfig) -> None:
+        config = log_config(topic.configs)
         partitions = list(known)
         for index in range(len(known), len(topic.partitions)):
             log = self._logs.get(TopicPartition(topic.name, index))
@@ -49,11 +47,14 @@ class Replicas:
         self._partitions.add_topic(topic, partitions)
 
     def refresh_config(self, topic: TopicImage) -> None:
-        config = self._log_config(topic.configs)
+        self._set_config(topic, self._log_config(topic.configs))
+
+    def _set_config(self, topic: TopicImage, config: LogConfig) -> None:
         for partition in self._partitions.of_topic(topic.name):
             partition.set_config(config)
 
     def refresh_all_configs(self, image: ClusterImage) -> None:
         """A broker default that topics inherit has changed."""
+        log_config = remembering(self._log_config)
         for topic in image.topics.values():
-            self.refresh_config(topic)
+            self._set_config(topic, log_config(topic.configs))

@@ -1,7 +1,8 @@
 """From a request frame to an answer: header, version check, decode, the API's handler, encode.
 
 `Produce` and `Fetch` carry the load, so their modules export `handle_frame` and work on the bytes themselves; every
-other API exports `handle(broker, context, request) -> response`, sync or async, and never sees bytes.
+other API exports `handle(broker, context, request) -> response`, sync or async, and never sees bytes; one that keeps
+its answers encoded (Metadata) may return a bytearray for the version asked.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
     request_name, response_name = f"{api.name}Request", f"{api.name}Response"
     flexible = flexible_from(request_name)
 
-    def finish(version: int, correlation_id: int, response: Message) -> bytes:
-        body = codec.encode(response, version)
+    def finish(version: int, correlation_id: int, response: Message | bytearray) -> bytes:
+        body = codec.encode(response, version) if isinstance(response, Message) else response
         flexible_header = version >= flexible and api.key != API_VERSIONS
         return response_prefix(len(body), correlation_id, flexible_header) + body
 
@@ -131,7 +132,8 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             response.error_message = getattr(error, "message", None)
         return cast(Message, response)
 
-    async def later(version: int, correlation_id: int, pending: Awaitable[Message]) -> bytes:
+    async def later(version: int, correlation_id: int, pending: Awaitable[Message | bytearray]) -> bytes:
+        response: Message | bytearray
         try:
             response = await pending
         except Exception as error:
@@ -147,7 +149,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             response = handle(broker, context, request)
         except Exception as error:
             response = failed(error)
-        if isinstance(response, Message):
+        if isinstance(response, (Message, bytearray)):
             return finish(version, context.correlation_id, response)
         return later(version, context.correlation_id, response)
 

@@ -63,12 +63,6 @@ def check_name(name: str, image: ClusterImage, taken: Mapping[str, str]) -> None
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
-def check_values(configs: Mapping[str, str | None]) -> None:
-    empty = [name for name, value in configs.items() if value is None]
-    if empty:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {', '.join(empty)}")
-
-
 def taken_names(image: ClusterImage) -> dict[str, str]:
     return {collision_key(name): name for name in image.topics}
 

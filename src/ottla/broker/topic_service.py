@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,6 +19,7 @@ from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from ottla.broker import topic_plan
+from ottla.broker.log_configs import remembering
 from ottla.broker.topic_plan import NewPartitions, NewTopic, Placement
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition, random_topic_id
@@ -30,8 +32,8 @@ from ottla.storage.log_config import LogConfig
 
 log = logging.getLogger("ottla.topics")
 
-# Logs made or removed before the event loop gets a turn: a topic of thousands of partitions must not stall others.
-LOGS_PER_TURN = 20
+# Making thousands of logs must not stall others: after so long the event loop gets a turn.
+TURN_S = 0.002
 
 T = TypeVar("T")
 OnImage = Callable[[ClusterImage, ClusterImage], None]
@@ -132,17 +134,17 @@ class TopicService:
 
     async def _create(self, topics: Sequence[NewTopic], validate_only: bool) -> list[TopicImage | ApiError]:
         topic_plan.check_total(topic_plan.requested_partitions(topics, self._placement), self._image)
-        taken = topic_plan.taken_names(self._image)
+        taken, pause = topic_plan.taken_names(self._image), _Pause()
         outcomes: list[TopicImage | ApiError] = []
         for topic in topics:
             try:
                 topic_plan.check_name(topic.name, self._image, taken)
-                topic_plan.check_values(topic.configs)
                 configs = MappingProxyType(dict(self._configs.check_topic(topic.configs)))
                 outcomes.append(topic_plan.plan_topic(topic, random_topic_id(), configs, self._placement))
                 taken[collision_key(topic.name)] = topic.name
             except ApiError as error:
                 outcomes.append(error)
+            await pause.when_due()
         planned = [outcome for outcome in outcomes if isinstance(outcome, TopicImage)]
         if planned and not validate_only:
             await self._commit([Create(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in planned])
@@ -153,32 +155,29 @@ class TopicService:
 
     async def _make_logs_or_undo(self, planned: Sequence[tuple[TopicImage, int]], undo: Sequence[Operation]) -> None:
         """Pairs of a topic and its first new partition; a disk that refuses leaves no half-made topic."""
+        log_config, pause = remembering(self._configs.log_config), _Pause()
         try:
             for topic, first in planned:
-                await self._make_logs(topic, first)
+                config = log_config(topic.configs)
+                for index in range(first, len(topic.partitions)):
+                    self._logs.create(TopicPartition(topic.name, index), topic.id, config)
+                    await pause.when_due()
         except Exception as error:
             log.error("creating logs failed; taking the change back", exc_info=error)
             await self._commit(undo)
-            for topic, first in planned:
-                await self._remove_logs(topic, first)
+            await self._remove_logs(planned)
             if isinstance(error, OSError):
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"Creating the logs failed: {error}") from error
             raise
 
-    async def _make_logs(self, topic: TopicImage, first: int) -> None:
-        config = self._configs.log_config(topic.configs)
-        for index in range(first, len(topic.partitions)):
-            self._logs.create(TopicPartition(topic.name, index), topic.id, config)
-            if index % LOGS_PER_TURN == LOGS_PER_TURN - 1:
-                await asyncio.sleep(0)
-
-    async def _remove_logs(self, topic: TopicImage, first: int = 0) -> None:
-        for index in range(first, len(topic.partitions)):
-            tp = TopicPartition(topic.name, index)
-            if self._logs.get(tp) is not None:
-                self._logs.delete(tp)
-            if index % LOGS_PER_TURN == LOGS_PER_TURN - 1:
-                await asyncio.sleep(0)
+    async def _remove_logs(self, topics: Iterable[tuple[TopicImage, int]]) -> None:
+        pause = _Pause()
+        for topic, first in topics:
+            for index in range(first, len(topic.partitions)):
+                tp = TopicPartition(topic.name, index)
+                if self._logs.get(tp) is not None:
+                    self._logs.delete(tp)
+                await pause.when_due()
 
     async def delete(self, names: Sequence[str]) -> list[TopicImage | ApiError]:
         """What was deleted, or why not, in order."""
@@ -196,8 +195,7 @@ class TopicService:
                 operations += [Delete(nodes.topic_path(topic.name)), Create(nodes.deletion_path(topic.id), note)]
             await self._commit(operations)
             self._publish(images.without_topics(self._image, [topic.name for topic in doomed]))
-            for topic in doomed:
-                await self._remove_logs(topic)
+            await self._remove_logs([(topic, 0) for topic in doomed])
             await self._commit([Delete(nodes.deletion_path(topic.id)) for topic in doomed])
         return outcomes
 
@@ -320,6 +318,18 @@ class TopicService:
                 on_image(old, new)
             except Exception:
                 log.exception("a listener failed on a metadata change")
+
+
+class _Pause:
+    """Lets others run when a long piece of work has had its share of the event loop."""
+
+    def __init__(self) -> None:
+        self._due = time.monotonic() + TURN_S
+
+    async def when_due(self) -> None:
+        if time.monotonic() >= self._due:
+            await asyncio.sleep(0)
+            self._due = time.monotonic() + TURN_S
 
 
 def _put(path: str, configs: Mapping[str, str], *, exists: bool) -> list[Operation]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -116,9 +117,9 @@ class LogManager:
         online = [one for one in self.dirs if one.offline is None]
         if not online:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
-        counts = {id(one): 0 for one in online}
-        for log_dir in self._dir_of.values():
-            counts[id(log_dir)] = counts.get(id(log_dir), 0) + 1
+        if len(online) == 1:
+            return online[0]
+        counts = Counter(map(id, self._dir_of.values()))
         return min(online, key=lambda one: counts[id(one)])
 
     def delete(self, topic_partition: TopicPartition) -> None:

@@ -6,7 +6,7 @@ A topic's logs are there before the answer is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.config_entries import Entry
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
     Result = CreateTopicsResponse.CreatableTopicResult
-
+    Config = CreateTopicsResponse.CreatableTopicConfigs
+    # By a topic's overrides.
+    Described = dict[tuple[tuple[str, str], ...], list[Config]]
 
 # KIP-525: the answer tells the settings of the new topic.
 FIRST_VERSION_WITH_CONFIGS = 5
@@ -59,8 +61,11 @@ async def _create(
         )
     except ApiError as error:
         return [_failed(one.name, error) for one in wanted]
+    described: Described = {}
     return [
-        _failed(one.name, outcome) if isinstance(outcome, ApiError) else _created(broker, outcome, with_configs)
+        _failed(one.name, outcome)
+        if isinstance(outcome, ApiError)
+        else _created(outcome, _configs(broker, outcome, described) if with_configs else ())
         for one, outcome in zip(wanted, outcomes, strict=True)
     ]
 
@@ -75,19 +80,26 @@ def _new_topic(one: CreateTopicsRequest.CreatableTopic) -> NewTopic:
     )
 
 
-def _created(broker: Broker, topic: TopicImage, with_configs: bool) -> Result:
-    entries = broker.configs.describe_new_topic(topic.configs) if with_configs else ()
+def _created(topic: TopicImage, configs: Sequence[Config]) -> Result:
     return CreateTopicsResponse.CreatableTopicResult(
         name=topic.name,
         topic_id=topic.id,
         error_message=None,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
-        configs=[_config(entry) for entry in entries],
+        configs=configs,
     )
 
 
-def _config(entry: Entry) -> CreateTopicsResponse.CreatableTopicConfigs:
+def _configs(broker: Broker, topic: TopicImage, described: Described) -> list[Config]:
+    """Topics of one request mostly have the same settings: each set is described once."""
+    key = tuple(topic.configs.items())
+    if key not in described:
+        described[key] = [_config(entry) for entry in broker.configs.describe_new_topic(topic.configs)]
+    return described[key]
+
+
+def _config(entry: Entry) -> Config:
     return CreateTopicsResponse.CreatableTopicConfigs(
         name=entry.name,
         value=entry.shown(entry.text),

@@ -6,7 +6,7 @@ Internal topics can be deleted, as in Kafka. `delete.topic.enable=false` refuses
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.context import RequestContext
@@ -30,13 +30,18 @@ class _Asked(NamedTuple):
     topic_id: TopicId
 
 
-async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    if context.version >= 6:
+def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> Awaitable[DeleteTopicsResponse]:
+    # By the time a coroutine runs, the context may be that of the connection's next request.
+    return _handle(broker, context.version, request)
+
+
+async def _handle(broker: Broker, version: int, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    if version >= 6:
         asked = [_Asked(one.name, TopicId(one.topic_id)) for one in request.topics]
     else:
         asked = [_Asked(name, ZERO_TOPIC_ID) for name in request.topic_names]
     if not broker.config.delete_topic_enable:
-        code = ErrorCode.TOPIC_DELETION_DISABLED if context.version >= 3 else ErrorCode.INVALID_REQUEST
+        code = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
         refused = ApiError(code, "Topic deletion is disabled.")
         return DeleteTopicsResponse(responses=[_result(one, refused) for one in asked])
     results, doomed = _sort_out(asked, broker.image)

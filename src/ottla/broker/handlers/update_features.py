@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
@@ -18,11 +19,18 @@ if TYPE_CHECKING:
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 
 
-async def handle(broker: Broker, context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: UpdateFeaturesRequest
+) -> Awaitable[UpdateFeaturesResponse]:
+    # By the time a coroutine runs, the context may be that of the connection's next request.
+    return _handle(broker, context.version, request)
+
+
+async def _handle(broker: Broker, version: int, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     levels = dict(broker.image.features)
     try:
         for update in request.feature_updates:
-            levels[update.feature] = _new_level(update, levels.get(update.feature, 0), context.version, broker.node_id)
+            levels[update.feature] = _new_level(update, levels.get(update.feature, 0), version, broker.node_id)
         if levels != broker.image.features and not request.validate_only:
             await in_time(request.timeout_ms, lambda: broker.topics.set_features(levels))
     except ApiError as error:
