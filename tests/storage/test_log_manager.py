@@ -77,9 +77,11 @@ def test_deleted_files_go_after_the_delay(tmp_path: Path) -> None:
     assert logs.get(topic_partition) is None
     assert next(one.name for one in tmp_path.glob("t-0*")).endswith("-delete")
     clock.advance(59_000)
-    logs.tick_deletions()
+    assert logs.tick_deletions() is None
     assert list(tmp_path.glob("t-0*"))
     clock.advance(1_000)
-    logs.tick_deletions()
+    removal = logs.tick_deletions()
+    assert removal is not None
+    removal.result()
     assert not list(tmp_path.glob("t-0*"))
     logs.close()

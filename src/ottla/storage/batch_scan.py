@@ -1,54 +1,67 @@
-"""Walk the batch headers of a segment file without reading the records between them.
+"""Walk the batches of a segment file: headers only for look-ups, every byte for recovery.
 
-Reads go in chunks while batches are small, and header by header once they are large: a gigabyte of 16 KB batches costs
-65,000 small reads, a gigabyte of 100-byte batches costs 16,000 chunks.
+Header walks read in chunks while batches are small, and header by header once they are large: a gigabyte of 16 KB
+batches costs 65,000 small reads, a gigabyte of 100-byte batches 16,000 chunks.
+
+Where the chain of batches breaks, `Trail.resume` looks further: if a batch with a right CRC follows, the file is
+damaged in the middle, and what follows must not be thrown away; if none does, it is a torn tail.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import struct
 from collections.abc import Iterator
 
 from ottla.records import batch as v2
 
 CHUNK_BYTES = 64 * 1024
+RECOVERY_CHUNK_BYTES = 1024 * 1024
 _SMALL_CHUNK_BYTES = 4 * 1024
+_LENGTH_MIN = v2.HEADER_SIZE - v2.LOG_OVERHEAD
 # Base offset, length, last offset delta: all that a look-up needs.
 _OFFSETS = struct.Struct(">qi11xi")
 
 
 class BrokenChain(ValueError):
-    """The bytes at `position` are not a batch header that can follow what came before."""
+    """The bytes at `position` are not a batch that can follow what came before."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(f"no valid batch at position {position}: {reason}")
         self.position = position
 
 
-def scan_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, v2.BatchHeader]]:
-    """(position, header) of each batch in [position, end). Raises BrokenChain where the chain stops making sense.
+def _problem(header: v2.BatchHeader, previous: int, room: int) -> str | None:
+    """Why this cannot be the header after a batch that ended with offset `previous`, in `room` bytes."""
+    if header.magic != 2:
+        return f"magic {header.magic}"
+    if header.length < _LENGTH_MIN or header.length + v2.LOG_OVERHEAD > room:
+        return f"length {header.length} with {room} bytes left"
+    if header.last_offset_delta < 0 or header.base_offset <= previous:
+        return f"offset {header.base_offset} after {previous}"
+    return None
 
-    Nothing but structure is checked: magic, a length that fits, offsets that grow. CRCs are `verify_batch`'s part.
+
+def scan_headers(fd: int, position: int, end: int, previous: int = -1) -> Iterator[tuple[int, v2.BatchHeader]]:
+    """(position, header) of each batch in [position, end). Raises BrokenChain where it stops making sense.
+
+    Only structure is checked: magic, a length that fits, offsets that grow.
     """
     chunk = b""
     chunk_start = position
-    chunk_bytes = CHUNK_BYTES
-    previous = -1
+    chunk_bytes = _SMALL_CHUNK_BYTES
     while position < end:
         at = position - chunk_start
-        if at < 0 or at + v2.HEADER_SIZE > len(chunk):
+        if at + v2.HEADER_SIZE > len(chunk):
             chunk = os.pread(fd, min(chunk_bytes, end - position), position)
             chunk_start, at = position, 0
             if len(chunk) < v2.HEADER_SIZE:
                 raise BrokenChain(position, "the file ends inside a header")
         header = v2.read_header(chunk, at)
-        if header.magic != 2:
-            raise BrokenChain(position, f"magic {header.magic}")
-        if header.length < v2.HEADER_SIZE - v2.LOG_OVERHEAD or position + header.size > end:
-            raise BrokenChain(position, f"length {header.length} with {end - position} bytes left")
-        if header.last_offset_delta < 0 or header.base_offset <= previous:
-            raise BrokenChain(position, f"offset {header.base_offset} after {previous}")
+        problem = _problem(header, previous, end - position)
+        if problem:
+            raise BrokenChain(position, problem)
         yield position, header
         previous = header.last_offset
         position += header.size
@@ -56,8 +69,42 @@ def scan_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, v2.Bat
         chunk_bytes = CHUNK_BYTES if header.size < CHUNK_BYTES // 4 else v2.HEADER_SIZE
 
 
-def find_batch(fd: int, position: int, end: int, offset: int) -> tuple[int, int, int, int] | None:
-    """First batch from `position` on that ends at or after `offset`: (position, base offset, last offset, size)."""
+def scan_batches(fd: int, position: int, end: int, previous: int = -1) -> Iterator[tuple[int, v2.BatchHeader]]:
+    """As `scan_headers`, but every batch is read and its CRC must be right."""
+    chunk = b""
+    chunk_start = position
+    while position < end:
+        at = position - chunk_start
+        if at + v2.HEADER_SIZE > len(chunk):
+            chunk = os.pread(fd, min(RECOVERY_CHUNK_BYTES, end - position), position)
+            chunk_start, at = position, 0
+            if len(chunk) < v2.HEADER_SIZE:
+                raise BrokenChain(position, "the file ends inside a header")
+        header = v2.read_header(chunk, at)
+        problem = _problem(header, previous, end - position)
+        if problem:
+            raise BrokenChain(position, problem)
+        size = header.length + v2.LOG_OVERHEAD
+        if at + size > len(chunk):
+            chunk = os.pread(fd, max(size, min(RECOVERY_CHUNK_BYTES, end - position)), position)
+            chunk_start, at = position, 0
+            if len(chunk) < size:
+                raise BrokenChain(position, "the file ends inside a batch")
+        if v2.compute_crc(chunk, at, size) != header.crc:
+            raise BrokenChain(position, "wrong CRC")
+        yield position, header
+        previous = header.last_offset
+        position += size
+
+
+def find_batch(
+    fd: int, position: int, end: int, offset: int, indexed: int | None = None
+) -> tuple[int, int, int, int] | None:
+    """First batch from `position` on that ends at or after `offset`: (position, base offset, last offset, size).
+
+    `indexed` is what the index says of the batch at `position`: it may end there or earlier, but not later, or the
+    index is of another log. Raises BrokenChain.
+    """
     unpack_from = _OFFSETS.unpack_from
     chunk_bytes = _SMALL_CHUNK_BYTES
     while position < end:
@@ -65,20 +112,74 @@ def find_batch(fd: int, position: int, end: int, offset: int) -> tuple[int, int,
         at = 0
         last_header = len(chunk) - v2.HEADER_SIZE
         if last_header < 0:
-            return None
+            raise BrokenChain(position, "the file ends inside a header")
         while at <= last_header:
             base, length, delta = unpack_from(chunk, at)
-            if length < v2.HEADER_SIZE - v2.LOG_OVERHEAD or chunk[at + v2.MAGIC_OFFSET] != 2:
+            if length < _LENGTH_MIN or chunk[at + v2.MAGIC_OFFSET] != 2:
                 raise BrokenChain(position + at, f"length {length}")
+            if indexed is not None:
+                if base + delta > indexed:
+                    raise BrokenChain(position, f"the index has offset {indexed} here, the file {base + delta}")
+                indexed = None
             if base + delta >= offset:
                 return position + at, base, base + delta, length + v2.LOG_OVERHEAD
             at += length + v2.LOG_OVERHEAD
+            if position + at > end:
+                raise BrokenChain(position + at, f"a length of {length} leads out of the file")
         position += at
         chunk_bytes = CHUNK_BYTES
     return None
 
 
-def verify_batch(fd: int, position: int, header: v2.BatchHeader) -> bool:
-    """Whether the whole batch is there and its CRC is right."""
-    data = os.pread(fd, header.size, position)
-    return len(data) == header.size and v2.compute_crc(data, 0, header.size) == header.crc
+class Trail:
+    """Where a walk over headers is, for the case that the chain breaks.
+
+    A batch whose length is damaged looks whole to a walk that checks no CRCs; the break shows only behind it. So the
+    search for the next valid batch begins inside the last one unless its CRC is right.
+    """
+
+    __slots__ = ("_before", "_last_at", "previous")
+
+    def __init__(self) -> None:
+        self.previous = -1
+        self._before = -1
+        self._last_at: int | None = None
+
+    def passed(self, position: int, last_offset: int) -> None:
+        self._last_at = position
+        self._before, self.previous = self.previous, last_offset
+
+    def resume(self, fd: int, broken_at: int, end: int) -> int | None:
+        """Position of the next valid batch; None when nothing valid follows."""
+        if self._last_at is not None and not _is_valid_batch(fd, self._last_at, end, self._before):
+            broken_at, self.previous = self._last_at, self._before
+        self._last_at = None
+        return _find_next_valid(fd, broken_at, end, self.previous)
+
+
+def _find_next_valid(fd: int, position: int, end: int, previous: int) -> int | None:
+    """Position of the first whole batch behind `position` with a right CRC and offsets above `previous`; None if the
+    rest of the file has none."""
+    # Offsets of one segment share their upper four bytes, or go one up; batches are shorter than 16 MB as a rule.
+    high = max(previous, 0) >> 32
+    likely = rb"(?s)(?=(?:%b|%b).{4}\x00.{3}.{4}\x02)" % tuple(
+        re.escape(struct.pack(">I", one)) for one in (high, high + 1)
+    )
+    pattern = re.compile(likely)
+    start = position + 1
+    while start < end:
+        chunk = os.pread(fd, RECOVERY_CHUNK_BYTES + v2.HEADER_SIZE, start)
+        for match in pattern.finditer(chunk):
+            at = start + match.start()
+            if _is_valid_batch(fd, at, end, previous):
+                return at
+        start += RECOVERY_CHUNK_BYTES
+    return None
+
+
+def _is_valid_batch(fd: int, position: int, end: int, previous: int) -> bool:
+    try:
+        next(scan_batches(fd, position, end, previous))
+    except (BrokenChain, StopIteration, struct.error):
+        return False
+    return True

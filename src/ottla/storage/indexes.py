@@ -29,7 +29,10 @@ class CorruptIndex(ValueError):
 
 
 class _Index(ABC):
-    """Entries [0, _unloaded) are only on disk, the rest are in memory; [0, _persisted) are on disk."""
+    """Entries [0, _unloaded) are only on disk, the rest are in memory; [0, _persisted) are on disk.
+
+    -1 in both: there is a file that nobody has looked at.
+    """
 
     __slots__ = ("_persisted", "_unloaded", "base_offset", "disk", "path")
     ENTRY_BYTES: int
@@ -61,21 +64,29 @@ class _Index(ABC):
         """Raise CorruptIndex unless these are the strictly growing entries of this segment."""
 
     def __len__(self) -> int:
+        if self._unloaded < 0:
+            self._attach()
         return self._unloaded + self._in_memory()
 
-    def attach(self) -> None:
-        """Take over the file as it is; only its size is looked at. Raises CorruptIndex."""
+    def attach_later(self) -> None:
+        """Take over the file as it is, when it is first needed."""
+        self._clear()
+        self._unloaded = self._persisted = -1
+
+    def _attach(self) -> None:
+        """Only the size is looked at. Raises CorruptIndex."""
         try:
             size = os.stat(self.path).st_size
         except FileNotFoundError:
             raise CorruptIndex(f"{self.path.name} is missing") from None
         if size % self.ENTRY_BYTES:
             raise CorruptIndex(f"{self.path.name} is {size} bytes long")
-        self._clear()
         self._unloaded = self._persisted = size // self.ENTRY_BYTES
 
     def load(self) -> None:
         """Bring all entries into memory. Raises CorruptIndex."""
+        if self._unloaded < 0:
+            self._attach()
         if not self._unloaded:
             return
         raw = self._read(0, self._unloaded)
@@ -85,7 +96,7 @@ class _Index(ABC):
 
     def release(self) -> None:
         """Forget what is on disk as well; the next look-up reads it again."""
-        if self._persisted == len(self):
+        if self._persisted >= 0 and self._persisted == len(self):
             self._clear()
             self._unloaded = self._persisted
 
@@ -103,12 +114,12 @@ class _Index(ABC):
     def reset(self) -> None:
         """Drop every entry; the file follows at the next persist."""
         self._clear()
-        self._unloaded = 0
+        self._unloaded = self._persisted = 0
 
     def persist(self) -> OpenFile:
         """Write what the file lacks; gives the file back so that the caller may fsync it."""
-        file = self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)
         count = len(self)
+        file = self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)
         start = min(self._persisted, count)
         if start < count:
             # Overwrite from the start-th entry, which may be stale after a truncation.
@@ -143,7 +154,7 @@ class OffsetIndex(_Index):
         """(offset, position) of the last entry at or below `offset`; the start of the segment when there is none."""
         relative = offset - self.base_offset
         offsets = self._offsets
-        if self._unloaded and (not offsets or offsets[0] > relative):
+        if self._unloaded != 0 and (not offsets or offsets[0] > relative):
             self.load()
             offsets = self._offsets
         at = bisect_right(offsets, relative) - 1
@@ -157,11 +168,17 @@ class OffsetIndex(_Index):
         at = bisect_left(self._positions, position)
         return self.base_offset + self._offsets[at] if at < len(self._positions) else None
 
+    def position_before(self, position: int) -> int:
+        """The last indexed position at or before this one."""
+        self.load()
+        at = bisect_right(self._positions, position) - 1
+        return self._positions[at] if at >= 0 else 0
+
     def last(self) -> tuple[int, int]:
         """The last entry, without loading the others; the start of the segment when there is none."""
         if self._offsets:
             return self.base_offset + self._offsets[-1], self._positions[-1]
-        if not self._unloaded:
+        if len(self) == 0:
             return self.base_offset, 0
         raw = self._read(self._unloaded - 1, 1)
         self._check(raw)
@@ -235,7 +252,7 @@ class TimeIndex(_Index):
     def last(self) -> tuple[int, int]:
         if self._timestamps:
             return self._timestamps[-1], self.base_offset + self._offsets[-1]
-        if not self._unloaded:
+        if len(self) == 0:
             return -1, self.base_offset
         raw = self._read(self._unloaded - 1, 1)
         self._check(raw)

@@ -1,29 +1,33 @@
 """The log of one partition: a row of segments, appended at the end, read anywhere. It never decodes records.
 
-Used from one thread only. `append` and `read` are the hot path and cost a few microseconds each, so they hold to three
-rules. (1) Everything that can go wrong or needs thought is folded into three limits of the active segment
-(`_size_limit`, `_offset_limit`, `_roll_at`): a segment that is not open yet, is full, has a full index, or sits in a
-failed directory has a limit that no append passes, and the slow path sorts out why. (2) Positions of the latest batches
-are kept in two small dicts, so that a consumer at the tail costs one look-up and no read. (3) State changes only after
-the bytes are in the file; a failed write is cut off again and leaves everything as it was.
+Used from one thread only. `append` is the hot path and costs a few microseconds, so it holds to three rules.
+(1) Everything that can go wrong or needs thought is folded into three limits of the active segment (`_size_limit`,
+`_offset_limit`, `_roll_at`): a segment that is not open yet, is full, has a full index, or sits in a failed directory
+has a limit that no append passes, and `_prepare` sorts out why. (2) State changes only after the bytes are in the file;
+a failed write is cut off again and leaves everything as it was. (3) One batch of a plain or idempotent producer goes
+straight through; several batches, transactions and replication take `_append_many`.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import random
 import struct
-from bisect import bisect_right
-from operator import attrgetter
 from pathlib import Path
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.records import batch as v2
+from ottla.storage import retention, timestamps, transactions
 from ottla.storage.disk import DISK, Disk
+from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_config import LogConfig
-from ottla.storage.results import AppendResult, LogSlice, Origin
+from ottla.storage.log_flush import FlushFuture, LogFlush
+from ottla.storage.log_reader import LogReader
+from ottla.storage.owner import LogOwner
+from ottla.storage.producer_snapshot_files import SnapshotFiles
+from ottla.storage.producer_state import Batch, EndMarker, ProducerState, read_marker
+from ottla.storage.results import AppendResult, Origin
 from ottla.storage.segment import Segment
 
 _HEADER = v2.HEADER
@@ -31,31 +35,31 @@ _HEADER = v2.HEADER
 _STAMP = struct.Struct(">qii")
 # Batches whose position is remembered, in two generations of this size.
 _RECENT_BATCHES = 64
+# A producer snapshot is taken inside a segment after this much.
+_SNAPSHOT_BYTES = 16 * 1024 * 1024
+_TXN_OR_CONTROL = v2.TRANSACTIONAL_BIT | v2.CONTROL_BIT
 
 
-class Log:
+class Log(LogReader):
     __slots__ = (
-        "_active",
         "_fd",
+        "_flush_messages",
+        "_flushing",
         "_index_interval",
         "_offset_limit",
-        "_older",
         "_pwrite",
         "_pwritev",
-        "_recent",
-        "_refusal",
         "_roll_at",
         "_size_limit",
+        "_snapshot_position",
         "config",
-        "dir",
+        "damage",
         "disk",
-        "high_watermark",
-        "log_end_offset",
-        "log_start_offset",
-        "partition",
-        "recovery_point",
-        "segments",
-        "topic",
+        "last_flush_ms",
+        "leader_epochs",
+        "owner",
+        "producers",
+        "snapshots",
         "topic_id",
     )
 
@@ -67,46 +71,36 @@ class Log:
         config: LogConfig,
         segments: list[Segment],
         *,
+        log_start_offset: int,
         log_end_offset: int,
-        log_start_offset: int = 0,
-        recovery_point: int = 0,
+        recovery_point: int,
+        leader_epochs: LeaderEpochs,
+        producers: ProducerState,
+        snapshots: SnapshotFiles,
+        owner: LogOwner,
         disk: Disk = DISK,
     ) -> None:
-        self.dir = directory
-        self.topic, self.partition = topic_partition
+        super().__init__(directory, topic_partition, segments, log_start_offset, log_end_offset, recovery_point)
         self.topic_id = topic_id
+        self.leader_epochs = leader_epochs
+        self.producers = producers
+        self.snapshots = snapshots
+        self.owner = owner
         self.disk = disk
         self._pwrite = disk.pwrite
         self._pwritev = disk.pwritev
-        # Oldest first; the last one is the active segment.
-        self.segments = segments
-        self._active = segments[-1]
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = log_end_offset
-        self.high_watermark = log_start_offset
-        self.recovery_point = recovery_point
-        self._recent: dict[int, int] = {}
-        self._older: dict[int, int] = {}
-        # Why nothing may be read or written any more, if so.
-        self._refusal: str | None = None
+        self._flushing = LogFlush(self)
+        self.last_flush_ms = 0
+        # What recovery found broken and left in place, in words.
+        self.damage: tuple[str, ...] = ()
+        self._snapshot_position = self._active.size
         self._fd = -1
         self.set_config(config)
 
-    @property
-    def topic_partition(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(segment.size for segment in self.segments)
-
-    @property
-    def last_stable_offset(self) -> int:
-        return self.high_watermark
-
     def set_config(self, config: LogConfig) -> None:
         self.config = config
-        self._index_interval = config.index_interval_bytes
+        self._index_interval = self._active.index_interval = config.index_interval_bytes
+        self._flush_messages = config.flush_messages
         self._forget_limits()
 
     # -- append --
@@ -119,20 +113,27 @@ class Log:
         now_ms: int,
         origin: Origin = Origin.CLIENT,
     ) -> AppendResult:
-        """Write validated batches at the end. See the module for why it reads as one long function."""
+        """Write validated batches at the end. Reads as one long function because calls are what it can save."""
         header = _HEADER.unpack_from(data)
-        length = header[1]
+        _, length, _, _, _, attributes, offset_delta, _, max_timestamp, producer_id, producer_epoch, sequence, _ = (
+            header
+        )
         size = len(data)
-        if length + 12 != size or origin is Origin.REPLICATION:
+        if length + 12 != size or attributes & _TXN_OR_CONTROL or origin is Origin.REPLICATION:
             return self._append_many(data, leader_epoch, now_ms, origin)
-        last_offset_delta, max_timestamp = header[6], header[8]
         base_offset = self.log_end_offset
-        last_offset = base_offset + last_offset_delta
+        last_offset = base_offset + offset_delta
         segment = self._active
         position = segment.size
         if position + size > self._size_limit or last_offset > self._offset_limit or max_timestamp > self._roll_at:
             segment = self._prepare(size, last_offset, max_timestamp, now_ms)
             position = segment.size
+        if producer_id >= 0:
+            entry = self.producers.entries.get(producer_id)
+            if entry is None or sequence != entry.next_sequence or producer_epoch != entry.epoch:
+                repeated = self._check_producer(header, origin)
+                if repeated is not None:
+                    return self._already_there(repeated)
 
         try:
             if type(data) is bytearray:
@@ -144,8 +145,10 @@ class Log:
         except OSError as error:
             raise self._undo_append(position, error) from error
         if written != size:
-            self._finish_short_write(data, base_offset, length, leader_epoch, position, written)
+            self._finish_short_write(data, base_offset, leader_epoch, position, written)
 
+        if producer_id >= 0:
+            self.producers.record(header, base_offset, now_ms)
         since_index = segment.bytes_since_index
         if max_timestamp > segment.max_timestamp:
             segment.max_timestamp = max_timestamp
@@ -155,19 +158,59 @@ class Log:
             since_index = 0
         segment.bytes_since_index = since_index + size
         segment.size = position + size
-        self.log_end_offset = last_offset + 1
+        segment.modified_ms = now_ms
+        self.log_end_offset = end_offset = last_offset + 1
         recent = self._recent
         recent[base_offset] = position
         if len(recent) >= _RECENT_BATCHES:
             self._older = recent
             self._recent = {}
-        return AppendResult(base_offset, last_offset, max_timestamp)
+        if leader_epoch != self.leader_epochs.latest:
+            self.leader_epochs.assign(leader_epoch, base_offset)
+        flush_due = end_offset - self.recovery_point >= self._flush_messages
+        return AppendResult(base_offset, last_offset, max_timestamp, False, flush_due)
 
     def _append_many(
         self, data: memoryview | bytearray | bytes, leader_epoch: int, now_ms: int, origin: Origin
     ) -> AppendResult:
-        """Several batches, or batches that keep their offsets (replication): all are written, or none."""
+        """Several batches, transactional ones, or batches that keep their offsets: all are written, or none."""
         buffer = bytearray(data)
+        batches = self._lay_out(buffer, leader_epoch, origin)
+        markers: dict[int, EndMarker] = {}
+        for at, header in batches:
+            if header.is_control and header.producer_id >= 0:
+                marker = read_marker(buffer, at)
+                if marker is not None:
+                    self.producers.check_marker(header, marker, origin)
+                    markers[at] = marker
+            elif header.producer_id >= 0:
+                repeated = self._check_producer(header, origin)
+                if repeated is not None:
+                    return self._already_there(repeated)
+        first, last = batches[0][1], batches[-1][1]
+        max_timestamp = max(header.max_timestamp for _, header in batches)
+        segment = self._prepare(len(buffer), last.last_offset, max_timestamp, now_ms, first.base_offset)
+        start = segment.size
+        try:
+            self.disk.write_all(self._fd, buffer, start)
+        except OSError as error:
+            raise self._undo_append(start, error) from error
+        self.log_end_offset = last.last_offset + 1
+        for at, header in batches:
+            segment.note_batch(start + at, header.size, header.last_offset, header.max_timestamp)
+            self._recent[header.base_offset] = start + at
+            self.leader_epochs.assign(header.leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                transactions.record_batch(self, segment, header, markers.get(at), now_ms)
+        segment.modified_ms = now_ms
+        if segment.is_index_full(self.config.segment_index_bytes):
+            self._forget_limits()
+        if len(self._recent) >= _RECENT_BATCHES:
+            self._older, self._recent = self._recent, {}
+        return AppendResult(first.base_offset, last.last_offset, max_timestamp, False, self.flush_due)
+
+    def _lay_out(self, buffer: bytearray, leader_epoch: int, origin: Origin) -> list[tuple[int, v2.BatchHeader]]:
+        """Give the batches their offsets, or check the ones they came with."""
         batches: list[tuple[int, v2.BatchHeader]] = []
         next_offset = self.log_end_offset
         at = 0
@@ -179,27 +222,28 @@ class Log:
             elif header.base_offset < next_offset:
                 raise ApiError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"{self.topic}-{self.partition} ends at {next_offset}, the batch begins at {header.base_offset}",
+                    f"{self.name} ends at {next_offset}, the batch begins at {header.base_offset}",
                 )
             batches.append((at, header))
             next_offset = header.last_offset + 1
             at += header.size
-        first, last = batches[0][1], batches[-1][1]
-        max_timestamp = max(header.max_timestamp for _, header in batches)
-        segment = self._prepare(len(buffer), last.last_offset, max_timestamp, now_ms, first.base_offset)
-        start = segment.size
+        return batches
+
+    def _check_producer(self, header: tuple[int, ...], origin: Origin) -> Batch | None:
+        """The batch that this one repeats, or None to go on. A snapshot brings back one batch of the last five, so a
+        batch that looks out of order shortly after a start is compared with the log itself before it is refused."""
         try:
-            self.disk.write_all(self._fd, buffer, start)
-        except OSError as error:
-            raise self._undo_append(start, error) from error
-        for at, header in batches:
-            position = start + at
-            segment.note_batch(position, header.size, header.last_offset, header.max_timestamp, self._index_interval)
-            self._recent[header.base_offset] = position
-        if len(self._recent) >= _RECENT_BATCHES:
-            self._older, self._recent = self._recent, {}
-        self.log_end_offset = last.last_offset + 1
-        return AppendResult(first.base_offset, last.last_offset, max_timestamp)
+            return self.producers.check(header, origin)
+        except ApiError as error:
+            if error.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                raise
+            if not transactions.refill_history(self, header[9]):
+                raise
+            return self.producers.check(header, origin)
+
+    def _already_there(self, batch: Batch) -> AppendResult:
+        _, last_offset, offset_delta, timestamp = batch
+        return AppendResult(last_offset - offset_delta, last_offset, timestamp, True, self.flush_due)
 
     def _add_index_entry(self, segment: Segment, last_offset: int, position: int) -> None:
         segment.offsets.append(last_offset, position)
@@ -208,38 +252,36 @@ class Log:
             self._forget_limits()
 
     def _finish_short_write(
-        self,
-        data: memoryview | bytearray | bytes,
-        base_offset: int,
-        length: int,
-        epoch: int,
-        position: int,
-        written: int,
+        self, data: memoryview | bytearray | bytes, base_offset: int, leader_epoch: int, position: int, written: int
     ) -> None:
         """A disk that fills up writes short before it says so: try the rest, and take everything back if it fails."""
         whole = bytearray(data)
-        _STAMP.pack_into(whole, 0, base_offset, length, epoch)
+        v2.stamp(whole, 0, base_offset, leader_epoch)
         try:
             self.disk.write_all(self._fd, memoryview(whole)[written:], position + written)
         except OSError as error:
             raise self._undo_append(position, error) from error
 
     def _undo_append(self, position: int, error: OSError) -> ApiError:
-        """No half batch stays behind. Returns what to raise; a disk that cannot even truncate is given up."""
+        """No half batch stays behind. Returns what to raise. A full disk may get room again; any other error means
+        that the directory can no longer be relied on."""
         self._forget_limits()
         try:
             self.disk.ftruncate(self._fd, position)
         except OSError as second:
-            self.fail(f"{second.strerror} while taking back a failed write")
-        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error.strerror)
-        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"append to {self.topic}-{self.partition} failed: {reason}")
+            error = second
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"append to {self.name} failed: the disk is full")
+        self.owner.disk_failed(self, error)
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"append to {self.name} failed: {error.strerror}")
+
+    # -- segments --
 
     def _prepare(
         self, size: int, last_offset: int, max_timestamp: int, now_ms: int, base_offset: int | None = None
     ) -> Segment:
         """Find or make the segment for an append of `size` bytes, and set the limits for the ones after it."""
-        if self._refusal is not None:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self._refusal)
+        self.check_usable()
         if size > self.config.segment_bytes:
             raise ApiError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -247,8 +289,10 @@ class Log:
             )
         segment = self._active
         if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
-            self.roll(now_ms, self.log_end_offset if base_offset is None else base_offset)
-            segment = self._active
+            try:
+                segment = self.roll(now_ms, base_offset)
+            except OSError as error:
+                raise self._undo_append(segment.size, error) from error
         if segment.size == 0:
             segment.first_timestamp = max_timestamp
         segment.largest_timestamp()
@@ -284,119 +328,149 @@ class Log:
         self._offset_limit = -1
         self._roll_at = -2
 
-    # -- segments --
-
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Close the active segment and start one at the log end (or at `base_offset`, if that is further)."""
         start = max(self.log_end_offset, base_offset or 0)
         old = self._active
         if old.base_offset == start:
-            if old.size:
-                raise ValueError(f"{self.topic}-{self.partition}: segment {start} is there and not empty")
             return old
         old.finish()
-        segment = self._new_segment(start, now_ms)
+        self._take_snapshot(start)
+        segment = self.new_segment(start, now_ms)
         self.segments.append(segment)
         self._activate(segment)
+        if self.owner.flusher is not None:
+            self.flush_async(start)
         return segment
 
-    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
-        segment = Segment(self.dir, base_offset, disk=self.disk)
+    def new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        segment = Segment(self.dir, base_offset, index_interval=self.config.index_interval_bytes, disk=self.disk)
         segment.create(now_ms)
         bound = min(self.config.segment_jitter_ms, self.config.segment_ms)
         segment.jitter_ms = random.randrange(bound) if bound > 0 else 0
+        self._flushing.folder_changed = True
         return segment
 
     def _activate(self, segment: Segment) -> None:
         self._active = segment
+        self._snapshot_position = segment.size
         self._forget_positions()
         self._forget_limits()
 
-    def _forget_positions(self) -> None:
-        self._recent = {}
-        self._older = {}
+    # -- asking --
 
-    # -- read --
+    @property
+    def last_stable_offset(self) -> int:
+        """First offset of the first undecided transaction, else the high watermark."""
+        unstable = self.producers.first_unstable_offset(self.high_watermark)
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
-    def read(self, offset: int, max_bytes: int, *, upper_offset: int, min_one: bool) -> LogSlice:
-        """A file range from the batch that holds `offset` on, of at most `max_bytes`; batches from `upper_offset` on
-        are left out. A batch may be cut at the end, but not the first one when `min_one`."""
-        position = self._recent.get(offset)
-        if position is None:
-            position = self._older.get(offset)
-            if position is None:
-                return self._read_anywhere(offset, max_bytes, upper_offset, min_one)
-        segment = self._active
-        if upper_offset >= self.log_end_offset:
-            size = segment.size - position
-        else:
-            size = self._end_position(segment, upper_offset) - position
-        file = segment.file()
-        if size > max_bytes:
-            size = _limited(file.fd, position, size, max_bytes, min_one)
-        return LogSlice(file, file.fd, position, size, offset) if size > 0 else LogSlice(None, -1, 0, 0, offset)
+    def aborted_transactions(self, start: int, upper: int) -> list[tuple[int, int]]:
+        """(producer id, first offset) of the aborted transactions that a reader of [start, upper) must filter."""
+        return transactions.aborted_between(self, start, upper)
 
-    def _end_position(self, segment: Segment, upper_offset: int) -> int:
-        """Where the batches below `upper_offset` end inside this segment."""
-        position = self._recent.get(upper_offset)
-        if position is None:
-            position = self._older.get(upper_offset)
-        if position is not None and segment is self._active:
-            return position
-        if upper_offset >= self.log_end_offset:
-            return segment.size
-        return segment.position_of(upper_offset)
+    def offset_for_timestamp(self, timestamp: int) -> timestamps.TimestampOffset | None:
+        """The first record with this timestamp or a later one."""
+        return timestamps.find_by_timestamp(self, timestamp)
 
-    def _read_anywhere(self, offset: int, max_bytes: int, upper_offset: int, min_one: bool) -> LogSlice:
-        if self._refusal is not None:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self._refusal)
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic}-{self.partition} has offsets {self.log_start_offset} to {self.log_end_offset},"
-                f" not {offset}",
-            )
-        if offset < min(upper_offset, self.log_end_offset):
-            for segment in self.segments[self._segment_number(offset) :]:
-                # After compaction a segment may hold nothing at or behind the offset: the next one has it.
-                found = segment.find(offset)
-                if found is None:
-                    continue
-                position, first_offset, _, _ = found
-                size = self._end_position(segment, upper_offset) - position
-                if size <= 0:
-                    break
-                file = segment.file()
-                if size > max_bytes:
-                    size = _limited(file.fd, position, size, max_bytes, min_one)
-                return LogSlice(file, file.fd, position, size, first_offset)
-        return LogSlice(None, -1, 0, 0, offset)
+    def max_timestamp(self) -> timestamps.TimestampOffset | None:
+        """The first record that has the largest timestamp of the log."""
+        return timestamps.find_max_timestamp(self)
 
-    def _segment_number(self, offset: int) -> int:
-        """Of the last segment that begins at or below `offset`."""
-        return max(bisect_right(self.segments, offset, key=attrgetter("base_offset")) - 1, 0)
+    # -- making durable --
+
+    @property
+    def flush_due(self) -> bool:
+        """flush.messages is reached."""
+        return self.log_end_offset - self.recovery_point >= self._flush_messages
+
+    def flush(self, up_to: int | None = None) -> None:
+        """Sync now, in this thread. Raises ApiError when the disk fails."""
+        self.check_usable()
+        self._flushing.now(self.log_end_offset if up_to is None else up_to)
+
+    def flush_async(self, up_to: int | None = None) -> FlushFuture:
+        """Sync in a flush thread; the future, which can be awaited, is done once everything below `up_to`
+        (default: all) is on disk."""
+        self.check_usable()
+        return self._flushing.later(self.log_end_offset if up_to is None else up_to)
+
+    def snapshot_producers(self) -> None:
+        """Now and then, so that a recovery that begins late in a large segment need not replay all of it."""
+        if self._active.size - self._snapshot_position >= _SNAPSHOT_BYTES and self._refusal is None:
+            self._take_snapshot(self.log_end_offset)
+            self._snapshot_position = self._active.size
+
+    def _take_snapshot(self, offset: int) -> None:
+        if offset not in self.snapshots.offsets:
+            self.snapshots.write(offset, self.producers.snapshot_entries())
+            self.snapshots.delete_strays(segment.base_offset for segment in self.segments)
+            self._flushing.folder_changed = True
+
+    # -- taking away --
+
+    def delete_records(self, offset: int) -> int:
+        """Move the start of the log; -1 means the high watermark. Gives the new start."""
+        return retention.delete_records(self, offset)
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """What retention.ms, retention.bytes and the log start allow to go; returns how many segments went."""
+        return retention.delete_old_segments(self, now_ms)
+
+    def set_log_start(self, offset: int) -> None:
+        """Never beyond the high watermark, never back: the callers see to that."""
+        self.log_start_offset = offset
+        self.leader_epochs.truncate_from_start(offset)
+        self._forget_positions()
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Drop everything at and above `offset`: a follower whose log went another way."""
+        retention.truncate_to(self, offset, now_ms)
+
+    def cut_back(self, segments: list[Segment], end_offset: int) -> None:
+        """These segments remain, and the log ends at `end_offset`: the bookkeeping of a truncation."""
+        self.segments[:] = segments
+        self.log_end_offset = end_offset
+        self.log_start_offset = min(self.log_start_offset, end_offset)
+        self.recovery_point = min(self.recovery_point, end_offset)
+        self.high_watermark = min(self.high_watermark, end_offset)
+        # Also when nothing else is cut: an epoch may have begun exactly at the end.
+        self.leader_epochs.truncate_from_end(end_offset)
+        self._flushing.truncated(end_offset)
+        self._flushing.folder_changed = True
+        self._activate(segments[-1])
 
     # -- life --
 
     def fail(self, reason: str) -> None:
-        """The directory is gone: refuse every append and read from now on."""
+        """Refuse every append and read from now on."""
         self._refusal = reason
         self._forget_limits()
         self._forget_positions()
 
-    def close(self) -> None:
-        """Bring the indexes to disk and let go of the files."""
-        if self._refusal is None:
+    def release_idle(self) -> None:
+        """Give back the files of segments that nobody read since the last time."""
+        for segment in self.segments[:-1]:
+            if not segment.used:
+                segment.release()
+            segment.used = False
+
+    def moved_to(self, directory: Path) -> None:
+        """The folder has another name; open files stay valid."""
+        self.dir = directory
+        for segment in self.segments:
+            segment.moved_to(directory)
+        self.leader_epochs.moved_to(directory)
+        self.snapshots.moved_to(directory)
+
+    def close(self, *, keep_files: bool = True) -> None:
+        """Bring everything to disk, so that the next start reads no batches, and let go of the files.
+
+        With `keep_files=False` the folder is about to go: nothing is written."""
+        if keep_files and self._refusal is None:
             self._active.finish()
+            self._take_snapshot(self.log_end_offset)
+            self.flush()
         for segment in self.segments:
             segment.release()
         self.fail("the log is closed")
-
-
-def _limited(fd: int, position: int, size: int, max_bytes: int, min_one: bool) -> int:
-    """`max_bytes`, or the size of the first batch if that is more and it must be whole."""
-    if not min_one:
-        return max_bytes
-    raw = os.pread(fd, v2.LOG_OVERHEAD, position)
-    first = int.from_bytes(raw[8:12], "big") + v2.LOG_OVERHEAD
-    return min(size, max(max_bytes, first))

@@ -1,18 +1,27 @@
-"""Make a `Log` of a partition's folder: find the segments, check them, and learn where the log ends."""
+"""Make a `Log` of a partition's folder: find the segments, recover them if the stop was not clean, learn its end.
+
+After a clean stop a few headers of the last segment and the last producer snapshot are read, nothing else. Otherwise
+the segments from the recovery point on are read once, and producers are replayed from the snapshot before it.
+"""
 
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 from ottla.common.ids import TopicId, TopicPartition
-from ottla.storage.batch_scan import BrokenChain
+from ottla.storage.checkpoints import LEADER_EPOCHS
 from ottla.storage.disk import DISK, Disk
-from ottla.storage.indexes import CorruptIndex
+from ottla.storage.folder import Folder
+from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
-from ottla.storage.segment import LOG_SUFFIX, Segment
+from ottla.storage.owner import LogOwner
+from ottla.storage.producer_snapshot_files import SnapshotFiles
+from ottla.storage.producer_state import ProducerState
+from ottla.storage.recovery import Recovery
+from ottla.storage.segment import Segment
+from ottla.storage.transactions import load_producers
 
 logger = logging.getLogger(__name__)
 
@@ -23,46 +32,69 @@ def load_log(
     topic_id: TopicId,
     config: LogConfig,
     *,
+    clean: bool = False,
     log_start_offset: int = 0,
     recovery_point: int = 0,
     now_ms: int = 0,
+    owner: LogOwner | None = None,
     disk: Disk = DISK,
 ) -> Log:
-    segments = _find_segments(directory, config, disk)
+    folder = Folder(directory, config.index_interval_bytes, disk)
+    segments = folder.segments
+    epochs = LeaderEpochs(directory / LEADER_EPOCHS, disk)
+    snapshots = SnapshotFiles(directory, folder.snapshot_offsets, disk)
     if not segments:
-        segment = Segment(directory, log_start_offset, disk=disk)
-        segment.create(now_ms)
-        segments = [segment]
-    active = segments[-1]
-    end = active.read_next_offset() if active.size else active.base_offset
-    start = max(log_start_offset, segments[0].base_offset)
-    return Log(
+        segments.append(_first_segment(directory, log_start_offset, config, now_ms, disk))
+        recovery_point = log_start_offset
+    for segment in folder.without_index:
+        if clean or segment.base_offset < recovery_point:
+            logger.warning("%s: an index of segment %d is missing; making it again", directory, segment.base_offset)
+            segment.rebuild_indexes()
+    damage: list[str] = []
+    end = -1
+    if clean:
+        end = dirty_from = segments[-1].next_offset() if segments[-1].size else segments[-1].base_offset
+    if end < recovery_point or not clean:
+        recovery = Recovery(segments, recovery_point, epochs)
+        recovery.run(_number_of(segments, recovery_point))
+        end, damage, dirty_from = recovery.end_offset, recovery.damage, recovery_point
+    if end < recovery_point:
+        logger.error("%s ends at %d, but was synced up to %d; going on there", directory, end, recovery_point)
+        damage.append(f"offsets {end} to {recovery_point - 1} are lost")
+        segments.append(_first_segment(directory, recovery_point, config, now_ms, disk))
+        end = recovery_point
+    start = min(max(log_start_offset, segments[0].base_offset), end)
+    epochs.truncate_from_end(end)
+    epochs.truncate_from_start(start)
+    producers = ProducerState(str(topic_partition))
+    snapshots.delete_above(end)
+    load_producers(producers, snapshots, segments, end, now_ms, index_from=dirty_from)
+    snapshots.delete_strays(segment.base_offset for segment in segments)
+    log = Log(
         directory,
         topic_partition,
         topic_id,
         config,
         segments,
-        log_end_offset=max(end, start),
         log_start_offset=start,
+        log_end_offset=end,
         recovery_point=min(recovery_point, end),
+        leader_epochs=epochs,
+        producers=producers,
+        snapshots=snapshots,
+        owner=owner or LogOwner(),
         disk=disk,
     )
+    log.damage = tuple(damage)
+    return log
 
 
-def _find_segments(directory: Path, config: LogConfig, disk: Disk) -> list[Segment]:
-    segments: list[Segment] = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            name = entry.name
-            if name.endswith(LOG_SUFFIX):
-                segment = Segment(directory, int(name.removesuffix(LOG_SUFFIX)), disk=disk)
-                status = entry.stat()
-                try:
-                    segment.attach(status.st_size, status.st_mtime_ns // 1_000_000)
-                    segment.offsets.last()
-                except (CorruptIndex, BrokenChain) as error:
-                    logger.warning("%s: %s; rebuilding the indexes of segment %s", directory, error, name)
-                    segment.rebuild_indexes(config.index_interval_bytes)
-                segments.append(segment)
-    segments.sort(key=lambda one: one.base_offset)
-    return segments
+def _first_segment(directory: Path, offset: int, config: LogConfig, now_ms: int, disk: Disk) -> Segment:
+    segment = Segment(directory, offset, index_interval=config.index_interval_bytes, disk=disk)
+    segment.create(now_ms)
+    return segment
+
+
+def _number_of(segments: list[Segment], offset: int) -> int:
+    """Of the segment that holds `offset`."""
+    return max((number for number, one in enumerate(segments) if one.base_offset <= offset), default=0)

@@ -1,4 +1,8 @@
-"""All logs of a broker, over one or several log directories."""
+"""All logs of a broker, over one or several log directories.
+
+Everything here runs in the thread that owns the logs, except what blocks: syncs go to the flusher, and removing files
+and copying replicas to one housekeeping thread.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,11 +20,14 @@ from ottla.common.errors import ApiError, ErrorCode, OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.storage import checkpoints
 from ottla.storage.disk import DISK, Disk
+from ottla.storage.flusher import Flusher
 from ottla.storage.log import Log
-from ottla.storage.log_config import LogConfig
+from ottla.storage.log_config import DAY_MS, LogConfig
 from ottla.storage.log_dir import LogDir
 from ottla.storage.log_loader import load_log
 from ottla.storage.log_names import DELETE_SUFFIX, STRAY_SUFFIX, marked_folder, parse_folder
+from ottla.storage.owner import LogOwner
+from ottla.storage.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +35,7 @@ logger = logging.getLogger(__name__)
 KRAFT_TOPIC = "__cluster_metadata"
 
 
-class LogManager:
+class LogManager(LogOwner):
     def __init__(
         self,
         dirs: Iterable[Path | str],
@@ -37,6 +45,7 @@ class LogManager:
         clock: Clock,
         default_config: LogConfig,
         config_for: Callable[[str], LogConfig] | None = None,
+        producer_id_expiration_ms: int = DAY_MS,
         disk: Disk = DISK,
     ) -> None:
         self.dirs = [LogDir(Path(one), disk) for one in dirs]
@@ -47,55 +56,91 @@ class LogManager:
         self.default_config = default_config
         # The settings of a topic, asked for once per log while loading.
         self.config_for = config_for or (lambda topic: self.default_config)
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.flusher: Flusher = Flusher(disk)
+        self._retention_clock = SteadyClock(clock)
         self._logs: dict[TopicPartition, Log] = {}
         self.logs: Mapping[TopicPartition, Log] = MappingProxyType(self._logs)
         self._dir_of: dict[TopicPartition, LogDir] = {}
-        # Folders to remove, with the monotonic time when it is due.
+        # Partitions that the checkpoint files name.
+        self._checkpointed: set[TopicPartition] = set()
+        # Files and folders to remove, with the monotonic time when it is due.
         self._doomed: list[tuple[int, Path]] = []
+        self._housekeeping: ThreadPoolExecutor | None = None
+
+    # -- opening --
 
     def open(self) -> None:
         """Lock the directories and load what is in them. Raises OttlaError with a sentence for the user."""
-        for log_dir in self.dirs:
+        try:
+            for log_dir in self.dirs:
+                self._claim(log_dir)
+            if all(log_dir.offline for log_dir in self.dirs):
+                raise OttlaError(f"No log directory can be used: {self.dirs[0].path}: {self.dirs[0].offline}.")
+            for log_dir in self.dirs:
+                if log_dir.offline is None:
+                    self._load_dir(log_dir)
+        except OttlaError:
+            self.close(clean=False)
+            raise
+
+    def _claim(self, log_dir: LogDir) -> None:
+        try:
             log_dir.lock()
             log_dir.identify(self.node_id, self.cluster_id)
-        for log_dir in self.dirs:
-            self._load_dir(log_dir)
+        except OSError as error:
+            self._take_offline(log_dir, str(error))
 
     def _load_dir(self, log_dir: LogDir) -> None:
-        log_dir.take_clean_mark()
-        recovery_points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
-        starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
-        watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
-        for name in sorted(os.listdir(log_dir.path)):
-            folder = parse_folder(name)
-            if folder is None or not (log_dir.path / name).is_dir():
-                continue
-            topic_partition = folder.topic_partition
-            if topic_partition.topic == KRAFT_TOPIC:
-                continue
-            if folder.mark == DELETE_SUFFIX:
-                self._doomed.append((self.clock.monotonic_ms(), log_dir.path / name))
-                continue
-            if folder.mark:
-                continue
-            if topic_partition in self._logs:
-                raise OttlaError(f"{topic_partition} is in two log directories; remove one of the folders.")
-            log = load_log(
-                log_dir.path / name,
-                topic_partition,
-                checkpoints.read_partition_metadata(log_dir.path / name) or ZERO_TOPIC_ID,
-                self.config_for(topic_partition.topic),
-                log_start_offset=starts.get(topic_partition, 0),
-                recovery_point=recovery_points.get(topic_partition, 0),
-                now_ms=self.clock.now_ms(),
-                disk=self.disk,
-            )
-            log.high_watermark = max(log.log_start_offset, min(watermarks.get(topic_partition, 0), log.log_end_offset))
-            self._add(log_dir, log)
+        try:
+            clean = log_dir.take_clean_mark()
+            points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
+            starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
+            watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
+            self._checkpointed |= points.keys() | starts.keys() | watermarks.keys()
+            for name in sorted(os.listdir(log_dir.path)):
+                folder = parse_folder(name)
+                if folder is None or not (log_dir.path / name).is_dir():
+                    continue
+                if folder.topic_partition.topic == KRAFT_TOPIC:
+                    continue
+                if folder.mark == DELETE_SUFFIX:
+                    self._doomed.append((self.clock.monotonic_ms(), log_dir.path / name))
+                elif not folder.mark:
+                    tp = folder.topic_partition
+                    log = self._load(log_dir, tp, clean, starts.get(tp, 0), points.get(tp, 0))
+                    log.high_watermark = min(max(watermarks.get(tp, 0), log.log_start_offset), log.log_end_offset)
+        except OSError as error:
+            self._take_offline(log_dir, str(error))
+
+    def _load(
+        self, log_dir: LogDir, topic_partition: TopicPartition, clean: bool, start: int, recovery_point: int
+    ) -> Log:
+        directory = log_dir.path / str(topic_partition)
+        if topic_partition in self._logs:
+            other = self._logs[topic_partition].dir
+            raise OttlaError(f"{topic_partition} is both in {other} and in {directory}; remove one of them.")
+        log = load_log(
+            directory,
+            topic_partition,
+            checkpoints.read_partition_metadata(directory) or ZERO_TOPIC_ID,
+            self.config_for(topic_partition.topic),
+            clean=clean,
+            log_start_offset=start,
+            recovery_point=recovery_point,
+            now_ms=self.clock.now_ms(),
+            owner=self,
+            disk=self.disk,
+        )
+        self._add(log_dir, log)
+        return log
 
     def _add(self, log_dir: LogDir, log: Log) -> None:
+        log.last_flush_ms = self.clock.monotonic_ms()
         self._logs[log.topic_partition] = log
         self._dir_of[log.topic_partition] = log_dir
+
+    # -- logs --
 
     def get(self, topic_partition: TopicPartition) -> Log | None:
         return self._logs.get(topic_partition)
@@ -107,9 +152,23 @@ class LogManager:
             return log
         log_dir = self._least_used_dir()
         directory = log_dir.path / str(topic_partition)
-        directory.mkdir(exist_ok=True)
-        checkpoints.write_partition_metadata(directory, topic_id, self.disk)
-        log = load_log(directory, topic_partition, topic_id, config, now_ms=self.clock.now_ms(), disk=self.disk)
+        try:
+            if topic_partition in self._checkpointed:
+                # Of a deleted partition of the same name: its offsets must not be taken for this one's after a crash.
+                self.checkpoint()
+            directory.mkdir(exist_ok=True)
+            checkpoints.write_partition_metadata(directory, topic_id, self.disk)
+            log = load_log(
+                directory,
+                topic_partition,
+                topic_id,
+                config,
+                now_ms=self.clock.now_ms(),
+                owner=self,
+                disk=self.disk,
+            )
+        except OSError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} could not be made: {error.strerror}") from error
         self._add(log_dir, log)
         return log
 
@@ -127,8 +186,10 @@ class LogManager:
         log = self._logs.pop(topic_partition, None)
         if log is None:
             return
-        del self._dir_of[topic_partition]
-        log.close()
+        log_dir = self._dir_of.pop(topic_partition)
+        log.close(keep_files=False)
+        if log_dir.offline is not None:
+            return
         doomed = log.dir.with_name(marked_folder(topic_partition, DELETE_SUFFIX))
         self.disk.rename(log.dir, doomed)
         self._doomed.append((self.clock.monotonic_ms() + log.config.file_delete_delay_ms, doomed))
@@ -140,43 +201,123 @@ class LogManager:
         log.close()
         self.disk.rename(log.dir, log.dir.with_name(marked_folder(topic_partition, STRAY_SUFFIX)))
 
-    def tick_deletions(self) -> None:
-        """Remove the files whose delay is over."""
-        now_ms = self.clock.monotonic_ms()
-        due = [path for at_ms, path in self._doomed if at_ms <= now_ms]
-        self._doomed = [one for one in self._doomed if one[0] > now_ms]
-        for path in due:
-            shutil.rmtree(path, ignore_errors=True)
+    # -- chores --
 
     def tick_retention(self, now_ms: int) -> None:
+        """Delete what may go, forget silent producers, give back idle files. `now_ms` is not trusted blindly: a clock
+        that jumps must not delete anything early."""
+        steady_ms = min(now_ms, self._retention_clock.now_ms())
+        for log in list(self._logs.values()):
+            if log.failed is not None:
+                continue
+            try:
+                log.delete_old_segments(steady_ms)
+            except (ApiError, OSError) as error:
+                logger.warning("%s: retention did not finish: %s", log.name, error)
+            log.producers.expire(steady_ms, self.producer_id_expiration_ms)
+            log.release_idle()
         self.tick_deletions()
 
     def tick_flush(self, now_ms: int) -> None:
-        """Nothing is flushed before a roll or a stop unless flush.ms says so."""
+        """flush.ms: sync logs whose oldest unsynced record has waited that long."""
+        self.flusher.drain()
+        monotonic_ms = self.clock.monotonic_ms()
+        for log in self._logs.values():
+            if log.recovery_point >= log.log_end_offset or log.failed is not None:
+                log.last_flush_ms = monotonic_ms
+            elif monotonic_ms - log.last_flush_ms >= log.config.flush_ms:
+                log.last_flush_ms = monotonic_ms
+                log.flush_async()
+
+    def delete_later(self, paths: Iterable[Path], delay_ms: int) -> None:
+        due_ms = self.clock.monotonic_ms() + delay_ms
+        self._doomed += [(due_ms, path) for path in paths]
+
+    def tick_deletions(self) -> Future[None] | None:
+        """Remove the files and folders whose delay is over, in the housekeeping thread; None when there are none."""
+        now_ms = self.clock.monotonic_ms()
+        due = [path for at_ms, path in self._doomed if at_ms <= now_ms]
+        if not due:
+            return None
+        self._doomed = [one for one in self._doomed if one[0] > now_ms]
+        return self.in_background(lambda: _remove(due))
+
+    def in_background(self, work: Callable[[], None]) -> Future[None]:
+        if self._housekeeping is None:
+            self._housekeeping = ThreadPoolExecutor(1, thread_name_prefix="ottla-housekeeping")
+        return self._housekeeping.submit(work)
 
     def checkpoint(self) -> None:
         """Write the checkpoints of every directory."""
+        self._checkpointed = set(self._logs)
         for log_dir in self.dirs:
-            logs = {tp: log for tp, log in self._logs.items() if self._dir_of[tp] is log_dir}
-            log_dir.write_offsets(checkpoints.RECOVERY_POINTS, {tp: log.recovery_point for tp, log in logs.items()})
-            log_dir.write_offsets(checkpoints.HIGH_WATERMARKS, {tp: log.high_watermark for tp, log in logs.items()})
-            starts = {
-                tp: log.log_start_offset
-                for tp, log in logs.items()
-                if log.log_start_offset > log.segments[0].base_offset
-            }
-            log_dir.write_offsets(checkpoints.LOG_STARTS, starts)
+            if log_dir.offline is None:
+                try:
+                    self._checkpoint_dir(log_dir)
+                except OSError as error:
+                    logger.warning("the checkpoints of %s could not be written: %s", log_dir.path, error)
+
+    def _checkpoint_dir(self, log_dir: LogDir) -> None:
+        logs = {tp: log for tp, log in self._logs.items() if self._dir_of[tp] is log_dir}
+        log_dir.write_offsets(checkpoints.RECOVERY_POINTS, {tp: log.recovery_point for tp, log in logs.items()})
+        log_dir.write_offsets(checkpoints.HIGH_WATERMARKS, {tp: log.high_watermark for tp, log in logs.items()})
+        for log in logs.values():
+            log.snapshot_producers()
+        starts = {
+            tp: log.log_start_offset for tp, log in logs.items() if log.log_start_offset > log.segments[0].base_offset
+        }
+        log_dir.write_offsets(checkpoints.LOG_STARTS, starts)
+
+    # -- failing --
+
+    def disk_failed(self, log: Log, error: OSError) -> None:
+        log_dir = self._dir_of.get(log.topic_partition)
+        if log_dir is None:  # deleted meanwhile
+            log.fail(f"{log.dir} failed: {error.strerror}")
+        else:
+            self._take_offline(log_dir, str(error.strerror))
+
+    def _take_offline(self, log_dir: LogDir, reason: str) -> None:
+        if log_dir.offline is not None:
+            return
+        log_dir.offline = reason
+        logger.error("log directory %s is offline: %s", log_dir.path, reason)
+        for topic_partition, log in self._logs.items():
+            if self._dir_of[topic_partition] is log_dir:
+                log.fail(f"log directory {log_dir.path} is offline: {reason}")
+
+    # -- closing --
 
     def close(self, clean: bool = True) -> None:
-        """Stop using the directories. `clean=False` leaves them as a crash would, for tests."""
+        """Stop using the directories. `clean=False` leaves them as a crash would."""
+        self.flusher.close()
         if clean:
             for log in self._logs.values():
-                log.close()
-                log.recovery_point = log.log_end_offset
+                if log.failed is None:
+                    self._close_log(log)
             self.checkpoint()
-            for log_dir in self.dirs:
+        if self._housekeeping is not None:
+            self._housekeeping.shutdown(wait=True)
+            self._housekeeping = None
+        for log_dir in self.dirs:
+            if clean and log_dir.offline is None:
                 log_dir.write_clean_mark()
+            log_dir.unlock()
         self._logs.clear()
         self._dir_of.clear()
-        for log_dir in self.dirs:
-            log_dir.unlock()
+
+    def _close_log(self, log: Log) -> None:
+        try:
+            log.close()
+        except OSError as error:
+            self.disk_failed(log, error)
+        except ApiError:  # the sync failed: the directory is offline now, and gets no clean mark
+            pass
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

@@ -27,7 +27,7 @@ class AppendResult:
         self.timestamp = timestamp
         # The batch was there already: the offsets are those of the first time, nothing was written.
         self.duplicate = duplicate
-        # flush.messages is reached: acknowledge only after `flush_async()` is done.
+        # flush.messages is reached: acknowledge, and move the high watermark, only after `flush_async()` is done.
         self.flush_due = flush_due
 
     def __repr__(self) -> str:

@@ -1,18 +1,29 @@
 """One segment of a log: a `.log` file of batches and its indexes, all named after the first offset.
 
 A segment does no IO until it is used: 2,000 partitions after a start hold no file descriptors. The active segment is
-written by `Log`, which owns the hot path; everything here is what a segment knows about itself.
+written by `Log`, which owns the hot path; here is what a segment knows about itself.
+
+Indexes are caches. What they say is checked against the batch it points to, and one that is missing, cut, zeroed or of
+another segment is made again from the batch headers, whenever that is noticed.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from ottla.records import batch as v2
-from ottla.storage.batch_scan import find_batch, scan_headers
+from ottla.storage.batch_scan import BrokenChain, Trail, find_batch, scan_batches, scan_headers
 from ottla.storage.disk import DISK, Disk, OpenFile
 from ottla.storage.indexes import INT32_MAX, CorruptIndex, OffsetIndex, TimeIndex
+from ottla.storage.txn_index import TxnIndex
+
+logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -22,9 +33,11 @@ SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
+# The log first: without it the indexes of a half-renamed segment are orphans, and orphans are cleared at the start.
+SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
 # A largest timestamp that the time index knows and nobody has asked for yet.
 UNKNOWN_TIMESTAMP = -2
-SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 
 def file_name(offset: int, suffix: str) -> str:
@@ -40,9 +53,11 @@ class Segment:
         "base_offset",
         "bytes_since_index",
         "created_ms",
+        "damaged",
         "directory",
         "disk",
         "first_timestamp",
+        "index_interval",
         "jitter_ms",
         "max_timestamp",
         "max_timestamp_offset",
@@ -51,51 +66,73 @@ class Segment:
         "size",
         "suffix",
         "times",
+        "txns",
+        "used",
     )
 
-    def __init__(self, directory: Path, base_offset: int, *, suffix: str = "", disk: Disk = DISK) -> None:
+    def __init__(
+        self, directory: Path, base_offset: int, *, index_interval: int = 4096, suffix: str = "", disk: Disk = DISK
+    ) -> None:
         self.directory = directory
         self.base_offset = base_offset
+        self.index_interval = index_interval
         self.suffix = suffix
         self.disk = disk
         self.size = 0
         self._file: OpenFile | None = None
         self.offsets = OffsetIndex(self.path(INDEX_SUFFIX), base_offset, disk)
         self.times = TimeIndex(self.path(TIME_INDEX_SUFFIX), base_offset, disk)
+        self.txns = TxnIndex(self.path(TXN_INDEX_SUFFIX), base_offset, disk)
         self.bytes_since_index = 0
         self.max_timestamp = v2.NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         # The largest timestamp of the first batch: segment.ms counts from here. None until it is needed.
         self.first_timestamp: int | None = None
         self.created_ms = 0
+        # By the broker's clock: when a batch was last appended.
         self.modified_ms = 0
         self.jitter_ms = 0
+        # The chain of batches is broken somewhere: look-ups have to step over it.
+        self.damaged = False
+        # Whether it was read since somebody last asked; idle segments give their files back.
+        self.used = True
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path(LOG_SUFFIX).name}, {self.size} bytes)"
 
     def path(self, kind: str) -> Path:
         return self.directory / (file_name(self.base_offset, kind) + self.suffix)
+
+    def paths(self) -> list[Path]:
+        return [self.path(kind) for kind in SEGMENT_SUFFIXES]
 
     @property
     def max_offset(self) -> int:
         """Offsets are indexed relative to the base, in 32 bits."""
         return self.base_offset + INT32_MAX
 
+    # -- files --
+
     def create(self, now_ms: int) -> None:
-        """Make the log file. Leftovers of a crash under the same name are cleared."""
-        self._file = self.disk.open(self.path(LOG_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        for kind in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+        """Make the files. Leftovers of a crash under the same name are cleared."""
+        for kind in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self.path(kind).unlink(missing_ok=True)
+        self.txns.replace([])
+        self.txns.persist()
+        self._file = self.disk.open(self.path(LOG_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         self.created_ms = self.modified_ms = now_ms
 
     def attach(self, size: int, modified_ms: int) -> None:
-        """Take over existing files. Raises CorruptIndex when an index must be rebuilt."""
+        """Take over existing files without looking into them."""
         self.size = size
         self.created_ms = self.modified_ms = modified_ms
         self.max_timestamp = UNKNOWN_TIMESTAMP if size else v2.NO_TIMESTAMP
-        self.offsets.attach()
-        self.times.attach()
+        self.offsets.attach_later()
+        self.times.attach_later()
 
     def file(self) -> OpenFile:
         """The log file, opened at the first use."""
+        self.used = True
         if self._file is None:
             self._file = self.disk.open(self.path(LOG_SUFFIX), os.O_RDWR)
         return self._file
@@ -105,17 +142,38 @@ class Segment:
         self._file = None
         self.offsets.release()
         self.times.release()
+        self.txns.release()
 
-    # -- appending (by Log, after the bytes are in the file) --
+    def rename_to(self, suffix: str) -> None:
+        """Give all files of the segment this suffix; what is not there is not missed."""
+        for kind in SEGMENT_SUFFIXES:
+            try:
+                self.disk.rename(self.path(kind), self.directory / (file_name(self.base_offset, kind) + suffix))
+            except FileNotFoundError:
+                continue
+        self.suffix = suffix
+        self._follow_paths()
 
-    def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
+    def moved_to(self, directory: Path) -> None:
+        """The folder has another name now; open files stay as they are."""
+        self.directory = directory
+        self._follow_paths()
+
+    def _follow_paths(self) -> None:
+        self.offsets.path = self.path(INDEX_SUFFIX)
+        self.times.path = self.path(TIME_INDEX_SUFFIX)
+        self.txns.path = self.path(TXN_INDEX_SUFFIX)
+
+    # -- appending (the bytes are in the file already) --
+
+    def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
         """Account for one batch at `position`: Kafka's rules for index entries."""
-        if max_timestamp > self.largest_timestamp():
+        if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
-        if self.bytes_since_index > index_interval:
+        if self.bytes_since_index > self.index_interval:
             self.offsets.append(last_offset, position)
-            self.times.maybe_append(self.largest_timestamp(), self.max_timestamp_offset)
+            self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
             self.bytes_since_index = 0
         self.bytes_since_index += size
         self.size = position + size
@@ -124,97 +182,159 @@ class Segment:
         # Kafka keeps one time entry free for the one added on roll.
         return len(self.offsets) >= index_bytes // 8 or len(self.times) >= index_bytes // 12 - 1
 
-    def finish(self) -> list[OpenFile]:
-        """Bring the indexes on disk to what a closed segment has; returns the files for fsync."""
+    def finish(self) -> None:
+        """Bring the indexes on disk to what a closed segment has."""
         if self.size:
             self.times.maybe_append(self.largest_timestamp(), self.max_timestamp_offset)
-        return self.persist_indexes()
+        self.persist_indexes()
 
     def persist_indexes(self) -> list[OpenFile]:
-        return [self.offsets.persist(), self.times.persist()]
+        """Gives the files back for a sync."""
+        return [self.offsets.persist(), self.times.persist(), *self.txns.persist()]
 
     # -- looking up --
-
-    def largest_timestamp(self) -> int:
-        if self.max_timestamp == UNKNOWN_TIMESTAMP:
-            self.max_timestamp, self.max_timestamp_offset = self.times.last()
-        return self.max_timestamp
 
     def find(self, offset: int) -> tuple[int, int, int, int] | None:
         """(position, base offset, last offset, size) of the first batch that ends at or after `offset`."""
         try:
-            _, position = self.offsets.lookup(offset)
-        except CorruptIndex:
-            self.rebuild_indexes(4096)
-            _, position = self.offsets.lookup(offset)
-        return find_batch(self.file().fd, position, self.size, offset)
+            indexed, position = self.offsets.lookup(offset)
+            return find_batch(self.file().fd, position, self.size, offset, indexed if position else None)
+        except (CorruptIndex, BrokenChain) as error:
+            if not self.damaged:
+                logger.warning("%s: %s; making the indexes again", self, error)
+                self.rebuild_indexes()
+            # If it happens again it is not the index.
+            self.damaged = isinstance(error, BrokenChain)
+        _, start = self.offsets.lookup(offset)
+        for position, header in self.headers(start):
+            if header.last_offset >= offset:
+                return position, header.base_offset, header.last_offset, header.size
+        return None
+
+    def _ask_index(self, ask: Callable[[], Answer]) -> Answer:
+        try:
+            return ask()
+        except CorruptIndex as error:
+            logger.warning("%s: %s; making the indexes again", self, error)
+            self.rebuild_indexes()
+            return ask()
+
+    def next_index_offset(self, position: int) -> int | None:
+        """Offset of the first index entry at or behind `position`."""
+        return self._ask_index(lambda: self.offsets.next_after_position(position))
+
+    def index_position_before(self, position: int) -> int:
+        """Position of the last indexed batch at or before `position`."""
+        return self._ask_index(lambda: self.offsets.position_before(position))
+
+    def last_offset_up_to(self, timestamp: int) -> int:
+        """An offset up to which nothing is later than `timestamp`, from the time index."""
+        return self._ask_index(lambda: self.times.lookup(timestamp))[1]
 
     def position_of(self, offset: int) -> int:
         """Where the first batch that holds or follows `offset` starts; the end when there is none."""
         found = self.find(offset)
         return found[0] if found else self.size
 
-    def read_next_offset(self) -> int:
+    def headers(self, position: int = 0) -> Iterator[tuple[int, v2.BatchHeader]]:
+        """(position, header) of the batches from `position` on. Damaged ones are stepped over, never an error."""
+        return self._walk(position, self.size)
+
+    def _walk(self, position: int, end: int) -> Iterator[tuple[int, v2.BatchHeader]]:
+        fd, trail = self.file().fd, Trail()
+        while True:
+            try:
+                for at, header in scan_headers(fd, position, end, trail.previous):
+                    yield at, header
+                    trail.passed(at, header.last_offset)
+                return
+            except BrokenChain as broken:
+                found = trail.resume(fd, broken.position, end)
+                logger.error("%s: %s; %s", self, broken, "nothing follows" if found is None else f"goes on at {found}")
+                if found is None:
+                    return
+                position = found
+
+    def next_offset(self) -> int:
         """One past the last offset: a walk from the last index entry on."""
-        _, position = self.offsets.last()
+        indexed, position = self._ask_index(self.offsets.last)
+        if position and self.find(indexed) is None:
+            # The entry points past everything that is there: `find` has made the index again if it could.
+            position = 0
         next_offset = self.base_offset
-        for _, header in scan_headers(self.file().fd, position, self.size):
+        for _, header in self.headers(position):
             next_offset = header.last_offset + 1
         return next_offset
+
+    def headers_from(self, offset: int) -> Iterator[tuple[int, v2.BatchHeader]]:
+        """The batches from the one that holds `offset` on."""
+        found = self.find(offset)
+        return self.headers(found[0]) if found else iter(())
+
+    def largest_timestamp(self) -> int:
+        """The last time entry has it, unless batches behind it say otherwise."""
+        if self.max_timestamp == UNKNOWN_TIMESTAMP:
+            self._ask_index(self._load_largest_timestamp)
+        return self.max_timestamp
+
+    def _load_largest_timestamp(self) -> None:
+        timestamp, offset = self.times.last()
+        confirmed = timestamp == v2.NO_TIMESTAMP
+        for _, header in self.headers_from(offset):
+            if header.base_offset <= offset <= header.last_offset and header.max_timestamp == timestamp:
+                confirmed = True
+            if header.max_timestamp > timestamp:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        if not confirmed:
+            raise CorruptIndex(f"{self.times.path.name} names a timestamp that is not there")
+        self.max_timestamp, self.max_timestamp_offset = timestamp, offset
+
+    def begins_batch(self, position: int) -> bool:
+        """Whether a batch with a right CRC starts here."""
+        try:
+            return next(scan_batches(self.file().fd, position, self.size), None) is not None
+        except BrokenChain:
+            return False
 
     def first_batch_timestamp(self) -> int:
         """The largest timestamp of the first batch, -1 when there is none."""
         if self.first_timestamp is None:
-            self.first_timestamp = v2.NO_TIMESTAMP
-            for _, header in scan_headers(self.file().fd, 0, self.size):
-                self.first_timestamp = header.max_timestamp
-                break
+            first = next(self.headers(), None)
+            self.first_timestamp = first[1].max_timestamp if first else v2.NO_TIMESTAMP
         return self.first_timestamp
 
     # -- changing --
 
-    def rebuild_indexes(self, index_interval: int) -> None:
-        """From the batch headers, as if each batch were appended again."""
-        size, self.size = self.size, 0
+    def forget_batches(self) -> None:
+        """Back to an empty segment in memory; `note_batch` fills it again."""
+        self.size = 0
         self.offsets.reset()
         self.times.reset()
         self.bytes_since_index = 0
         self.max_timestamp = v2.NO_TIMESTAMP
         self.max_timestamp_offset = self.base_offset
-        for position, header in scan_headers(self.file().fd, 0, size):
-            self.note_batch(position, header.size, header.last_offset, header.max_timestamp, index_interval)
+        self.first_timestamp = None
+
+    def rebuild_indexes(self) -> None:
+        """From the batch headers, as if each batch were appended again."""
+        size, headers = self.size, self.headers()
+        self.forget_batches()
+        for position, header in headers:
+            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
         self.size = size
+        self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
 
-    def truncate_to(self, offset: int) -> int:
-        """Drop the batches from the one that holds `offset` on; returns the bytes dropped."""
-        position = self.position_of(offset)
-        dropped = self.size - position
-        self.offsets.truncate_to(offset)
-        self.times.truncate_to(offset)
-        self.disk.ftruncate(self.file().fd, position)
-        self.size = position
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batches from the one that holds `offset` on."""
+        self.size = self.position_of(offset)
+        self.disk.ftruncate(self.file().fd, self.size)
+        self._ask_index(lambda: self.offsets.truncate_to(offset))
+        self._ask_index(lambda: self.times.truncate_to(offset))
+        try:
+            self.txns.truncate_to(offset)
+        except CorruptIndex:
+            self.txns.discard()
         self.bytes_since_index = 0
-        self.first_timestamp = None if position else v2.NO_TIMESTAMP
-        self._reload_largest_timestamp()
-        return dropped
-
-    def _reload_largest_timestamp(self) -> None:
-        """From the last time entry, and the batches behind the offset it names."""
-        self.max_timestamp, self.max_timestamp_offset = self.times.last()
-        _, position = self.offsets.lookup(self.max_timestamp_offset)
-        for _, header in scan_headers(self.file().fd, position, self.size):
-            if header.max_timestamp > self.max_timestamp:
-                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
-
-    def change_suffix(self, suffix: str) -> None:
-        """Rename all files of the segment; what is not there is not missed."""
-        for kind in SEGMENT_SUFFIXES:
-            source = self.path(kind)
-            target = self.directory / (file_name(self.base_offset, kind) + suffix)
-            try:
-                self.disk.rename(source, target)
-            except FileNotFoundError:
-                continue
-        self.suffix = suffix
-        self.offsets.path = self.path(INDEX_SUFFIX)
-        self.times.path = self.path(TIME_INDEX_SUFFIX)
+        self.first_timestamp = None
+        self.max_timestamp = UNKNOWN_TIMESTAMP
+        self.largest_timestamp()

@@ -190,7 +190,7 @@ class Fetch:
             if found.size:
                 line.slice = found
                 if self._isolated:
-                    line.aborted = getattr(log, "aborted_transactions", lambda *_: [])(offset, upper)
+                    line.aborted = log.aborted_transactions(offset, upper)
         except ApiError as error:
             line.error = error.code
         return line

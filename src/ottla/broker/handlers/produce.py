@@ -148,7 +148,7 @@ async def _prepare_then_append(broker: Broker, partition: Partition, batch: byte
 
 async def _flush_then(partition: Partition, outcome: Outcome, size: int) -> Outcome:
     try:
-        await partition.log.flush_async()  # type: ignore[attr-defined]
+        await partition.log.flush_async()
     except ApiError as error:
         return _refused(partition, error)
     # Not to the log end: what came in during the flush is not on disk yet.

@@ -1,0 +1,127 @@
+"""Making one log durable: which files to sync, who waits for it, and how far the recovery point may move."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.storage.flusher import FlushJob
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+
+class FlushFuture(Future[None]):
+    """Can be awaited in an event loop, or waited for in a thread that is not the log's."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return asyncio.wrap_future(self).__await__()
+
+
+class LogFlush:
+    """Sealed segments are synced with their indexes. Of the active segment only the log is: recovery reads it again
+    from the recovery point on, and its index with it."""
+
+    __slots__ = ("_job", "_log", "_new_folder", "_waiters", "folder_changed")
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._job: FlushJob | None = None
+        self._waiters: list[tuple[int, FlushFuture]] = []
+        # Files came or went since the folder was last synced.
+        self.folder_changed = True
+        self._new_folder = True
+
+    def now(self, up_to: int) -> None:
+        """In this thread. Raises ApiError when the disk fails."""
+        log = self._log
+        if up_to <= log.recovery_point and not self.folder_changed:
+            return
+        job = self._make_job(up_to)
+        try:
+            job.run(log.disk)
+        except OSError as error:
+            log.owner.disk_failed(log, error)
+            raise self._failure() from error
+        self._reached(job.end_offset)
+
+    def later(self, up_to: int) -> FlushFuture:
+        """In a flush thread; the future is done in the log's own thread once `up_to` is on disk."""
+        log = self._log
+        waiter = FlushFuture()
+        flusher = log.owner.flusher
+        if up_to <= log.recovery_point:
+            waiter.set_result(None)
+        elif flusher is None:
+            self.now(up_to)
+            waiter.set_result(None)
+        else:
+            self._waiters.append((up_to, waiter))
+            if self._job is None:
+                self._start()
+        return waiter
+
+    def _start(self) -> None:
+        flusher = self._log.owner.flusher
+        assert flusher is not None
+        try:
+            self._job = self._make_job(max(up_to for up_to, _ in self._waiters))
+        except OSError as error:
+            # An index could not be written: the disk is full. Whoever waits is told; a later flush tries again.
+            self._fail_waiters(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"flush failed: {error.strerror}"))
+            return
+        flusher.submit(self._job, self._finished)
+
+    def _make_job(self, up_to: int) -> FlushJob:
+        log = self._log
+        end = min(up_to, log.log_end_offset)
+        job = FlushJob(end, [], [])
+        for segment in log.segments[log.segment_number(log.recovery_point) :]:
+            if segment.base_offset >= end:
+                break
+            job.files.append(segment.file())
+            job.files += segment.txns.persist() if segment is log.segments[-1] else segment.persist_indexes()
+        if log.leader_epochs.unsynced:
+            job.paths.append(log.leader_epochs.save())
+        job.paths += log.snapshots.take_unsynced()
+        if self.folder_changed:
+            job.paths += [log.dir, log.dir.parent] if self._new_folder else [log.dir]
+            self.folder_changed = self._new_folder = False
+        return job
+
+    def _finished(self, error: OSError | None) -> None:
+        log = self._log
+        job, self._job = self._job, None
+        if error is not None:
+            log.owner.disk_failed(log, error)
+            self._fail_waiters(self._failure())
+            return
+        assert job is not None
+        self._reached(job.end_offset)
+        if self._waiters:
+            self._start()
+
+    def _reached(self, end_offset: int) -> None:
+        log = self._log
+        log.recovery_point = max(log.recovery_point, min(end_offset, log.log_end_offset))
+        # After a truncation somebody may wait for an offset that is no more.
+        done = [one for one in self._waiters if one[0] <= end_offset or one[0] > log.log_end_offset]
+        self._waiters = [one for one in self._waiters if one not in done]
+        for _, waiter in done:
+            waiter.set_result(None)
+
+    def truncated(self, offset: int) -> None:
+        """What a job under way synced above `offset` is not what will stand there."""
+        if self._job is not None:
+            self._job.end_offset = min(self._job.end_offset, offset)
+
+    def _failure(self) -> ApiError:
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._log.dir} could not be synced and is offline")
+
+    def _fail_waiters(self, error: ApiError) -> None:
+        waiters, self._waiters = self._waiters, []
+        for _, waiter in waiters:
+            waiter.set_exception(error)

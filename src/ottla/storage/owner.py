@@ -1,0 +1,26 @@
+"""What a log asks of whoever keeps it. `LogOwner` itself serves a log that stands alone, as in tools and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.storage.flusher import Flusher
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+
+class LogOwner:
+    # None: a flush is done at once, in the caller's thread.
+    flusher: Flusher | None = None
+
+    def disk_failed(self, log: Log, error: OSError) -> None:
+        """A write or sync failed in a way that leaves the state of the files unknown."""
+        log.fail(f"{log.dir} failed: {error.strerror}")
+
+    def delete_later(self, paths: Iterable[Path], delay_ms: int) -> None:
+        """These files carry the deleted suffix; remove them once nobody may be reading any more."""
+        for path in paths:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,90 @@
+"""The snapshot files of one partition's folder: one per segment, and one at the log's end after a clean stop."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from bisect import bisect_right, insort
+from collections.abc import Iterable
+from pathlib import Path
+
+from ottla.storage.disk import DISK, Disk
+from ottla.storage.producer_snapshot import (
+    CorruptSnapshot,
+    ProducerSnapshotEntry,
+    decode_snapshot,
+    encode_snapshot,
+)
+from ottla.storage.segment import SNAPSHOT_SUFFIX, file_name
+
+logger = logging.getLogger(__name__)
+
+
+class SnapshotFiles:
+    __slots__ = ("_directory", "_disk", "offsets", "unsynced")
+
+    def __init__(self, directory: Path, offsets: Iterable[int] = (), disk: Disk = DISK) -> None:
+        self._directory = directory
+        self._disk = disk
+        self.offsets = sorted(offsets)
+        # Files that the next flush has to sync.
+        self.unsynced: list[Path] = []
+
+    def path(self, offset: int) -> Path:
+        return self._directory / file_name(offset, SNAPSHOT_SUFFIX)
+
+    def write(self, offset: int, entries: Iterable[ProducerSnapshotEntry]) -> None:
+        """A full disk costs only the snapshot: the log can be replayed from the one before."""
+        path = self.path(offset)
+        try:
+            self._disk.replace_file(path, encode_snapshot(entries), sync=False)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            logger.warning("%s could not be written: %s", path, error.strerror)
+            return
+        if offset not in self.offsets:
+            insort(self.offsets, offset)
+        self.unsynced.append(path)
+
+    def latest(self, upper: int) -> tuple[int, list[ProducerSnapshotEntry]] | None:
+        """The newest readable snapshot at or below `upper`. Damaged ones are removed."""
+        while True:
+            at = bisect_right(self.offsets, upper) - 1
+            if at < 0:
+                return None
+            offset = self.offsets[at]
+            try:
+                return offset, decode_snapshot(self.path(offset).read_bytes())
+            except (OSError, CorruptSnapshot) as error:
+                logger.warning("%s cannot be used (%s); an older one is taken", self.path(offset), error)
+                self.delete(offset)
+
+    def delete(self, offset: int) -> None:
+        if offset in self.offsets:
+            self.offsets.remove(offset)
+            self._remove(self.path(offset))
+
+    def delete_above(self, offset: int) -> None:
+        for one in [one for one in self.offsets if one > offset]:
+            self.delete(one)
+
+    def delete_strays(self, segment_offsets: Iterable[int]) -> None:
+        """Keep one per segment and the newest: others are of segments that are gone."""
+        keep = {*segment_offsets, *self.offsets[-1:]}
+        for one in [one for one in self.offsets if one not in keep]:
+            self.delete(one)
+
+    def _remove(self, path: Path) -> None:
+        try:
+            self._disk.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def take_unsynced(self) -> list[Path]:
+        taken, self.unsynced = [one for one in self.unsynced if one.exists()], []
+        return taken
+
+    def moved_to(self, directory: Path) -> None:
+        self._directory = directory
+        self.unsynced = []

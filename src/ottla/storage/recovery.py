@@ -1,0 +1,130 @@
+"""After a stop that was not clean: which batches behind the recovery point are whole, and where the log ends.
+
+Below the recovery point everything was synced: batches there are walked by their headers, never truncated. From there
+on every CRC is checked. Where a batch is not whole and nothing valid follows, the tail is torn and is cut off. Where
+valid batches follow, the file is damaged in the middle: cutting would throw away good records, so everything stays, the
+damage is reported, and readers of the damaged batch get what Kafka's would, a CRC error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from ottla.records import batch as v2
+from ottla.storage.batch_scan import BrokenChain, Trail, scan_batches, scan_headers
+from ottla.storage.indexes import CorruptIndex
+from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+
+class Recovery:
+    """One log's recovery: `end_offset` and `damage` are its outcome."""
+
+    def __init__(self, segments: list[Segment], recovery_point: int, epochs: LeaderEpochs) -> None:
+        self._segments = segments
+        self._recovery_point = recovery_point
+        self._epochs = epochs
+        self.end_offset = segments[0].base_offset
+        self.damage: list[str] = []
+
+    def run(self, first: int) -> None:
+        """Go through the segments from the first-th on; the ones before are not looked at."""
+        for number in range(first, len(self._segments)):
+            segment = self._segments[number]
+            self.end_offset = max(self.end_offset, segment.base_offset)
+            self._recover(segment, is_last=number + 1 == len(self._segments))
+        self._drop_empty_leftover()
+
+    def _recover(self, segment: Segment, *, is_last: bool) -> None:
+        file_size = segment.size
+        position = self._trusted_position(segment)
+        valid_end = position
+        for at, header in self._whole_batches(segment, position, file_size):
+            segment.note_batch(at, header.size, header.last_offset, header.max_timestamp)
+            if header.leader_epoch > self._epochs.latest:
+                self._epochs.assign(header.leader_epoch, header.base_offset)
+            self.end_offset = header.last_offset + 1
+            valid_end = at + header.size
+        segment.size = valid_end
+        if valid_end < file_size:
+            self._cut_tail(segment, file_size - valid_end, is_last=is_last)
+        if not is_last:
+            segment.finish()
+
+    def _trusted_position(self, segment: Segment) -> int:
+        """Where to begin: the last index entry below the recovery point if it holds, else the start."""
+        if self._recovery_point > segment.base_offset:
+            try:
+                segment.offsets.truncate_to(self._recovery_point)
+                segment.times.truncate_to(self._recovery_point)
+                _, position = segment.offsets.last()
+                if position and segment.begins_batch(position) and _time_entry_holds(segment):
+                    segment.max_timestamp, segment.max_timestamp_offset = segment.times.last()
+                    return position
+            except (CorruptIndex, BrokenChain) as error:
+                logger.warning("%s: %s; making the indexes again", segment, error)
+        segment.forget_batches()
+        return 0
+
+    def _whole_batches(self, segment: Segment, position: int, end: int) -> Iterator[tuple[int, v2.BatchHeader]]:
+        fd, trail = segment.file().fd, Trail()
+        synced = segment.base_offset < self._recovery_point
+        while position < end:
+            try:
+                for at, header in (scan_headers if synced else scan_batches)(fd, position, end, trail.previous):
+                    if synced and header.base_offset >= self._recovery_point:
+                        break
+                    yield at, header
+                    trail.passed(at, header.last_offset)
+                    position = at + header.size
+                synced = False
+            except BrokenChain as broken:
+                found = trail.resume(fd, broken.position, end)
+                if found is None:
+                    return
+                self._report(segment, f"{broken}; valid batches follow at {found}")
+                position = found
+
+    def _cut_tail(self, segment: Segment, size: int, *, is_last: bool) -> None:
+        if self.end_offset < self._recovery_point:
+            # These bytes were synced once: they stay in the file for whoever can save them; new records go elsewhere.
+            self._report(
+                segment, f"{size} bytes at the end are damaged, below the recovery point {self._recovery_point}"
+            )
+            return
+        if not is_last:
+            self._report(segment, f"{size} bytes at the end are damaged, and later segments are there")
+        else:
+            logger.warning("%s: cutting off a torn tail of %d bytes at offset %d", segment, size, self.end_offset)
+        segment.disk.ftruncate(segment.file().fd, segment.size)
+
+    def _report(self, segment: Segment, message: str) -> None:
+        logger.error("%s in %s: %s", segment, segment.directory, message)
+        self.damage.append(f"{segment}: {message}")
+
+    def _drop_empty_leftover(self) -> None:
+        """A roll that failed half-way leaves an empty segment at an offset that the one before went past."""
+        while len(self._segments) > 1:
+            last = self._segments[-1]
+            before = self._segments[-2]
+            if last.size or before.next_offset() <= last.base_offset:
+                return
+            for path in last.paths():
+                path.unlink(missing_ok=True)
+            self._segments.pop()
+            self.end_offset = before.next_offset()
+
+
+def _time_entry_holds(segment: Segment) -> bool:
+    """Whether the batch that the last time entry names has that timestamp."""
+    timestamp, offset = segment.times.last()
+    if timestamp == v2.NO_TIMESTAMP:
+        return True
+    _, position = segment.offsets.lookup(offset)
+    for _, header in scan_headers(segment.file().fd, position, segment.size):
+        if header.last_offset >= offset:
+            return header.base_offset <= offset and header.max_timestamp == timestamp
+    return False

@@ -1,0 +1,178 @@
+"""What transactions leave in a log: producer state replayed from batches, and the aborted ones in the index."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from ottla.records import batch as v2
+from ottla.records.compression import DecompressionError
+from ottla.records.record import CorruptRecords
+from ottla.storage.indexes import CorruptIndex
+from ottla.storage.producer_state import BATCHES_KEPT, Batch, EndMarker, ProducerState, read_marker
+from ottla.storage.segment import Segment
+from ottla.storage.txn_index import AbortedTxn
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+    from ottla.storage.producer_snapshot_files import SnapshotFiles
+
+logger = logging.getLogger(__name__)
+
+# How far back a producer's history is looked for when a snapshot brought back only its last batch.
+_HISTORY_BYTES = 16 * 1024 * 1024
+
+
+def record_batch(log: Log, segment: Segment, header: v2.BatchHeader, marker: EndMarker | None, now_ms: int) -> None:
+    """A batch with a producer id was appended: update the producer state and the index of aborted transactions."""
+    aborted = _apply(log.producers, header, marker, now_ms)
+    if aborted is not None:
+        try:
+            segment.txns.append(aborted)
+        except CorruptIndex:
+            rebuild_txn_index(log, segment)
+
+
+def replay_batch(producers: ProducerState, fd: int, position: int, header: v2.BatchHeader) -> AbortedTxn | None:
+    """Account for a batch that is in the file; gives the transaction that it aborts."""
+    if header.producer_id < 0:
+        return None
+    marker = None
+    if header.is_control:
+        try:
+            marker = read_marker(os.pread(fd, header.size, position))
+        except (CorruptRecords, DecompressionError):
+            marker = None
+        if marker is None:
+            return None
+    # How long ago it was appended is not known: what the batch says is the best guess.
+    return _apply(producers, header, marker, header.max_timestamp)
+
+
+def _apply(
+    producers: ProducerState, header: v2.BatchHeader, marker: EndMarker | None, now_ms: int
+) -> AbortedTxn | None:
+    if marker is None:
+        if not header.is_control:
+            producers.record(header, header.base_offset, now_ms)
+        return None
+    done = producers.record_marker(header, marker, now_ms)
+    if done is None or not done.aborted:
+        return None
+    return AbortedTxn(done.producer_id, done.first_offset, done.last_offset, producers.stable_after(done))
+
+
+def load_producers(
+    producers: ProducerState,
+    snapshots: SnapshotFiles,
+    segments: list[Segment],
+    upper: int,
+    now_ms: int,
+    index_from: int | None = None,
+) -> None:
+    """Bring `producers` to what it was when the log ended at `upper`: the nearest snapshot, then batch headers.
+
+    The transaction indexes of segments that reach beyond `index_from` are made again as far as they are replayed.
+    """
+    found = snapshots.latest(upper)
+    if found is not None:
+        producers.restore(found[1], found[0], now_ms)
+    else:
+        producers.restore((), segments[0].base_offset, now_ms)
+    for number, segment in enumerate(segments):
+        ends = segments[number + 1].base_offset if number + 1 < len(segments) else upper
+        if ends <= producers.end_offset or segment.base_offset >= upper:
+            continue
+        aborted = _replay_segment(producers, segment, upper)
+        if index_from is not None and ends > index_from:
+            _complete_txn_index(segment, producers.end_offset, aborted)
+    producers.end_offset = upper
+
+
+def _replay_segment(producers: ProducerState, segment: Segment, upper: int) -> list[AbortedTxn]:
+    if not segment.size:
+        return []
+    fd = segment.file().fd
+    aborted: list[AbortedTxn] = []
+    for position, header in segment.headers_from(producers.end_offset):
+        if header.base_offset >= upper:
+            break
+        if header.base_offset >= producers.end_offset:
+            entry = replay_batch(producers, fd, position, header)
+            if entry is not None:
+                aborted.append(entry)
+    return aborted
+
+
+def _complete_txn_index(segment: Segment, replayed_from: int, aborted: list[AbortedTxn]) -> None:
+    """Entries of the part that was replayed are known; the ones before are in the file or have to be found later."""
+    known: list[AbortedTxn] = []
+    if replayed_from > segment.base_offset:
+        try:
+            known = [one for one in segment.txns.entries() if one.last_offset < replayed_from]
+        except CorruptIndex:
+            segment.txns.discard()
+            return
+    segment.txns.replace([*known, *aborted])
+
+
+def rebuild_txn_index(log: Log, segment: Segment) -> None:
+    """Make the index of aborted transactions again, from the batches of the segment."""
+    logger.warning("%s: making the transaction index of segment %d again", log.name, segment.base_offset)
+    producers = ProducerState(log.name)
+    load_producers(producers, log.snapshots, log.segments, segment.base_offset, 0)
+    fd = segment.file().fd
+    aborted = [replay_batch(producers, fd, position, header) for position, header in segment.headers()]
+    segment.txns.replace(one for one in aborted if one is not None)
+
+
+def aborted_between(log: Log, start: int, upper: int) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for segment in log.segments[log.segment_number(start) :]:
+        try:
+            entries = segment.txns.entries()
+        except CorruptIndex:
+            rebuild_txn_index(log, segment)
+            entries = segment.txns.entries()
+        for entry in entries:
+            if entry.last_offset >= start and entry.first_offset < upper:
+                found.append((entry.producer_id, entry.first_offset))
+            # Whatever is aborted later began at or above this offset.
+            if entry.last_stable_offset >= upper:
+                return found
+    return found
+
+
+def refill_history(log: Log, producer_id: int) -> bool:
+    """Find the batches before the last one of a producer that a snapshot brought back; False when there is nothing to
+    add. Five requests may have been on the way when the broker stopped, and all five may come again."""
+    entry = log.producers.entries.get(producer_id)
+    if entry is None or not entry.partial:
+        return False
+    entry.partial = False
+    last_offset = entry.batches[-1][1]
+    history: list[Batch] = []
+    budget = _HISTORY_BYTES
+    for segment in reversed(log.segments):
+        if segment.base_offset > last_offset or not segment.size:
+            continue
+        start = segment.index_position_before(max(segment.size - budget, 0))
+        history = [*_batches_of(segment, start, producer_id, entry.epoch, last_offset), *history]
+        budget -= segment.size - start
+        if len(history) >= BATCHES_KEPT or budget <= 0:
+            break
+    if len(history) <= len(entry.batches) or history[-1][1] != last_offset:
+        return False
+    entry.batches.extend(history)
+    return True
+
+
+def _batches_of(segment: Segment, start: int, producer_id: int, epoch: int, last_offset: int) -> list[Batch]:
+    found: list[Batch] = []
+    for _, header in segment.headers(start):
+        if header.base_offset > last_offset:
+            break
+        if header.producer_id == producer_id and header.producer_epoch == epoch and not header.is_control:
+            found.append((header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp))
+    return found

@@ -1,0 +1,101 @@
+"""The `.txnindex` of a segment: its aborted transactions, for readers of committed data, in Kafka's format.
+
+    int16 version (0), int64 producer id, int64 first offset, int64 last offset (the marker), int64 last stable offset
+
+Entries are in the order of their markers. Like the other indexes it is kept in memory and written on flush, roll and
+close; recovery adds what lies behind the recovery point. Every segment of ours has the file, if only an empty one, so
+that a missing file is known to be lost and is made again from the log (Kafka leaves empty ones out and cannot tell).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from ottla.storage.disk import DISK, Disk, OpenFile
+from ottla.storage.indexes import CorruptIndex
+
+_ENTRY = struct.Struct(">hqqqq")
+_VERSION = 0
+
+
+class AbortedTxn(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TxnIndex:
+    __slots__ = ("_dirty", "_entries", "base_offset", "disk", "path")
+
+    def __init__(self, path: Path, base_offset: int, disk: Disk = DISK) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.disk = disk
+        # None until somebody asks.
+        self._entries: list[AbortedTxn] | None = None
+        self._dirty = False
+
+    def entries(self) -> list[AbortedTxn]:
+        """Raises CorruptIndex when the file is missing or cannot be of this segment."""
+        if self._entries is None:
+            try:
+                raw = self.path.read_bytes()
+            except FileNotFoundError:
+                raise CorruptIndex(f"{self.path.name} is missing") from None
+            self._entries = decode_txn_index(raw, self.base_offset)
+        return self._entries
+
+    def append(self, entry: AbortedTxn) -> None:
+        self.entries().append(entry)
+        self._dirty = True
+
+    def replace(self, entries: Iterable[AbortedTxn]) -> None:
+        self._entries = list(entries)
+        self._dirty = True
+
+    def truncate_to(self, offset: int) -> None:
+        """Keep the transactions whose marker is below `offset`."""
+        entries = self.entries()
+        kept = [one for one in entries if one.last_offset < offset]
+        if len(kept) < len(entries):
+            self.replace(kept)
+
+    def discard(self) -> None:
+        """Forget the entries and the file: the next reader finds it missing and makes it again."""
+        self._entries = None
+        self._dirty = False
+        self.path.unlink(missing_ok=True)
+
+    def persist(self) -> list[OpenFile]:
+        """Write the file if it is behind; gives it back for a sync, or nothing when it is as it was."""
+        if not self._dirty or self._entries is None:
+            return []
+        raw = b"".join(_ENTRY.pack(_VERSION, *one) for one in self._entries)
+        file = self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)
+        self.disk.write_all(file.fd, raw, 0)
+        self.disk.ftruncate(file.fd, len(raw))
+        self._dirty = False
+        return [file]
+
+    def release(self) -> None:
+        if not self._dirty:
+            self._entries = None
+
+
+def decode_txn_index(raw: bytes, base_offset: int) -> list[AbortedTxn]:
+    if len(raw) % _ENTRY.size:
+        raise CorruptIndex(f"a transaction index of {len(raw)} bytes")
+    entries: list[AbortedTxn] = []
+    previous = base_offset - 1
+    for version, *fields in _ENTRY.iter_unpack(raw):
+        entry = AbortedTxn(*fields)
+        if version != _VERSION or entry.last_offset <= previous or entry.first_offset >= entry.last_offset:
+            raise CorruptIndex(f"a transaction index with an entry that cannot be: {entry}")
+        previous = entry.last_offset
+        entries.append(entry)
+    return entries

@@ -1,0 +1,150 @@
+"""Sequences, duplicates and fencing: Kafka's rules, over restarts as well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.storage.log import Log
+from ottla.storage.log_config import LogConfig
+from ottla.storage.results import AppendResult
+from tests.storage.batches import NOW_MS, append, batch, open_log
+
+PRODUCER = 4711
+
+
+def send(log: Log, sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = PRODUCER) -> AppendResult:
+    data = batch(
+        *[b"%d" % n for n in range(count)], producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
+    )
+    result = log.append(data, leader_epoch=0, now_ms=NOW_MS)
+    log.high_watermark = log.log_end_offset
+    return result
+
+
+def refused(log: Log, sequence: int, count: int = 1, *, epoch: int = 0) -> ErrorCode:
+    end = log.log_end_offset
+    with pytest.raises(ApiError) as caught:
+        send(log, sequence, count, epoch=epoch)
+    assert log.log_end_offset == end
+    return caught.value.code
+
+
+def test_a_repeated_batch_gets_its_first_offsets(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for n in range(6):
+        assert send(log, n * 3, 3).base_offset == n * 3
+    for n in range(1, 6):
+        again = send(log, n * 3, 3)
+        assert (again.base_offset, again.last_offset, again.duplicate) == (n * 3, n * 3 + 2, True)
+    assert log.log_end_offset == 18
+
+
+def test_the_sixth_last_batch_is_forgotten(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for n in range(6):
+        send(log, n)
+    assert refused(log, 0) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_repeated_start_with_another_length_is_no_duplicate(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    send(log, 0, 3)
+    assert refused(log, 0, 2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_gap_is_refused(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    send(log, 0)
+    assert refused(log, 2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(log, 1).base_offset == 1
+
+
+def test_sequences_wrap(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    send(log, 2**31 - 2, 2)
+    assert send(log, 0).base_offset == 2
+    log = open_log(tmp_path / "inside")
+    send(log, 2**31 - 2, 4)  # 2^31-2, 2^31-1, 0, 1
+    assert send(log, 2**31 - 2, 4).duplicate
+    assert send(log, 2).base_offset == 4
+
+
+def test_an_unknown_producer_may_begin_anywhere(tmp_path: Path) -> None:
+    # Since KIP-360: its records may have been deleted, and no broker answers UNKNOWN_PRODUCER_ID any more.
+    assert send(open_log(tmp_path), 17).base_offset == 0
+
+
+def test_a_new_epoch_begins_at_zero_and_fences_the_old_one(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    send(log, 0)
+    assert refused(log, 1, epoch=1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    send(log, 0, epoch=1)
+    assert refused(log, 1, epoch=0) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert refused(log, 0, epoch=0) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_producers_do_not_disturb_one_another(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    send(log, 0, producer_id=1)
+    append(log, b"plain")
+    send(log, 0, producer_id=2)
+    send(log, 1, producer_id=1)
+    assert [one.last_sequence for one in log.producers.describe()] == [1, 0]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("config", [LogConfig(), LogConfig(segment_bytes=400)], ids=["one segment", "many segments"])
+def test_five_batches_are_known_after_a_restart(tmp_path: Path, clean: bool, config: LogConfig) -> None:
+    log = open_log(tmp_path, config)
+    for n in range(12):
+        send(log, n * 2, 2)
+        append(log, b"noise")
+    if clean:
+        log.close()
+    again = open_log(tmp_path, config, clean=clean)
+    for n in range(7, 12):
+        assert (send(again, n * 2, 2).base_offset, again.log_end_offset) == (n * 3, 36)
+    assert refused(again, 26) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(again, 24).base_offset == 36
+
+
+def test_state_outlives_the_records(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=400, retention_ms=1000)
+    log = open_log(tmp_path, config)
+    for n in range(10):
+        send(log, n)
+    log.delete_old_segments(NOW_MS + 10_000)
+    assert log.log_start_offset == log.log_end_offset == 10
+    again = open_log(tmp_path, config)  # as after kill -9
+    assert again.log_start_offset == 10
+    assert refused(again, 11) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(again, 10).base_offset == 10
+
+
+def test_a_damaged_snapshot_is_replaced_by_a_replay(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_bytes=400))
+    for n in range(10):
+        send(log, n)
+    log.close()
+    for damage in (b"", b"\0" * 30, b"\0\1rubbish"):
+        for path in tmp_path.glob("*.snapshot"):
+            path.write_bytes(damage)
+        again = open_log(tmp_path, LogConfig(segment_bytes=400), clean=True)
+        assert send(again, 9).duplicate
+        assert refused(again, 11) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        again.close()
+    for path in tmp_path.glob("*.snapshot"):
+        path.unlink()
+    assert send(open_log(tmp_path, LogConfig(segment_bytes=400), clean=True), 9).duplicate
+
+
+def test_silent_producers_expire_by_the_brokers_clock(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    old = batch(b"x", timestamp=5, producer_id=1, producer_epoch=0, base_sequence=0)
+    log.append(old, leader_epoch=0, now_ms=NOW_MS)
+    assert log.producers.expire(NOW_MS + 999, 1000) == 0
+    assert log.producers.expire(NOW_MS + 1000, 1000) == 1
+    assert not log.producers.entries

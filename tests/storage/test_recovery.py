@@ -1,0 +1,175 @@
+"""After a crash: only a torn tail goes, and nothing that was synced."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ottla.records.batch import read_header
+from ottla.storage.log import Log
+from ottla.storage.log_config import LogConfig
+from tests.storage.batches import NOW_MS, append, batch, open_log, read_all
+
+SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=150)
+
+
+def fill(directory: Path, count: int = 30, config: LogConfig = SMALL) -> Log:
+    log = open_log(directory, config)
+    for n in range(count):
+        append(log, b"%04d" % n, timestamp=NOW_MS + n)
+    return log
+
+
+def boundaries(path: Path) -> list[int]:
+    """Positions where a batch ends."""
+    data = path.read_bytes()
+    ends, at = [0], 0
+    while at < len(data):
+        at += read_header(data, at).size
+        ends.append(at)
+    return ends
+
+
+def test_a_tail_torn_at_any_byte_is_cut_off(tmp_path: Path) -> None:
+    log = fill(tmp_path / "original")
+    last = log.segments[-1]
+    ends = boundaries(last.path(".log"))
+    assert len(ends) > 4
+    expected = read_all(log)
+    for size in range(last.size + 1):
+        copy = tmp_path / "copy"
+        shutil.copytree(tmp_path / "original", copy)
+        os.truncate(copy / last.path(".log").name, size)
+        whole = sum(1 for end in ends[1:] if end <= size)
+        again = open_log(copy, SMALL)
+        assert again.log_end_offset == last.base_offset + whole
+        assert read_all(again) == expected[: last.base_offset + whole]
+        assert append(again, b"next") == last.base_offset + whole
+        assert (copy / last.path(".log").name).stat().st_size == again.segments[-1].size
+        assert not again.damage
+        shutil.rmtree(copy)
+
+
+@pytest.mark.parametrize("rubbish", [b"\0" * 500, b"\xff" * 77, os.urandom(300), bytes(batch(b"half" * 30))[:-1]])
+def test_rubbish_behind_the_last_batch_is_cut_off(tmp_path: Path, rubbish: bytes) -> None:
+    log = fill(tmp_path)
+    expected = read_all(log)
+    with log.segments[-1].path(".log").open("ab") as file:
+        file.write(rubbish)
+    again = open_log(tmp_path, SMALL)
+    assert read_all(again) == expected
+    assert append(again, b"next") == 30
+
+
+def test_every_flipped_byte_of_the_last_batch_costs_only_that_batch(tmp_path: Path) -> None:
+    log = fill(tmp_path / "original", 8)
+    path = log.segments[-1].path(".log")
+    ends = boundaries(path)
+    for at in range(ends[-2], ends[-1]):
+        if at - ends[-2] in range(8) or at - ends[-2] in range(12, 16):
+            continue  # base offset and leader epoch are outside the CRC, in Kafka too
+        copy = tmp_path / "copy"
+        shutil.copytree(tmp_path / "original", copy)
+        data = bytearray(path.read_bytes())
+        data[at] ^= 0x41
+        (copy / path.name).write_bytes(data)
+        again = open_log(copy, SMALL)
+        assert again.log_end_offset == 7
+        assert read_all(again) == [(n, b"%04d" % n) for n in range(7)]
+        shutil.rmtree(copy)
+
+
+def test_a_flipped_byte_in_the_middle_truncates_nothing(tmp_path: Path) -> None:
+    config = LogConfig(index_interval_bytes=150)
+    log = fill(tmp_path / "original", 30, config)
+    path = log.segments[-1].path(".log")
+    ends = boundaries(path)
+    for at in (ends[10] + 8, ends[10] + 11, ends[10] + 16, ends[10] + 18, ends[10] + 30, ends[10] + 65):
+        copy = tmp_path / "copy"
+        shutil.copytree(tmp_path / "original", copy)
+        data = bytearray(path.read_bytes())
+        data[at] ^= 0x41
+        (copy / path.name).write_bytes(data)
+        again = open_log(copy, config)
+        assert again.log_end_offset == 30
+        assert again.damage
+        assert (copy / path.name).stat().st_size == len(data)
+        assert read_all(again, start=11) == [(n, b"%04d" % n) for n in range(11, 30)]
+        assert append(again, b"next") == 30
+        shutil.rmtree(copy)
+
+
+def test_synced_records_are_not_given_up_for_a_broken_tail(tmp_path: Path) -> None:
+    config = LogConfig(index_interval_bytes=150)
+    log = fill(tmp_path, 30, config)
+    log.flush()
+    assert log.recovery_point == 30
+    path = log.segments[-1].path(".log")
+    data = bytearray(path.read_bytes())
+    data[boundaries(path)[29] + 9] ^= 0x7F  # the length of the last batch
+    path.write_bytes(data)
+    shutil.copytree(tmp_path, tmp_path / "unclean")
+    assert open_log(tmp_path / "unclean", config, recovery_point=30).damage
+    again = open_log(tmp_path, config, recovery_point=30, clean=True)
+    assert (again.log_end_offset, len(again.damage) > 0) == (30, True)
+    assert path.read_bytes() == data
+    assert append(again, b"next") == 30
+    assert read_all(again)[-2:] == [(28, b"0028"), (30, b"next")]
+
+
+def test_nothing_below_the_recovery_point_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = LogConfig(index_interval_bytes=150)
+    monkeypatch.setattr("ottla.storage.log._SNAPSHOT_BYTES", 1000)
+    log = fill(tmp_path, 190, config)
+    log.snapshot_producers()
+    for n in range(10):
+        append(log, b"%d" % n)
+    log.segments[-1].persist_indexes()
+    log.flush()
+    read: list[tuple[int, int]] = []
+    pread = os.pread
+
+    def counting(fd: int, size: int, position: int) -> bytes:
+        read.append((position, size))
+        return pread(fd, size, position)
+
+    monkeypatch.setattr(os, "pread", counting)
+    open_log(tmp_path, config, recovery_point=190)
+    position = boundaries(log.segments[-1].path(".log"))[190]
+    assert sum(size for _, size in read) < position // 2
+
+
+def test_a_clean_start_reads_a_few_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = LogConfig(index_interval_bytes=4096)
+    log = open_log(tmp_path, config)
+    for n in range(3000):
+        append(log, b"%0100d" % n)
+    size = log.size_bytes
+    log.close()
+    read: list[int] = []
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, n, at: read.append(n) or pread(fd, n, at))
+    again = open_log(tmp_path, config, clean=True, recovery_point=3000)
+    assert again.log_end_offset == 3000
+    assert sum(read) < 30_000 < size
+
+
+def test_an_empty_segment_of_a_failed_roll_is_dropped(tmp_path: Path) -> None:
+    fill(tmp_path, 5, LogConfig())
+    (tmp_path / "00000000000000000003.log").touch()
+    again = open_log(tmp_path)
+    assert len(again.segments) == 1
+    assert append(again, b"next") == 5
+
+
+def test_unsynced_tail_of_an_earlier_segment_does_not_cost_the_later_ones(tmp_path: Path) -> None:
+    log = fill(tmp_path)
+    second = log.segments[1]
+    os.truncate(second.path(".log"), second.size - 10)
+    again = open_log(tmp_path, SMALL)
+    assert again.damage
+    lost = log.segments[2].base_offset - 1
+    assert [offset for offset, _ in read_all(again)] == [n for n in range(30) if n != lost]
