@@ -169,7 +169,8 @@ def test_confluent_admin_describes_and_alters(broker: Broker) -> None:
     entry = described.result(10)["cleanup.policy"]
     assert (entry.value, entry.source, entry.is_default) == ("compact", 1, False)
     topic.set_config("retention.ms", "99")
-    (altered,) = admin.alter_configs([topic]).values()
+    with pytest.deprecated_call():
+        (altered,) = admin.alter_configs([topic]).values()
     altered.result(10)
     (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, "t")]).values()
     assert described.result(10)["retention.ms"].value == "99"

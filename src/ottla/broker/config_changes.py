@@ -45,20 +45,22 @@ def apply_changes(
         elif operation == Operation.SET:
             result[name] = _not_null(name, value)
         elif operation in (Operation.APPEND, Operation.SUBTRACT):
+            _check_is_list(name, setting_of(name), Operation(operation))
             before = own[name] if name in own else effective(name)
-            result[name] = _edit_list(setting_of(name), Operation(operation), before, Change(name, operation, value))
+            result[name] = _edit_list(before or "", Operation(operation), _not_null(name, value))
         else:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operation {operation} on {name}.")
     return result
 
 
-def _edit_list(setting: Setting[Any] | None, operation: Operation, before: str | None, change: Change) -> str:
+def _check_is_list(name: str, setting: Setting[Any] | None, operation: Operation) -> None:
     if setting is None or setting.kind is not Kind.LIST:
-        raise ApiError(
-            ErrorCode.INVALID_CONFIG, f"Can't {operation.name} to key {change.name} because its type is not LIST."
-        )
-    items = [item.strip() for item in (before or "").split(",") if item.strip()]
-    given = [item.strip() for item in _not_null(change.name, change.value).split(",")]
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"Can't {operation.name} to key {name} because its type is not LIST.")
+
+
+def _edit_list(before: str, operation: Operation, value: str) -> str:
+    items = [item.strip() for item in before.split(",") if item.strip()]
+    given = [item.strip() for item in value.split(",")]
     if operation is Operation.APPEND:
         return ",".join(dict.fromkeys(items + given))
     return ",".join(item for item in items if item not in given)

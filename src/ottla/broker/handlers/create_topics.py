@@ -6,7 +6,7 @@ A topic's logs are there before the answer is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.config_entries import Entry
@@ -29,12 +29,7 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_CONFIGS = 5
 
 
-def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Awaitable[CreateTopicsResponse]:
-    # By the time a coroutine runs, the context may be that of the connection's next request.
-    return _handle(broker, request, with_configs=context.version >= FIRST_VERSION_WITH_CONFIGS)
-
-
-async def _handle(broker: Broker, request: CreateTopicsRequest, with_configs: bool) -> CreateTopicsResponse:
+async def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     counts = Counter(topic.name for topic in request.topics)
     results = [
         _failed(name, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
@@ -42,7 +37,7 @@ async def _handle(broker: Broker, request: CreateTopicsRequest, with_configs: bo
         if count > 1
     ]
     wanted = [topic for topic in request.topics if counts[topic.name] == 1]
-    results += await _create(broker, wanted, request, with_configs)
+    results += await _create(broker, wanted, request, context.version >= FIRST_VERSION_WITH_CONFIGS)
     return CreateTopicsResponse(topics=results)
 
 
