@@ -30,7 +30,7 @@ def handle(
             "Invalid entity filter component combination. IP filter component should not be used with user or "
             "clientId filter component.",
         )
-    return DescribeClientQuotasResponse(error_message=None)
+    return DescribeClientQuotasResponse()
 
 
 def _refused(code: ErrorCode, message: str) -> DescribeClientQuotasResponse:

@@ -19,9 +19,7 @@ def handle(
     broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     counts = Counter(one.name for one in request.users or ())
-    return DescribeUserScramCredentialsResponse(
-        error_message=None, results=[_unknown(user, count) for user, count in counts.items()]
-    )
+    return DescribeUserScramCredentialsResponse(results=[_unknown(user, count) for user, count in counts.items()])
 
 
 def _unknown(user: str, count: int) -> Result:

@@ -29,9 +29,7 @@ async def handle(broker: Broker, context: RequestContext, request: InitProducerI
     if request.transactional_id is not None:
         if not request.transactional_id:
             return _refused(ErrorCode.INVALID_REQUEST)
-        log.warning(
-            "refused a transactional producer: transactions are not supported", extra={"client": context.client_id}
-        )
+        log.warning("refused a transactional producer: transactions are not supported yet")
         return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     try:
         producer_id = await broker.producer_ids.take()

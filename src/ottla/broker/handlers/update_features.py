@@ -38,7 +38,7 @@ async def _handle(broker: Broker, version: int, request: UpdateFeaturesRequest) 
     return UpdateFeaturesResponse(
         error_message=None,
         results=[
-            UpdateFeaturesResponse.UpdatableFeatureResult(feature=update.feature, error_message=None)
+            UpdateFeaturesResponse.UpdatableFeatureResult(feature=update.feature, error_message="NONE")
             for update in request.feature_updates
         ],
     )

@@ -1,0 +1,34 @@
+"""Ottla answers requests about topics and the cluster as Kafka does; see admin_scenario."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ottla.testing import Broker
+from tests.broker.handlers.admin_scenario import KAFKA_PAUSE_S, PROPERTIES, RECORDED, transcript
+from tests.support.kafka_jars import require_kafka_libs
+from tests.support.kafka_peer import KafkaPeer
+from tests.support.raw_client import RawClient
+
+
+def test_ottla_answers_as_kafka_did() -> None:
+    with Broker(PROPERTIES) as broker, RawClient.to(broker.bootstrap_servers) as client:
+        assert broker.data_dir is not None
+        ours = transcript(client, broker.data_dir)
+    kafkas = json.loads(RECORDED.read_text())
+    assert list(ours) == list(kafkas)
+    different = [label for label in ours if ours[label] != kafkas[label]]
+    for label in different:
+        assert ours[label] == kafkas[label], label
+
+
+@pytest.mark.jvm
+@pytest.mark.slow
+@pytest.mark.xdist_group("kafka-peer")
+def test_kafka_still_answers_as_recorded(tmp_path: Path) -> None:
+    require_kafka_libs()
+    with KafkaPeer(tmp_path, PROPERTIES) as kafka, RawClient.to(kafka.bootstrap) as client:
+        assert transcript(client, kafka.data_dir, KAFKA_PAUSE_S) == json.loads(RECORDED.read_text())
