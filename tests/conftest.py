@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-pytest_plugins = ["tests.support.brokers", "tests.support.broker_fixtures"]
+pytest_plugins = ["pytester", "tests.support.brokers", "tests.support.broker_fixtures"]
 
 
 def _reason(report: pytest.TestReport) -> str:

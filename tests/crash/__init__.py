@@ -1,1 +1,1 @@
-
+"""Crashes, power cuts, full and failing disks: nothing acknowledged is lost, nothing appears twice."""

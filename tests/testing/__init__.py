@@ -1,1 +1,1 @@
-
+"""Tests that mirror the package."""

@@ -9,7 +9,23 @@ With pytest the fixtures `ottla_broker` (one for the session) and `ottla_topic` 
 without an import.
 """
 
-from ottla.testing.broker import Broker
-from ottla.testing.movable_clock import MovableClock
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.testing.broker import Broker
+    from ottla.testing.movable_clock import MovableClock
 
 __all__ = ["Broker", "MovableClock"]
+
+# The pytest plugin lives in this package, and every pytest session of whoever has Ottla installed imports it: the
+# broker is loaded when somebody asks for it.
+_HOMES = {"Broker": "ottla.testing.broker", "MovableClock": "ottla.testing.movable_clock"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
