@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ottla.common.config import Scope, Setting, Source, SourcedText
@@ -28,13 +28,16 @@ class Entry:
         return None if self.is_sensitive else text
 
 
-def entry(setting: Setting[Any], text: str | None, supplied: Sequence[SourcedText]) -> Entry:
+def entry(
+    setting: Setting[Any], text: str | None, supplied: Sequence[SourcedText], *, read_only: bool = False
+) -> Entry:
     """The first of the values that supply the setting is in force."""
     return Entry(
         setting.name,
         text,
         supplied[0].source if supplied else Source.DEFAULT_CONFIG,
         supplied,
+        read_only,
         is_sensitive=setting.is_sensitive,
         config_type=setting.kind.value,
         doc=setting.doc,
@@ -42,4 +45,4 @@ def entry(setting: Setting[Any], text: str | None, supplied: Sequence[SourcedTex
 
 
 def broker_entry(setting: Setting[Any], text: str | None, supplied: Sequence[SourcedText]) -> Entry:
-    return replace(entry(setting, text, supplied), read_only=setting.scope is Scope.READ_ONLY)
+    return entry(setting, text, supplied, read_only=setting.scope is Scope.READ_ONLY)
