@@ -69,3 +69,12 @@ def test_plain_snappy_without_framing_is_read() -> None:
     assert decompress(Codec.SNAPPY, bytes(cramjam.snappy.compress_raw(b"librdkafka does this")), 100) == (
         b"librdkafka does this"
     )
+
+
+@pytest.mark.parametrize("level", [1, 9, 17])
+@pytest.mark.parametrize("size", [0, 10, 64 * 1024, 300 * 1024])
+def test_lz4_blocks_stand_alone_since_java_reads_no_others(level: int, size: int) -> None:
+    data = (os.urandom(size // 8) + b"abc" * size)[:size]
+    frame = compress(Codec.LZ4, data, level)
+    assert frame[4] & 0x20, "blocks are linked"
+    assert decompress(Codec.LZ4, frame, MEGABYTE) == data

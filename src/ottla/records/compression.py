@@ -13,6 +13,11 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
 
+# An LZ4 frame of independent blocks of up to 64 KB without checksums: the only kind that Java clients read. The last byte
+# is the header's own checksum.
+_LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_BLOCK_BYTES = 64 * 1024
+
 
 class Codec(IntEnum):
     NONE = 0
@@ -34,7 +39,7 @@ def compress(codec: Codec, data: Any, level: int | None = None) -> bytes:
     if codec is Codec.SNAPPY:
         return _xerial_compress(data)
     if codec is Codec.LZ4:
-        return bytes(cramjam.lz4.compress(data, level=level if level is not None else 1))
+        return _lz4_compress(data, level if level is not None else 1)
     return bytes(cramjam.zstd.compress(data, level=level if level is not None else 3))
 
 
@@ -122,4 +127,18 @@ def _xerial_compress(data: Any) -> bytes:
         block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
         parts.append(struct.pack(">i", len(block)))
         parts.append(block)
+    return b"".join(parts)
+
+
+def _lz4_compress(data: Any, level: int) -> bytes:
+    """cramjam links the blocks of a frame to one another, so each block is compressed as a frame of its own, whose only
+    block cannot be linked, and is then taken out of it."""
+    view = memoryview(data)
+    parts = [_LZ4_HEADER]
+    for start in range(0, len(view), _LZ4_BLOCK_BYTES):
+        frame = bytes(cramjam.lz4.compress(view[start : start + _LZ4_BLOCK_BYTES], level=level))
+        # The highest bit of the size says that the block is stored as it is.
+        size = int.from_bytes(frame[7:11], "little") & 0x7FFFFFFF
+        parts.append(frame[7 : 11 + size])
+    parts.append(bytes(4))
     return b"".join(parts)
