@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 )
 
 from ottla.broker.broker import Broker as RunningBroker
-from ottla.protocol.messages import CreateTopicsRequest, DescribeConfigsRequest
+from ottla.protocol.messages import CreateTopicsRequest
 from ottla.storage.log_config import LogConfig
 from ottla.testing import Broker
 from tests.support.config_client import ConfigClient
@@ -194,22 +194,3 @@ def test_settings_of_a_group_stay_within_the_brokers_bounds(broker: Broker, clie
     client.set("group", "g", "consumer.session.timeout.ms", "50000")
     assert _inside(broker).configs.group_config("g").consumer_session_timeout_ms == 50_000
     assert _inside(broker).configs.group_config("other").consumer_session_timeout_ms == 45_000
-
-
-def test_many_topics_are_described_in_one_request(broker: Broker) -> None:
-    host, port = broker.bootstrap_servers.split(":")
-    for number in range(50):
-        broker.create_topic(f"t{number}", configs={"retention.ms": str(number)} if number % 2 else None)
-    resources = [
-        DescribeConfigsRequest.DescribeConfigsResource(
-            resource_type=2, resource_name=f"t{number}", configuration_keys=None
-        )
-        for number in range(51)
-    ]
-    with RawClient(host, int(port)) as raw:
-        results = raw.call(DescribeConfigsRequest(resources=resources, include_synonyms=True), 4).results
-    for number, result in enumerate(results[:50]):
-        values = {one.name: one.value for one in result.configs}
-        assert len(values) == 33
-        assert values["retention.ms"] == (str(number) if number % 2 else "604800000")
-    assert results[50].error_code == 3

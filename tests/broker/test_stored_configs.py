@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from ottla.broker.config_service import ConfigService
-from ottla.common.config import BrokerConfig, TopicConfig
+from ottla.common.config import BrokerConfig
 from ottla.metadata.image import ClusterImage
 
 
@@ -48,7 +48,3 @@ async def test_a_changed_image_is_heard_once() -> None:
     service.on_image(empty, changed)
     service.on_image(changed, changed)
     assert heard == [{"message.max.bytes"}]
-
-
-def test_leftovers_are_told_apart_by_name_and_value() -> None:
-    assert TopicConfig.still_valid({"gone": "1", "retention.ms": "x", "flush.ms": "5"}) == {"flush.ms": "5"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ottla.common.config import Scope, Setting, Source, SourcedText
@@ -28,16 +28,13 @@ class Entry:
         return None if self.is_sensitive else text
 
 
-def entry(
-    setting: Setting[Any], text: str | None, supplied: Sequence[SourcedText], *, read_only: bool = False
-) -> Entry:
+def entry(setting: Setting[Any], text: str | None, supplied: Sequence[SourcedText]) -> Entry:
     """The first of the values that supply the setting is in force."""
     return Entry(
         setting.name,
         text,
         supplied[0].source if supplied else Source.DEFAULT_CONFIG,
         supplied,
-        read_only,
         is_sensitive=setting.is_sensitive,
         config_type=setting.kind.value,
         doc=setting.doc,
@@ -45,4 +42,4 @@ def entry(
 
 
 def broker_entry(setting: Setting[Any], text: str | None, supplied: Sequence[SourcedText]) -> Entry:
-    return entry(setting, text, supplied, read_only=setting.scope is Scope.READ_ONLY)
+    return replace(entry(setting, text, supplied), read_only=setting.scope is Scope.READ_ONLY)

@@ -65,7 +65,6 @@ class _Layered:
     def __init__(self, config: BrokerConfig, topics: TopicService) -> None:
         self._config = config
         self._topics = topics
-        self._inherited: tuple[int, Mapping[str, Entry]] = (-1, {})
 
     def own(self, name: str) -> Mapping[str, str]:
         raise NotImplementedError
@@ -75,32 +74,20 @@ class _Layered:
 
     def effective(self, name: str, key: str) -> str | None:
         setting = self.setting(key)
-        if setting is None:
-            return None
-        valid = self.config_class.still_valid(self.own(name))
-        return setting.text(self.config_class(self._config, valid).value(key))
+        return None if setting is None else setting.text(self._effective(name).value(key))
+
+    def _effective(self, name: str) -> LayeredConfig:
+        return self.config_class(self._config, self.own(name))
 
     def describe(self, name: str) -> Iterator[Entry]:
         return self.describe_with(self.own(name))
 
     def describe_with(self, own: Mapping[str, str]) -> Iterator[Entry]:
         """A resource that has these settings of its own, whether it exists or not."""
-        if self._inherited[0] != self._config.version:
-            self._inherited = (self._config.version, {one.name: one for one in self._entries({})})
-        inherited = self._inherited[1]
-        own = self.config_class.still_valid(own)
-        changed = {one.name: one for one in self._entries(own)} if own else {}
-        for key, setting in self.config_class.definitions().items():
-            if key in own:
-                yield changed[key]
-            elif not setting.internal:
-                yield inherited[key]
-
-    def _entries(self, own: Mapping[str, str]) -> Iterator[Entry]:
-        """Those of `own`, or all if there are none: what is inherited is alike in all resources of a kind."""
         effective = self.config_class(self._config, own)
-        for key in own or self.config_class.definitions():
-            setting = self.config_class.definitions()[key]
+        for key, setting in self.config_class.definitions().items():
+            if setting.internal and key not in own:
+                continue
             supplied = tuple(self.config_class.explain(key, self._config, own))
             yield entry(setting, setting.text(effective.value(key)), supplied)
 

@@ -28,7 +28,7 @@ from ottla.broker.config_resources import (
 )
 from ottla.broker.log_configs import topic_log_config
 from ottla.broker.topic_service import TopicService
-from ottla.common.config import BrokerConfig, GroupConfig, TopicConfig
+from ottla.common.config import BrokerConfig, GroupConfig
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
 from ottla.metadata.image import ClusterImage
 from ottla.storage.log_config import LogConfig
@@ -98,7 +98,7 @@ class ConfigService:
             return topic_log_config(self._config, overrides)
         except OttlaError as error:
             log.error("a stored topic setting is not used", extra={"why": str(error)})
-            return topic_log_config(self._config, TopicConfig.still_valid(overrides))
+            return topic_log_config(self._config, _without_faults(self._config, overrides))
 
     def check_topic(self, configs: Mapping[str, str | None]) -> Mapping[str, str]:
         """The overrides to store for a new topic; ApiError(INVALID_CONFIG)."""
@@ -115,8 +115,8 @@ class ConfigService:
         try:
             return GroupConfig(self._config, own)
         except OttlaError as error:
-            log.error("a stored group setting is not used", extra={"group": group, "why": str(error)})
-            return GroupConfig(self._config, GroupConfig.still_valid(own))
+            log.error("stored group settings are not used", extra={"group": group, "why": str(error)})
+            return GroupConfig(self._config, {})
 
     # --- what clients ask
 
@@ -130,9 +130,10 @@ class ConfigService:
 
     def describe_new_topic(self, overrides: Mapping[str, str]) -> Iterator[Entry]:
         """What a topic with these overrides has, also one that is only thought of; in order of names."""
-        topics = self._kinds[ResourceType.TOPIC]
-        assert isinstance(topics, Topics)
-        return iter(sorted(topics.describe_with(overrides), key=lambda entry: entry.name))
+        if self._topics is None:
+            return iter(())
+        entries = Topics(self._config, self._topics).describe_with(overrides)
+        return iter(sorted(entries, key=lambda entry: entry.name))
 
     def resource_names(self, kind: int) -> Sequence[str]:
         if kind == ResourceType.BROKER_LOGGER:
@@ -208,3 +209,14 @@ def _check_logger_change(change: Change) -> None:
             ErrorCode.INVALID_CONFIG,
             f"Cannot set the log level of {name} to {value}: expected one of {', '.join(loggers.LEVEL_NAMES)}.",
         )
+
+
+def _without_faults(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, str]:
+    valid: dict[str, str] = {}
+    for name, text in overrides.items():
+        try:
+            topic_log_config(config, {name: text})
+            valid[name] = text
+        except OttlaError:
+            continue
+    return valid

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +49,8 @@ def _read_lines(path: Path) -> list[str] | None:
         logger.warning("%s cannot be read (%s); it is treated as missing", path, error)
         return None
     lines = text.splitlines()
+    if not lines:  # Kafka makes an empty file before it has anything to write
+        return None
     try:
         version, count, entries = int(lines[0]), int(lines[1]), lines[2:]
     except (IndexError, ValueError):
@@ -143,6 +146,7 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
 def write_meta_properties(directory: Path, meta: MetaProperties, disk: Disk = DISK) -> None:
     lines = [
         "#",
+        time.strftime("#%a %b %d %H:%M:%S UTC %Y", time.gmtime()),
         f"cluster.id={meta.cluster_id}",
         f"directory.id={topic_id_text(meta.directory_id)}",
         f"node.id={meta.node_id}",

@@ -67,8 +67,6 @@ class BrokerConfig(
     ConsumerGroupSettings,
     OffsetSettings,
 ):
-    # Another number after each `reconfigure`, for whoever keeps something that was derived from the values.
-    version: int
     # Sentences for the log at start-up.
     warnings: tuple[str, ...]
     # The listeners that serve clients.
@@ -77,7 +75,7 @@ class BrokerConfig(
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         static, warnings = names.recognise(properties, self.known())
-        self.__dict__.update(_listeners=[], version=0, warnings=tuple(warnings))
+        self.__dict__.update(_listeners=[], warnings=tuple(warnings))
         self._fill({Source.STATIC_BROKER_CONFIG: MappingProxyType(static)})
 
     @classmethod
@@ -117,7 +115,7 @@ class BrokerConfig(
     def reconfigured(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> BrokerConfig:
         """What this configuration would be with other dynamic layers; OttlaError if a value is wrong."""
         trial = object.__new__(BrokerConfig)
-        trial.__dict__.update(_listeners=[], version=self.version + 1, warnings=self.warnings)
+        trial.__dict__.update(_listeners=[], warnings=self.warnings)
         trial._fill(
             {
                 Source.STATIC_BROKER_CONFIG: self.layer(Source.STATIC_BROKER_CONFIG),

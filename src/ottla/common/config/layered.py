@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ottla.common.config.broker_config import BrokerConfig, Source, SourcedText
 from ottla.common.config.configuration import Configuration
 from ottla.common.config.names import unknown
-from ottla.common.config.setting import InvalidValue, Setting
+from ottla.common.config.setting import Setting
 
 
 class LayeredConfig(Configuration):
@@ -25,11 +25,6 @@ class LayeredConfig(Configuration):
         self._apply({setting: _effective(setting, broker, overrides) for setting in known.values()})
 
     @classmethod
-    def still_valid(cls, overrides: Mapping[str, str]) -> dict[str, str]:
-        """Without what another version stored and this one does not know or accept."""
-        return {name: text for name, text in overrides.items() if _is_valid(cls.definitions().get(name), text)}
-
-    @classmethod
     def explain(cls, name: str, broker: BrokerConfig, overrides: Mapping[str, str]) -> Iterator[SourcedText]:
         """All values that supply one setting, the effective one first."""
         setting = cls.definitions()[name]
@@ -41,16 +36,6 @@ class LayeredConfig(Configuration):
 
     def value(self, name: str) -> Any:
         return self.__dict__[self.definitions()[name].attribute]
-
-
-def _is_valid(setting: Setting[Any] | None, text: str) -> bool:
-    if setting is None:
-        return False
-    try:
-        setting.parse(text)
-    except InvalidValue:
-        return False
-    return True
 
 
 def _effective(setting: Setting[Any], broker: BrokerConfig, overrides: Mapping[str, str]) -> Any:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 from ottla.common.config.checks import ANYTHING, Check
@@ -98,7 +97,7 @@ class Setting(Generic[T_co]):
     def is_sensitive(self) -> bool:
         return self.kind is Kind.PASSWORD
 
-    @cached_property
+    @property
     def default_text(self) -> str | None:
         return to_text(self.kind, self.default)
 
