@@ -10,7 +10,7 @@ from ottla.common.clock import ManualClock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.groups import records
-from ottla.groups.config import GroupConfig
+from ottla.groups.config import ConsumerSettings, GroupConfig
 from ottla.groups.consumer_protocol import write_subscription
 from ottla.groups.offset_requests import CommitTopic, FetchTopic, fetch_offset
 from ottla.groups.offsets import CommittedOffset
@@ -80,7 +80,9 @@ class MemoryLog:
 
 class Desk:
     def __init__(self, config: GroupConfig | None = None, topics: Mapping[str, int] | None = None) -> None:
-        self.config = config or GroupConfig(initial_rebalance_delay_ms=0, consumer_assignment_interval_ms=0)
+        self.config = config or GroupConfig(
+            initial_rebalance_delay_ms=0, consumer=ConsumerSettings(assignment_interval_ms=0)
+        )
         self.topics = dict(topics or {"orders": 4})
         self.clock = ManualClock()
         self.log = MemoryLog()

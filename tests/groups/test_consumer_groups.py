@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.groups.config import GroupConfig
+from ottla.groups.config import ConsumerSettings, GroupConfig
 from ottla.groups.consumer_group import MemberState
 from tests.groups.desk import Desk, partitions_of
 
@@ -96,7 +96,7 @@ def test_unsubscribing_takes_partitions_away_at_once() -> None:
 
 
 def test_a_burst_of_joins_makes_one_new_target() -> None:
-    desk = Desk(GroupConfig(consumer_assignment_interval_ms=1_000))
+    desk = Desk(GroupConfig(consumer=ConsumerSettings(assignment_interval_ms=1_000)))
     desk.beat("m1", 0)
     desk.wait(10)
     early = desk.beat("m2", 0)

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
-from ottla.groups.config import GroupConfig
+from ottla.groups.config import ConsumerSettings, GroupConfig
 from ottla.groups.describe import describe_classic, describe_consumer, list_groups
 from ottla.groups.offset_requests import CommitTopic, FetchTopic, check_fetch, fetch_offset
 from ottla.protocol.messages import OffsetCommitRequest, TxnOffsetCommitRequest
@@ -19,7 +19,11 @@ DAY = 86_400_000
 
 @pytest.fixture
 def desk() -> Desk:
-    return Desk(GroupConfig(initial_rebalance_delay_ms=0, consumer_assignment_interval_ms=0, offsets_retention_ms=DAY))
+    return Desk(
+        GroupConfig(
+            initial_rebalance_delay_ms=0, consumer=ConsumerSettings(assignment_interval_ms=0), offsets_retention_ms=DAY
+        )
+    )
 
 
 def expire(desk: Desk, group: str = "g") -> None:

@@ -15,6 +15,7 @@ from typing import TypeVar, TypeVarTuple
 from ottla.broker import topic_startup
 from ottla.broker.config_service import ConfigService
 from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.group_service import GroupService
 from ottla.broker.internal_topics import internal_topic
 from ottla.broker.log_configs import LOG_DEFAULTS, remembering
 from ottla.broker.partitions import Partitions
@@ -43,6 +44,7 @@ class Broker:
     topics: TopicService
     logs: LogManager
     producer_ids: ProducerIds
+    groups: GroupService
 
     def __init__(
         self,
@@ -111,7 +113,13 @@ class Broker:
         self.topics.subscribe(self._replicas.on_image)
         self.configs.attach(self.topics)
         config.on_change(self._refresh_log_configs)
+        self.groups = GroupService(self)
+        self.groups.start()
         self._start_chores()
+
+    def release_waiting(self) -> None:
+        """The broker is about to stop: requests that wait for other members are answered now."""
+        self.groups.stop()
 
     def _start_chores(self) -> None:
         config, every = self.config, self.timers.every

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 INT_MAX = 2**31 - 1
 
@@ -25,6 +26,15 @@ class MigrationPolicy(Enum):
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
+class ConsumerSettings(NamedTuple):
+    """What a consumer group may have settings of its own for."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    # A burst of joins within this time makes one new assignment, not one for each.
+    assignment_interval_ms: int = 1_000
+
+
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
     # Classic groups.
@@ -38,11 +48,9 @@ class GroupConfig:
     # Ids handed out with MEMBER_ID_REQUIRED and not used yet; each expires with its session (KAFKA-9752).
     pending_members_max: int = 10_000
     # Consumer groups (KIP-848).
-    consumer_session_timeout_ms: int = 45_000
-    consumer_heartbeat_interval_ms: int = 5_000
+    consumer: ConsumerSettings = field(default_factory=ConsumerSettings)
     consumer_members_max: int = INT_MAX
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    consumer_assignment_interval_ms: int = 1_000
     consumer_regex_refresh_interval_ms: int = 600_000
     # New topics make a group look at its regular expressions again, but no more often than this.
     consumer_regex_refresh_interval_ms_min: int = 1_000

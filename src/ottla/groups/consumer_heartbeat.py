@@ -44,11 +44,12 @@ def consumer_heartbeat(
     owned = _owned(request)
     before = _find_member(group, member_id, request, owned, out)
     member = Update(state, group, before, _updated(before, client, request), out).run(owned)
-    out.schedule((MEMBER_SESSION, group.group_id, member_id), state.config.consumer_session_timeout_ms)
+    settings = state.consumer_settings(group.group_id)
+    out.schedule((MEMBER_SESSION, group.group_id, member_id), settings.session_timeout_ms)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=member.epoch,
-        heartbeat_interval_ms=state.config.consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
     )
     if request.member_epoch == 0 or _is_full(request) or not _same_partitions(before.assigned, member.assigned):
         response.assignment = _assignment(member.assigned)

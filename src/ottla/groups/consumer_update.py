@@ -130,9 +130,9 @@ class Update:
 
     def _target(self) -> tuple[int, Target]:
         group, config, now_ms = self.group, self.state.config, self.out.now_ms
-        if self.epoch <= group.assignment_epoch or not may_assign_again(
-            group.assignment_timestamp_ms, config.consumer_assignment_interval_ms, now_ms
-        ):
+        interval_ms = self.state.consumer_settings(group.group_id).assignment_interval_ms
+        is_early = not may_assign_again(group.assignment_timestamp_ms, interval_ms, now_ms)
+        if self.epoch <= group.assignment_epoch or is_early:
             return group.assignment_epoch, group.target_of(self.member)
         name = group.preferred_assignor(self.member) or config.consumer_assignors[0]
         target = compute_target(group, self.members_after(), self.regexes, name, self.state.image)

@@ -22,7 +22,7 @@ from ottla.groups.migration import group_tombstones
 from ottla.groups.mixed_group import heartbeat_consumer, join_consumer, leave_consumer, sync_consumer
 from ottla.groups.offset_requests import CommitTopic
 from ottla.groups.records import empty_group_metadata
-from ottla.groups.result import Client, Record, Result, Ticket, TimerKey
+from ottla.groups.result import Client, Record, Result, Ticket, TimerKey, TimerOrder
 from ottla.groups.state import GroupState
 from ottla.groups.timers import (
     CLASSIC_JOIN,
@@ -47,6 +47,7 @@ from ottla.protocol.messages import (
     TxnOffsetCommitRequest,
 )
 
+NEVER = 1 << 62
 # A timer whose work could not be written is tried again after this long.
 RETRY_MS = 500
 
@@ -79,12 +80,16 @@ class GroupShard:
         log: RecordLog,
         clock: Clock,
         deliver: Callable[[Ticket, Message], None],
+        set_alarm: Callable[[int], None] = lambda deadline_ms: None,
     ) -> None:
+        """`set_alarm` is told when to call `fire_timers`, each time that is earlier than it was."""
         self.state = state
         self.timers = TimerTable()
         self._log = log
         self._clock = clock
         self._deliver = deliver
+        self._set_alarm = set_alarm
+        self._alarm_ms = NEVER
 
     # --- how every operation runs
 
@@ -94,22 +99,32 @@ class GroupShard:
     def settle(self, out: Result) -> None:
         """Carry out what an operation asked for. `out.error` is set when it has come to its end."""
         if not out.records:
-            self.timers.carry_out(out.timers, self._clock.monotonic_ms())
+            self._set_timers(out.timers)
             self._finish(out, ErrorCode.NONE)
             return
         try:
             offset = self._log.append(out.records, out.producer)
         except ApiError as error:
             # The members that were to go are still there, so their timers must be, too.
-            kept = [order for order in out.timers if order.delay_ms is not None]
-            self.timers.carry_out(kept, self._clock.monotonic_ms())
+            self._set_timers([order for order in out.timers if order.delay_ms is not None])
             self._finish(out, coordinator_error(error.code))
             return
         producer_id = -1 if out.producer is None else out.producer[0]
         for number, record in enumerate(out.records):
             self.state.replay(record, offset + number, producer_id)
-        self.timers.carry_out(out.timers, self._clock.monotonic_ms())
+        self._set_timers(out.timers)
         self._log.when_durable(partial(self._finish, out))
+
+    def _set_timers(self, orders: Sequence[TimerOrder]) -> None:
+        if orders:
+            self.timers.carry_out(orders, self._clock.monotonic_ms())
+            self._look_at_clock()
+
+    def _look_at_clock(self) -> None:
+        deadline_ms = self.timers.next_deadline()
+        if deadline_ms is not None and deadline_ms < self._alarm_ms:
+            self._alarm_ms = deadline_ms
+            self._set_alarm(deadline_ms)
 
     def _finish(self, out: Result, error: ErrorCode) -> None:
         out.error = error
@@ -276,8 +291,11 @@ class GroupShard:
     def fire_timers(self) -> None:
         """Everything that is due by the clock."""
         now_ms = self._clock.monotonic_ms()
+        self._alarm_ms = -1  # whatever is set meanwhile is looked at below
         while (due := self.timers.pop_due(now_ms)) is not None:
             self._fire(*due)
+        self._alarm_ms = NEVER
+        self._look_at_clock()
 
     def _fire(self, key: TimerKey, payload: Any) -> None:
         kind, group_id, member_id = key
@@ -325,7 +343,7 @@ class GroupShard:
 
     def _wake_consumer(self, group: ConsumerGroup, out: Result) -> None:
         for member in group.members.values():
-            timeout_ms = self.state.config.consumer_session_timeout_ms
+            timeout_ms = self.state.consumer_settings(group.group_id).session_timeout_ms
             if member.classic is not None:
                 timeout_ms = member.classic.session_timeout_ms
             out.schedule((MEMBER_SESSION, group.group_id, member.member_id), timeout_ms)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups.classic_group import ClassicGroup
-from ottla.groups.config import GroupConfig
+from ottla.groups.config import ConsumerSettings, GroupConfig
 from ottla.groups.consumer_group import ConsumerGroup
 from ottla.groups.offsets import NO_PRODUCER, OffsetStore
 from ottla.groups.result import Record
@@ -46,6 +46,8 @@ class GroupState:
         # A fresh UUID as text; the only randomness there is.
         self.new_id = new_id
         self.image = image
+        # Settings of single groups, where they have any.
+        self.own_settings: Callable[[str], ConsumerSettings | None] = lambda group_id: None
         # Grows with each image that has new topics: what resolved regular expressions are stamped with.
         self.image_version = 0
         self.groups: dict[str, Group] = {}
@@ -55,6 +57,9 @@ class GroupState:
         self.is_loading = True
 
     # --- lookups
+
+    def consumer_settings(self, group_id: str) -> ConsumerSettings:
+        return self.own_settings(group_id) or self.config.consumer
 
     def group(self, group_id: str) -> Group:
         found = self.groups.get(group_id)

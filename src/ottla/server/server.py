@@ -87,6 +87,7 @@ class Server:
 
     async def stop(self, *, clean: bool = True) -> None:
         """In-flight requests are answered, logs flushed, the clean-shutdown marker written."""
+        self.broker.release_waiting()
         await self._stop_listeners(_STOP_GRACE_S)
         await self.broker.close(clean=clean)
 

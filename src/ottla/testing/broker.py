@@ -23,6 +23,9 @@ T = TypeVar("T")
 # What a test wants and a server does not: groups that form at once.
 _DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "500",
     "offsets.topic.num.partitions": "4",
     "log.cleaner.backoff.ms": "500",
 }
@@ -31,12 +34,16 @@ _DEFAULTS = {
 class Broker:
     """`with Broker() as broker:` or `async with`; or `start()` and `stop()` by hand.
 
-    `properties` are Kafka's broker properties, e.g. `{"num.partitions": "3"}`. With a `data_dir` the data stay there
-    after `stop()`, and the next broker on it finds them. `clock.advance(hours=1)` moves the broker's time.
+    `properties` are Kafka's broker properties, e.g. `{"num.partitions": "3"}`; None puts one that is set for tests back
+    to Kafka's default. With a `data_dir` the data stay there after `stop()`, and the next broker on it finds them.
+    `clock.advance(hours=1)` moves the broker's time.
     """
 
-    def __init__(self, properties: Mapping[str, str] | None = None, *, data_dir: str | Path | None = None) -> None:
-        self._properties = {**_DEFAULTS, **(properties or {})}
+    def __init__(
+        self, properties: Mapping[str, str | None] | None = None, *, data_dir: str | Path | None = None
+    ) -> None:
+        merged = {**_DEFAULTS, **(properties or {})}
+        self._properties = {name: value for name, value in merged.items() if value is not None}
         self._given_dir = Path(data_dir) if data_dir is not None else None
         self.clock = MovableClock()
         self._thread: threading.Thread | None = None

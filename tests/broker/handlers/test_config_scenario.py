@@ -15,6 +15,13 @@ from tests.support.config_client import ConfigClient
 from tests.support.kafka_jars import require_kafka_libs
 from tests.support.kafka_peer import KafkaPeer
 
+# What a broker for tests sets otherwise.
+_FOR_TESTS = (
+    "group.consumer.assignment.interval.ms",
+    "group.consumer.heartbeat.interval.ms",
+    "group.consumer.min.heartbeat.interval.ms",
+)
+
 
 @pytest.fixture
 def _level_of_loggers_is_put_back() -> Iterator[None]:
@@ -26,7 +33,7 @@ def _level_of_loggers_is_put_back() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_level_of_loggers_is_put_back")
 def test_ottla_answers_as_kafka_did() -> None:
-    with Broker(PROPERTIES) as broker:
+    with Broker({**dict.fromkeys(_FOR_TESTS), **PROPERTIES}) as broker:
         host, port = broker.bootstrap_servers.split(":")
         with ConfigClient(host, int(port)) as client:
             answers = transcript(client)

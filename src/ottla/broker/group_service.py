@@ -1,0 +1,260 @@
+"""The group coordinator of this broker: a shard for each `__consumer_offsets` partition, its log, timers and loading.
+
+A group lives in the partition that Kafka puts it in (Java's hash of its id). The machines in `ottla.groups` decide
+everything; here is only what they cannot do themselves: write, wait, and tell the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.context import RequestContext
+from ottla.broker.group_log import GroupLog
+from ottla.broker.internal_topics import OFFSETS_TOPIC
+from ottla.broker.timers import Handle
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.groups.config import ConsumerSettings, GroupConfig, MigrationPolicy
+from ottla.groups.result import Client, Result, Ticket
+from ottla.groups.shard import GroupShard
+from ottla.groups.state import GroupState
+from ottla.metadata.image import ClusterImage
+from ottla.protocol.codec import Message
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+log = logging.getLogger("ottla.groups")
+
+_EXPIRY_TURN_S = 0.002
+
+
+def partition_of(group_id: str, count: int) -> int:
+    """As Kafka: String.hashCode over UTF-16 units, its absolute value (0 for the one that has none), modulo."""
+    code = 0
+    raw = group_id.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(raw), 2):
+        code = (31 * code + (raw[at] << 8 | raw[at + 1])) & 0xFFFFFFFF
+    if code & 0x80000000:
+        code = (1 << 32) - code
+    return 0 if code == 0x80000000 else code % count
+
+
+def group_config(config: Any) -> GroupConfig:
+    """The broker's properties as the machines want them."""
+    return GroupConfig(
+        session_timeout_ms_min=config.group_min_session_timeout_ms,
+        session_timeout_ms_max=config.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        members_max=config.group_max_size,
+        consumer=ConsumerSettings(
+            config.group_consumer_session_timeout_ms,
+            config.group_consumer_heartbeat_interval_ms,
+            config.group_consumer_assignment_interval_ms,
+        ),
+        consumer_members_max=config.group_consumer_max_size,
+        consumer_assignors=tuple(config.group_consumer_assignors),
+        consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
+        offset_metadata_bytes_max=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+    )
+
+
+class GroupService:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._config = group_config(broker.config)
+        self._shards: list[GroupShard] = []
+        self._alarms: dict[int, Handle] = {}
+        self._loading: asyncio.Task[None] | None = None
+        # Offsets age by a clock that no one can set: wall time at the start, and what has passed since then.
+        self._started = (broker.clock.now_ms(), broker.clock.monotonic_ms())
+
+    def start(self) -> None:
+        """Call when partitions are there and follow the image."""
+        broker = self._broker
+        broker.topics.subscribe(self._on_image)
+        broker.config.on_change(self._on_config)
+        broker.timers.every(
+            lambda: broker.config.offsets_retention_check_interval_ms, self.expire_offsets, "expire offsets"
+        )
+        self._take_over(broker.image)
+
+    def stop(self) -> None:
+        """Release those who wait, so that their connections can be closed."""
+        if self._loading is not None:
+            self._loading.cancel()
+        for handle in self._alarms.values():
+            handle.cancel()
+        for shard in self._shards:
+            shard.unload()
+
+    # --- finding the shard of a group
+
+    @property
+    def has_topic(self) -> bool:
+        return bool(self._shards)
+
+    async def make_topic(self) -> None:
+        """Done when the first client looks for its coordinator."""
+        await self._broker.topics.ensure_internal(OFFSETS_TOPIC)
+
+    def shard(self, group_id: str) -> GroupShard:
+        """Raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+        shards = self._shards
+        if not shards:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
+        found = shards[partition_of(group_id, len(shards))]
+        if found.state.is_loading:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return found
+
+    def all_shards(self) -> Iterator[GroupShard]:
+        yield from self._shards
+
+    # --- answering
+
+    def client(self, context: RequestContext) -> Client:
+        return Client(context.version, context.client_id or "", f"/{context.client_host}")
+
+    def park(self, ask: Callable[[Ticket], None]) -> Any | Awaitable[Any]:
+        """Ask with a ticket: the answer, if it is there at once, else what to wait for."""
+        ticket: asyncio.Future[Any] = self._broker.loop.create_future()
+        ask(ticket)
+        return ticket.result() if ticket.done() else ticket
+
+    def reply(self, out: Result, make: Callable[[Any], Message] = lambda reply: reply) -> Message | Awaitable[Message]:
+        """`make` of what the operation answers, when it has come to its end."""
+        if out.error is None:
+            return self._reply_later(out, make)
+        if out.error is not ErrorCode.NONE:
+            raise ApiError(out.error)
+        return make(out.reply)
+
+    async def _reply_later(self, out: Result, make: Callable[[Any], Message]) -> Message:
+        await self.settled(out)
+        return make(out.reply)
+
+    async def settled(self, out: Result) -> None:
+        """Wait for the end of an operation; raises what it ended with."""
+        if out.error is None:
+            done: asyncio.Future[None] = self._broker.loop.create_future()
+
+            def end() -> None:
+                if not done.done():
+                    done.set_result(None)
+
+            out.on_done = end
+            await done
+        if out.error not in (None, ErrorCode.NONE):
+            raise ApiError(out.error)
+
+    def _deliver(self, ticket: asyncio.Future[Any], message: Message) -> None:
+        if not ticket.done():  # its connection may be gone
+            ticket.set_result(message)
+
+    # --- time
+
+    def _set_alarm(self, index: int, deadline_ms: int) -> None:
+        held = self._alarms.pop(index, None)
+        if held is not None:
+            held.cancel()
+        delay_ms = max(0, deadline_ms - self._broker.clock.monotonic_ms())
+        self._alarms[index] = self._broker.call_later(delay_ms, lambda: self._fire(index))
+
+    def _fire(self, index: int) -> None:
+        if index < len(self._shards):
+            self._shards[index].fire_timers()
+
+    async def expire_offsets(self) -> None:
+        wall_ms, mono_ms = self._started
+        now_ms = wall_ms + self._broker.clock.monotonic_ms() - mono_ms
+        turn_ends = time.perf_counter() + _EXPIRY_TURN_S
+        for shard in list(self._shards):
+            if shard.state.is_loading:
+                continue
+            for group_id in list(shard.state.groups):
+                shard.expire(group_id, now_ms)
+                if time.perf_counter() > turn_ends:
+                    await asyncio.sleep(0)
+                    turn_ends = time.perf_counter() + _EXPIRY_TURN_S
+
+    # --- what changes around us
+
+    def _on_config(self, changed: frozenset[str]) -> None:
+        if any(name.startswith(("group.", "offset")) for name in changed):
+            self._config = group_config(self._broker.config)
+            for shard in self._shards:
+                shard.state.config = self._config
+
+    def _own_settings(self, group_id: str) -> ConsumerSettings | None:
+        if group_id not in self._broker.image.group_configs:
+            return None
+        own = self._broker.configs.group_config(group_id)
+        return ConsumerSettings(
+            own.consumer_session_timeout_ms, own.consumer_heartbeat_interval_ms, own.consumer_assignment_interval_ms
+        )
+
+    def _on_image(self, old: ClusterImage, new: ClusterImage) -> None:
+        if old.topics is new.topics:
+            return
+        gone = [name for name, topic in old.topics.items() if name not in new.topics or new.topics[name].id != topic.id]
+        has_new = any(name not in old.topics or old.topics[name].id != one.id for name, one in new.topics.items())
+        if OFFSETS_TOPIC in gone:
+            self._let_go()
+        for shard in self._shards:
+            shard.state.on_image(new, has_new_topics=has_new)
+            if not shard.state.is_loading:
+                for name in gone:
+                    shard.forget_topic(name)
+        if not self._shards:
+            self._take_over(new)
+
+    # --- taking over partitions
+
+    def _take_over(self, image: ClusterImage) -> None:
+        if OFFSETS_TOPIC not in image.topics:
+            return
+        to_load: list[tuple[GroupShard, GroupLog]] = []
+        for index, partition in enumerate(self._broker.partitions.of_topic(OFFSETS_TOPIC)):
+            state = GroupState(self._config, lambda: str(uuid.uuid4()), image)
+            state.own_settings = self._own_settings
+            group_log = GroupLog(
+                partition, self._broker.clock, lambda: self._broker.config.offsets_topic_compression_codec
+            )
+            shard = GroupShard(
+                state,
+                group_log,
+                self._broker.clock,
+                self._deliver,
+                lambda deadline_ms, index=index: self._set_alarm(index, deadline_ms),  # type: ignore[misc]
+            )
+            self._shards.append(shard)
+            if partition.log.log_start_offset == partition.log.log_end_offset:
+                shard.loaded()
+            else:
+                to_load.append((shard, group_log))
+        if to_load:
+            self._loading = self._broker.loop.create_task(self._load(to_load), name="load groups")
+
+    async def _load(self, to_load: list[tuple[GroupShard, GroupLog]]) -> None:
+        began = time.perf_counter()
+        count = 0
+        for shard, group_log in to_load:
+            try:
+                count += await group_log.load_into(shard.state)
+            except (ApiError, OSError):
+                log.exception("groups of a partition cannot be loaded and stay unavailable")
+                continue
+            shard.loaded()
+        took_ms = round((time.perf_counter() - began) * 1000)
+        log.info("groups loaded", extra={"partitions": len(to_load), "records": count, "took_ms": took_ms})
+
+    def _let_go(self) -> None:
+        self.stop()
+        self._shards, self._alarms, self._loading = [], {}, None

@@ -1,0 +1,73 @@
+"""FindCoordinator v0-6. On one node the coordinator of every group and transaction is this broker.
+
+The first look-up of a group makes `__consumer_offsets`. Share groups are refused as by a Kafka without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_BATCHED_SINCE = 4
+Node = tuple[int, str, int]
+_NO_NODE: Node = (-1, "", -1)
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+    is_batched = context.version >= _BATCHED_SINCE
+    host, port = broker.advertised_address(context.listener)
+    node = (broker.node_id, host, port)
+    if request.key_type == _SHARE:
+        return _refused(request, is_batched, ErrorCode.INVALID_REQUEST, "share groups are not served")
+    if request.key_type not in (_GROUP, _TRANSACTION):
+        text = f"there is no coordinator of type {request.key_type}"
+        return _refused(request, is_batched, ErrorCode.INVALID_REQUEST, text)
+    if request.key_type == _GROUP and not broker.groups.has_topic:
+        return _make_then_answer(broker, request, is_batched, node)
+    return _answer(request, is_batched, node)
+
+
+async def _make_then_answer(
+    broker: Broker, request: FindCoordinatorRequest, is_batched: bool, node: Node
+) -> FindCoordinatorResponse:
+    try:
+        await broker.groups.make_topic()
+    except ApiError as error:
+        return _refused(request, is_batched, ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
+    return _answer(request, is_batched, node)
+
+
+def _refused(
+    request: FindCoordinatorRequest, is_batched: bool, error: ErrorCode, message: str | None
+) -> FindCoordinatorResponse:
+    return _answer(request, is_batched, _NO_NODE, error, message)
+
+
+def _answer(
+    request: FindCoordinatorRequest,
+    is_batched: bool,
+    node: Node,
+    error: ErrorCode = ErrorCode.NONE,
+    message: str | None = None,
+) -> FindCoordinatorResponse:
+    node_id, host, port = node
+    if not is_batched:
+        return FindCoordinatorResponse(error_code=error, error_message=message, node_id=node_id, host=host, port=port)
+    return FindCoordinatorResponse(
+        coordinators=[
+            FindCoordinatorResponse.Coordinator(
+                key=key, node_id=node_id, host=host, port=port, error_code=error, error_message=message
+            )
+            for key in request.coordinator_keys
+        ]
+    )

@@ -1,0 +1,28 @@
+"""ListGroups v0-5. All groups of this broker, by state (v4) and type (v5).
+
+While groups are still being loaded the answer says so, and holds those that are there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ErrorCode
+from ottla.groups.describe import list_groups
+from ottla.protocol.messages import ListGroupsRequest, ListGroupsResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+
+def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    response = ListGroupsResponse()
+    found = []
+    for shard in broker.groups.all_shards():
+        if shard.state.is_loading:
+            response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        else:
+            found += list_groups(shard.state, request.states_filter, request.types_filter)
+    response.groups = found
+    return response
