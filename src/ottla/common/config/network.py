@@ -38,7 +38,7 @@ class NetworkSettings(Configuration):
     inter_broker_listener_name = string(
         "inter.broker.listener.name",
         None,
-        "The listener that brokers use among themselves.",
+        "The listener that brokers use among themselves; must be one of listeners.",
     )
     controller_listener_names = names(
         "controller.listener.names",
