@@ -17,7 +17,7 @@ _SCOPES = {"ro": Scope.READ_ONLY, "in": Scope.READ_ONLY, "pb": Scope.PER_BROKER,
 
 # Why nothing is done with them -> the rows.
 _AREAS = {
-    "one event loop does the work of Kafka's thread pools and purgatories": """
+    "one event loop does the work of Kafka's thread pools, request queues and purgatories": """
 cw int background.threads 10
 ro int delete.records.purgatory.purge.interval.requests 1
 ro int fetch.purgatory.purge.interval.requests 1000
@@ -32,6 +32,8 @@ cw int num.network.threads 3
 cw int num.recovery.threads.per.data.dir 2
 ro int offsets.load.buffer.size 5242880
 ro int producer.purgatory.purge.interval.requests 1000
+ro long queued.max.request.bytes -1
+ro int queued.max.requests 500
 """,
     "the jobs of retention and of checkpoints do it along with their own work": """
 ro int log.flush.start.offset.checkpoint.interval.ms 60000
