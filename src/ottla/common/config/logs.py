@@ -170,9 +170,6 @@ class LogDefaultSettings(Configuration):
         scope=Scope.CLUSTER_WIDE,
         synonyms=(Synonym("log.flush.scheduler.interval.ms"),),
     )
-    log_preallocate = boolean(
-        "log.preallocate", False, "Whether a new segment's file gets its full size at once.", scope=Scope.CLUSTER_WIDE
-    )
     log_message_timestamp_type = string(
         "log.message.timestamp.type",
         "CreateTime",

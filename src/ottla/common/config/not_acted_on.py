@@ -39,6 +39,9 @@ ro int queued.max.requests 500
 ro int log.flush.start.offset.checkpoint.interval.ms 60000
 in int producer.id.expiration.check.interval.ms 600000
 """,
+    "files grow as they are written": """
+cw boolean log.preallocate false
+""",
     "a single node keeps its metadata in an embedded store instead of a KRaft quorum": """
 ro int broker.heartbeat.interval.ms 2000
 ro int broker.session.timeout.ms 9000
