@@ -52,6 +52,7 @@ class Log(LogReader):
         "_roll_at",
         "_size_limit",
         "_snapshot_position",
+        "cleaned_offset",
         "config",
         "damage",
         "disk",
@@ -91,6 +92,8 @@ class Log(LogReader):
         self._pwritev = disk.pwritev
         self._flushing = LogFlush(self)
         self.last_flush_ms = 0
+        # Below it compaction is done; the owner remembers it in cleaner-offset-checkpoint.
+        self.cleaned_offset = 0
         # What recovery found broken and left in place, in words.
         self.damage: tuple[str, ...] = ()
         self._snapshot_position = self._active.size
@@ -437,6 +440,10 @@ class Log(LogReader):
         # Also when nothing else is cut: an epoch may have begun exactly at the end.
         self.leader_epochs.truncate_from_end(end_offset)
         self._flushing.truncated(end_offset)
+        if end_offset < self.cleaned_offset:
+            # What is appended there from now on is not clean (KAFKA-3330).
+            self.cleaned_offset = end_offset
+            self.owner.checkpoint_cleaned(self)
         self._flushing.folder_changed = True
         self._activate(segments[-1])
 

@@ -28,6 +28,8 @@ class LogDir:
         self.disk = disk
         self.directory_id = TopicId(bytes(16))
         self.offline: str | None = None
+        # What cleaner-offset-checkpoint says, or will say in a moment.
+        self.cleaned: dict[TopicPartition, int] = {}
         self._lock: OpenFile | None = None
 
     def lock(self) -> None:

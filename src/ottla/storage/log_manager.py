@@ -97,7 +97,8 @@ class LogManager(LogOwner):
             points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
             starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
             watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
-            self._checkpointed |= points.keys() | starts.keys() | watermarks.keys()
+            log_dir.cleaned = cleaned = log_dir.read_offsets(checkpoints.CLEANER_OFFSETS)
+            self._checkpointed |= points.keys() | starts.keys() | watermarks.keys() | cleaned.keys()
             for name in sorted(os.listdir(log_dir.path)):
                 folder = parse_folder(name)
                 if folder is None or not (log_dir.path / name).is_dir():
@@ -110,6 +111,7 @@ class LogManager(LogOwner):
                     tp = folder.topic_partition
                     log = self._load(log_dir, tp, clean, starts.get(tp, 0), points.get(tp, 0))
                     log.high_watermark = min(max(watermarks.get(tp, 0), log.log_start_offset), log.log_end_offset)
+                    log.cleaned_offset = cleaned.get(tp, 0)
         except OSError as error:
             self._take_offline(log_dir, str(error))
 
@@ -267,6 +269,23 @@ class LogManager(LogOwner):
             tp: log.log_start_offset for tp, log in logs.items() if log.log_start_offset > log.segments[0].base_offset
         }
         log_dir.write_offsets(checkpoints.LOG_STARTS, starts)
+        self._checkpoint_cleaned(log_dir)
+
+    def checkpoint_cleaned(self, log: Log) -> None:
+        log_dir = self._dir_of.get(log.topic_partition)
+        if log_dir is not None and log_dir.offline is None:
+            self._checkpoint_cleaned(log_dir)
+
+    def _checkpoint_cleaned(self, log_dir: LogDir) -> None:
+        """Write how far logs are compacted, in the background: one that is too old costs a round, nothing else."""
+        offsets = {
+            tp: log.cleaned_offset
+            for tp, log in self._logs.items()
+            if log.cleaned_offset > 0 and self._dir_of[tp] is log_dir
+        }
+        if offsets != log_dir.cleaned:
+            log_dir.cleaned = offsets
+            self.in_background(lambda: log_dir.write_offsets(checkpoints.CLEANER_OFFSETS, offsets))
 
     # -- failing --
 

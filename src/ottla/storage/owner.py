@@ -20,6 +20,9 @@ class LogOwner:
         """A write or sync failed in a way that leaves the state of the files unknown."""
         log.fail(f"{log.dir} failed: {error.strerror}")
 
+    def checkpoint_cleaned(self, log: Log) -> None:
+        """`log.cleaned_offset` changed."""
+
     def delete_later(self, paths: Iterable[Path], delay_ms: int) -> None:
         """These files carry the deleted suffix; remove them once nobody may be reading any more."""
         for path in paths:
