@@ -20,7 +20,7 @@ async def test_a_stored_setting_that_is_no_longer_valid_is_left_out(caplog: pyte
     }
     with caplog.at_level(logging.ERROR, "ottla.config"):
         ConfigService(config).load(ClusterImage("c", broker_configs=stored))
-    assert (config.log_preallocate, config.log_retention_ms, config.message_max_bytes) == (True, 5, 1_048_588)
+    assert (config.value("log.preallocate"), config.log_retention_ms, config.message_max_bytes) == (True, 5, 1_048_588)
     assert len(caplog.records) == 2
 
 

@@ -52,7 +52,7 @@ async def make_listener(echo: Echo, clock: Any = None, **properties: str) -> Lis
         "PLAINTEXT",
         echo,
         clock=clock or SystemClock(),
-        limits=ConnectionLimits(config),
+        limits=ConnectionLimits(config, clock or SystemClock()),
         request_bytes_max=config.socket_request_max_bytes,
     )
     listener.bind("127.0.0.1", 0, 50)

@@ -35,6 +35,9 @@ from ottla.storage.log_manager import LogManager
 
 log = logging.getLogger("ottla.broker")
 
+# Kafka's own default for the scheduler is never, which leaves a topic's flush.ms without effect.
+_FLUSH_CHECK_MS = 1_000
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -124,14 +127,20 @@ class Broker:
         self.groups.stop()
 
     def _start_chores(self) -> None:
-        config, every = self.config, self.timers.every
-        every(lambda: config.log_retention_check_interval_ms, self._retain, "retention")
-        every(lambda: config.log_flush_offset_checkpoint_interval_ms, self.logs.checkpoint, "checkpoint")
+        config, every, first_ms = self.config, self.timers.every, self.config.log_initial_task_delay_ms
+        every(lambda: config.log_retention_check_interval_ms, self._retain, "retention", first_ms)
+        every(lambda: config.log_flush_offset_checkpoint_interval_ms, self.logs.checkpoint, "checkpoint", first_ms)
+        every(lambda: min(config.log_flush_scheduler_interval_ms, _FLUSH_CHECK_MS), self._flush, "flush")
         self.cleaning = Cleaning(self.logs, config, self.clock, self.run_in_thread)
         every(lambda: max(1, config.log_cleaner_backoff_ms), self.cleaning.tick, "compaction")
 
     def _retain(self) -> None:
+        self.logs.producer_id_expiration_ms = self.config.producer_id_expiration_ms
         self.logs.tick_retention(self.clock.now_ms())
+
+    def _flush(self) -> None:
+        self.logs.tick_flush(self.clock.now_ms())
+        self.logs.tick_deletions()
 
     async def close(self, *, clean: bool) -> None:
         """Flush and mark the folders clean, unless the broker is to look crashed."""

@@ -43,6 +43,8 @@ class Replicas:
             if log is None:
                 raise LookupError(f"{topic.name}-{index} has no log")
             log.high_watermark = log.log_end_offset
+            # A leader notes where its epoch begins before it takes the first record (KIP-101).
+            log.leader_epochs.assign(topic.partitions[index].leader_epoch, log.log_end_offset)
             partitions.append(Partition(topic, index, log, config))
         self._partitions.add_topic(topic, partitions)
 

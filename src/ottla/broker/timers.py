@@ -40,12 +40,20 @@ class Timers:
         finally:
             handle.cancel()
 
-    def every(self, period_ms: Callable[[], float], job: Callable[[], Awaitable[None] | None], name: str) -> None:
+    def every(
+        self,
+        period_ms: Callable[[], float],
+        job: Callable[[], Awaitable[None] | None],
+        name: str,
+        first_ms: float | None = None,
+    ) -> None:
         """Run `job` again and again; one that fails is logged and tried again next time."""
 
         async def run() -> None:
+            wait_ms = period_ms() if first_ms is None else first_ms
             while True:
-                await self.sleep(period_ms())
+                await self.sleep(wait_ms)
+                wait_ms = period_ms()
                 try:
                     waiting = job()
                     if waiting is not None:

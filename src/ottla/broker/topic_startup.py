@@ -143,7 +143,11 @@ def reconcile(
     logs: LogManager,
     log_config: Callable[[Mapping[str, str]], LogConfig],
 ) -> None:
-    """Bring the loaded logs in step with the image."""
+    """Bring the loaded logs in step with the image. Raises OttlaError where a log dir cannot be used: its partitions
+    would seem to be missing, and made again elsewhere they would be empty."""
+    for log_dir in logs.dirs:
+        if log_dir.offline is not None:
+            raise OttlaError(f"The log directory {log_dir.path} cannot be used: {log_dir.offline}.")
     deletions = store.children(nodes.DELETIONS)
     for topic_partition, found in list(logs.logs.items()):
         topic = image.topics.get(topic_partition.topic)

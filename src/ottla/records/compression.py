@@ -13,8 +13,8 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
 
-# An LZ4 frame of independent blocks of up to 64 KB without checksums: the only kind that Java clients read. The last byte
-# is the header's own checksum.
+# An LZ4 frame of independent blocks of up to 64 KB without checksums: the only kind that Java clients read. The last
+# byte is the header's own checksum.
 _LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_BLOCK_BYTES = 64 * 1024
 

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 
 from ottla.common.clock import Clock
@@ -24,18 +24,37 @@ _KEPT_BUFFERS = 4
 _KEPT_BUFFER_BYTES_MAX = 2 * 1024 * 1024
 _BUFFER_STEP_BYTES = 64 * 1024
 _ACCEPTS_PER_TURN = 64
+# The default of `max.connection.creation.rate`.
+UNLIMITED_RATE = 2**31 - 1
 
 
 class ConnectionLimits:
     """Counts shared by all listeners of a broker (`max.connections*`)."""
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
         self._config = config
+        self._clock = clock
         self._by_ip: Counter[str] = Counter()
         self._total = 0
+        # When each accepted connection of the last second came, while `max.connection.creation.rate` limits them.
+        self._recent_ms: deque[int] = deque()
+
+    def wait_before_accept_ms(self) -> int:
+        """How long the next connection must wait for its turn."""
+        rate = self._config.max_connection_creation_rate
+        if rate == UNLIMITED_RATE:
+            return 0
+        now_ms, recent = self._clock.monotonic_ms(), self._recent_ms
+        while recent and recent[0] <= now_ms - 1000:
+            recent.popleft()
+        if len(recent) < rate:
+            return 0
+        return recent[0] + 1000 - now_ms if recent else 1000
 
     def admit(self, host: str) -> bool:
         config = self._config
+        if config.max_connection_creation_rate != UNLIMITED_RATE:
+            self._recent_ms.append(self._clock.monotonic_ms())
         if self._total >= config.max_connections or self._by_ip[host] >= self._per_ip_max(host):
             return False
         self._total += 1
@@ -115,6 +134,10 @@ class Listener:
     def _on_accept(self) -> None:
         assert self._sock is not None
         for _ in range(_ACCEPTS_PER_TURN):
+            wait_ms = self._limits.wait_before_accept_ms()
+            if wait_ms > 0:
+                self._pause_accepting(wait_ms / 1000)
+                return
             try:
                 sock, address = self._sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -122,10 +145,14 @@ class Listener:
             except OSError as error:
                 # Out of file descriptors: accept again in a while instead of spinning.
                 log.error("cannot accept a connection", extra={"reason": error.strerror})
-                self.loop.remove_reader(self._sock.fileno())
-                self.loop.call_later(1.0, self._resume_accepting)
+                self._pause_accepting(1.0)
                 return
             self._admit(sock, address[0])
+
+    def _pause_accepting(self, seconds: float) -> None:
+        if self._sock is not None:
+            self.loop.remove_reader(self._sock.fileno())
+            self.loop.call_later(seconds, self._resume_accepting)
 
     def _resume_accepting(self) -> None:
         if self._sock is not None:

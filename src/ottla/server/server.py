@@ -52,7 +52,7 @@ class Server:
 
     def _bind(self, router: Router) -> None:
         config = self.config
-        limits = ConnectionLimits(config)
+        limits = ConnectionLimits(config, self.broker.clock)
         for endpoint in config.endpoints:
             listener = Listener(
                 endpoint.name,

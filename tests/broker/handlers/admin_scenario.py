@@ -17,6 +17,8 @@ from typing import Any
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.protocol.codec import Message
+from ottla.records.compression import Codec
+from ottla.records.record import Record, build_batch
 from tests.support.raw_client import RawClient
 
 RECORDED = Path(__file__).with_name("admin_scenario.kafka-4.3.1.json")
@@ -43,7 +45,18 @@ _HIDDEN = {
 
 def transcript(client: RawClient, data_dir: Path, pause_s: float = 0.0) -> dict[str, Any]:
     answers: dict[str, Any] = {}
-    for part in (_creation, _partitions, _metadata, _pages, _leaders, _cluster, _features, _security, _deletion):
+    for part in (
+        _creation,
+        _partitions,
+        _metadata,
+        _pages,
+        _offsets,
+        _leaders,
+        _cluster,
+        _features,
+        _security,
+        _deletion,
+    ):
         for label, request, version in part(client, data_dir):
             assert label not in answers
             answers[label] = json.loads(json.dumps(_plain(client.call(request, version))))
@@ -67,7 +80,9 @@ def _plain(value: Any, name: str = "") -> Any:
 
 def _name_of(plain: dict[str, Any]) -> str:
     """Answers about several topics come in any order."""
-    return str([plain.get(key) for key in ("name", "topic", "topic_name", "user", "feature", "partition_index")])
+    return str(
+        [plain.get(key) for key in ("name", "topic", "topic_name", "user", "feature", "partition_index", "topic_id")]
+    )
 
 
 # --- the conversation, part by part ------------------------------------------------------------------------------
@@ -191,6 +206,94 @@ def _pages(client: RawClient, data_dir: Path) -> Iterator[Step]:
     yield "page from a cursor before the start", *page(["two"], 2, ("two", -1))
     yield "page of nothing", *page(["two"], 0)
     yield "page that ends with an unknown topic", *page(["aaa", "two", "zzz"], 1)
+
+
+def _offsets(client: RawClient, data_dir: Path) -> Iterator[Step]:
+    yield from _records()
+    yield from _list_offsets("log")
+    yield from _epochs()
+    producers = m.DescribeProducersRequest.TopicRequest
+    asked = [producers(name=name, partition_indexes=[0, 9]) for name in ("log", "gone", "a/b")]
+    yield "producers", m.DescribeProducersRequest(topics=asked), 0
+    for offset in (2, 1, -2, 99, -1):
+        yield from _delete_records("log", 0, offset)
+    for topic, index in (("gone", 0), ("log", 9), ("compacted", 0)):
+        yield from _delete_records(topic, index, 0)
+    # Kafka still names the latest record here although it is deleted; we say that there is none.
+    yield from (step for step in _list_offsets("log", " when all is deleted") if " at -3 " not in step[0])
+    yield from _list_offsets("two", " when there was nothing")
+
+
+def _records() -> Iterator[Step]:
+    """Five records in three batches, out of order in time, one batch compressed."""
+    topic, setting = m.CreateTopicsRequest.CreatableTopic, m.CreateTopicsRequest.CreatableTopicConfig
+    for name, configs in (("log", {"retention.ms": "-1"}), ("compacted", {"cleanup.policy": "compact"})):
+        settings = [setting(name=key, value=value) for key, value in configs.items()]
+        wanted = topic(name=name, num_partitions=1, replication_factor=1, configs=settings)
+        yield f"create {name}", m.CreateTopicsRequest(topics=[wanted], timeout_ms=20_000), 4
+    data, sequence = m.ProduceRequest, 0
+    for codec, times in ((Codec.NONE, [1000, 1010]), (Codec.GZIP, [1040, 1030]), (Codec.NONE, [1020])):
+        records = [Record(offset, time, None, b"value", ()) for offset, time in enumerate(times)]
+        batch = build_batch(records, codec=codec, producer_id=77, producer_epoch=3, base_sequence=sequence)
+        sequence += len(times)
+        partition = data.PartitionProduceData(index=0, records=bytes(batch))
+        sent = data.TopicProduceData(name="log", partition_data=[partition])
+        yield f"produce {times}", data(acks=-1, timeout_ms=20_000, topic_data=[sent]), 9
+
+
+def _list_offsets(topic: str, when: str = "") -> Iterator[Step]:
+    listed = m.ListOffsetsRequest
+
+    def ask(index: int, timestamp: int, version: int, *, epoch: int = -1, count: int = 1, **more: Any) -> Step:
+        one = listed.ListOffsetsPartition(partition_index=index, current_leader_epoch=epoch, timestamp=timestamp)
+        request = listed(
+            replica_id=-1,
+            timeout_ms=5000,
+            topics=[listed.ListOffsetsTopic(name=topic, partitions=[one] * count)],
+            **more,
+        )
+        return f"offset of {topic}-{index} at {timestamp} v{version} {epoch} {count} {more}{when}", request, version
+
+    for timestamp in (-1, -2, -3, -4, -5, -6, -7, 0, 1000, 1001, 1011, 1020, 1021, 1031, 1040, 1041, 2**62):
+        yield ask(0, timestamp, 11)
+    for version, timestamp in ((1, -1), (2, -2), (4, 1001), (1, -3), (6, -3), (7, -3), (7, -4), (8, -5), (10, -6)):
+        yield ask(0, timestamp, version)
+    yield ask(9, -1, 11)
+    yield ask(0, -1, 11, epoch=0)
+    yield ask(0, -1, 11, epoch=9)
+    yield ask(0, -1, 11, count=2)
+    yield ask(0, -1, 11, isolation_level=1)
+    yield ask(0, 1001, 11, isolation_level=1)
+
+
+def _epochs() -> Iterator[Step]:
+    asked = m.OffsetForLeaderEpochRequest
+    for topic, index, current, epoch in (
+        ("log", 0, -1, 0),
+        ("log", 0, 0, 0),
+        ("two", 0, -1, 0),
+        ("log", 0, -1, 5),
+        ("log", 0, -1, -1),
+        ("log", 0, 9, 0),
+        ("gone", 0, -1, 0),
+        ("log", 9, -1, 0),
+    ):
+        partition = asked.OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
+        one = asked.OffsetForLeaderTopic(topic=topic, partitions=[partition])
+        for version in (2, 4):
+            yield (
+                f"epoch {epoch} of {topic}-{index} at {current} v{version}",
+                asked(replica_id=-1, topics=[one]),
+                version,
+            )
+
+
+def _delete_records(topic: str, index: int, offset: int) -> Iterator[Step]:
+    asked = m.DeleteRecordsRequest
+    partition = asked.DeleteRecordsPartition(partition_index=index, offset=offset)
+    one = asked.DeleteRecordsTopic(name=topic, partitions=[partition])
+    for version in (0, 2):
+        yield f"delete {topic}-{index} to {offset} v{version}", asked(topics=[one], timeout_ms=5000), version
 
 
 def _leaders(client: RawClient, data_dir: Path) -> Iterator[Step]:

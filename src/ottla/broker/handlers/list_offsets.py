@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.broker.leader_epochs import epoch_error
-from ottla.common.errors import ErrorCode
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 
 if TYPE_CHECKING:
@@ -60,19 +60,26 @@ def _find(broker: Broker, version: int, topic: str, asked: Asked, committed: boo
     answer.error_code = epoch_error(partition, asked.current_leader_epoch)
     if answer.error_code != ErrorCode.NONE:
         return
-    timestamp = asked.timestamp
-    if timestamp < 0 and version < _FIRST_VERSION.get(timestamp, 32767):
+    if asked.timestamp < 0 and version < _FIRST_VERSION.get(asked.timestamp, 32767):
         answer.error_code = ErrorCode.UNSUPPORTED_VERSION
-    elif timestamp == _LATEST:
-        log = partition.log
-        answer.offset = log.last_stable_offset if committed else log.high_watermark
-        answer.leader_epoch = partition.leader_epoch
+        return
+    try:
+        partition.log.check_usable()
+        _look_up(partition, asked.timestamp, committed, answer)
+    except ApiError as error:
+        answer.error_code = error.code
+
+
+def _look_up(partition: Partition, timestamp: int, committed: bool, answer: Found) -> None:
+    log = partition.log
+    end = log.last_stable_offset if committed else log.high_watermark
+    if timestamp == _LATEST:
+        answer.offset, answer.leader_epoch = end, partition.leader_epoch
     elif timestamp in (_EARLIEST, _EARLIEST_LOCAL):
-        answer.offset = partition.log.log_start_offset
-        answer.leader_epoch = partition.leader_epoch
+        answer.offset = log.log_start_offset
+        answer.leader_epoch = log.leader_epochs.epoch_for(log.log_start_offset)
     elif timestamp >= 0 or timestamp == _MAX_TIMESTAMP:
-        _find_by_time(partition, timestamp, committed, answer)
-
-
-def _find_by_time(partition: Partition, timestamp: int, committed: bool, answer: Found) -> None:
-    answer.error_code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+        found = log.max_timestamp() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+        # Nobody may read what lies beyond the end yet, so nobody is told of it.
+        if found is not None and found.offset < end:
+            answer.timestamp, answer.offset, answer.leader_epoch = found

@@ -57,11 +57,3 @@ class ProducerSettings(Configuration):
         check=at_least(1),
         scope=Scope.CLUSTER_WIDE,
     )
-    producer_id_expiration_check_interval_ms = integer(
-        "producer.id.expiration.check.interval.ms",
-        600_000,
-        "How often the broker looks for producers to forget.",
-        unit=Unit.MS,
-        check=at_least(1),
-        internal=True,
-    )

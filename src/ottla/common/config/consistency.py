@@ -31,8 +31,6 @@ def _check_listeners(config: BrokerConfig) -> None:
     inter_broker = config.inter_broker_listener_name
     if inter_broker and inter_broker.upper() not in {listener.name for listener in config.endpoints}:
         raise OttlaError(f"inter.broker.listener.name is {inter_broker}, which is not among the listeners.")
-    if -1 < config.queued_max_request_bytes < config.socket_request_max_bytes:
-        raise OttlaError("queued.max.request.bytes must be at least socket.request.max.bytes, or -1.")
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
         raise OttlaError("max.connections.per.ip can be 0 only if max.connections.per.ip.overrides lets someone in.")
 

@@ -176,10 +176,3 @@ class OffsetSettings(Configuration):
         "Codec id of the batches written to __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
         check=between(0, 4),
     )
-    offsets_commit_timeout_ms = integer(
-        "offsets.commit.timeout.ms",
-        5_000,
-        "How long a commit may wait until its record is replicated.",
-        unit=Unit.MS,
-        check=at_least(1),
-    )

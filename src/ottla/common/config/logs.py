@@ -29,14 +29,6 @@ class LogPlaceSettings(Configuration):
         "Data directories, separated by commas; a new partition goes to the least used.",
         check=NOT_EMPTY,
     )
-    num_recovery_threads_per_data_dir = integer(
-        "num.recovery.threads.per.data.dir",
-        2,
-        "How many logs of one directory are recovered at a time after an unclean stop.",
-        unit=Unit.COUNT,
-        check=at_least(1),
-        scope=Scope.CLUSTER_WIDE,
-    )
     log_initial_task_delay_ms = long(
         "log.initial.task.delay.ms",
         30_000,
@@ -48,27 +40,20 @@ class LogPlaceSettings(Configuration):
     log_flush_offset_checkpoint_interval_ms = integer(
         "log.flush.offset.checkpoint.interval.ms",
         60_000,
-        "How often the recovery points are written.",
-        unit=Unit.MS,
-        check=at_least(0),
-    )
-    log_flush_start_offset_checkpoint_interval_ms = integer(
-        "log.flush.start.offset.checkpoint.interval.ms",
-        60_000,
-        "How often the log start offsets are written.",
+        "How often the recovery points, the high watermarks and the log start offsets are written.",
         unit=Unit.MS,
         check=at_least(0),
     )
     log_flush_scheduler_interval_ms = long(
         "log.flush.scheduler.interval.ms",
         LONG_MAX,
-        "How often the broker looks for logs that are due for a flush by time.",
+        "How often the broker looks for logs that are due for a flush by time, at least once a second.",
         unit=Unit.MS,
     )
     log_retention_check_interval_ms = long(
         "log.retention.check.interval.ms",
         300_000,
-        "How often the broker looks for segments that may be deleted.",
+        "How often the broker looks for segments to delete and producers to forget.",
         unit=Unit.MS,
         check=at_least(1),
     )
@@ -184,9 +169,6 @@ class LogDefaultSettings(Configuration):
         unit=Unit.MS,
         scope=Scope.CLUSTER_WIDE,
         synonyms=(Synonym("log.flush.scheduler.interval.ms"),),
-    )
-    log_preallocate = boolean(
-        "log.preallocate", False, "Whether a new segment's file gets its full size at once.", scope=Scope.CLUSTER_WIDE
     )
     log_message_timestamp_type = string(
         "log.message.timestamp.type",

@@ -38,7 +38,7 @@ class NetworkSettings(Configuration):
     inter_broker_listener_name = string(
         "inter.broker.listener.name",
         None,
-        "The listener that brokers use among themselves.",
+        "The listener that brokers use among themselves; must be one of listeners.",
     )
     controller_listener_names = names(
         "controller.listener.names",
@@ -100,23 +100,10 @@ class NetworkSettings(Configuration):
     max_connection_creation_rate = integer(
         "max.connection.creation.rate",
         INT_MAX,
-        "New connections accepted per second.",
+        "New connections accepted per second; further ones wait.",
         unit=Unit.COUNT,
         check=at_least(0),
         scope=Scope.CLUSTER_WIDE,
-    )
-    queued_max_requests = integer(
-        "queued.max.requests",
-        500,
-        "How many requests may be in progress before the broker stops reading from its connections.",
-        unit=Unit.COUNT,
-        check=at_least(1),
-    )
-    queued_max_request_bytes = long(
-        "queued.max.request.bytes",
-        -1,
-        "How many bytes of requests may be in progress before the broker stops reading; -1 means no limit.",
-        unit=Unit.BYTES,
     )
     fetch_max_bytes = integer(
         "fetch.max.bytes",

@@ -17,7 +17,7 @@ _SCOPES = {"ro": Scope.READ_ONLY, "in": Scope.READ_ONLY, "pb": Scope.PER_BROKER,
 
 # Why nothing is done with them -> the rows.
 _AREAS = {
-    "one event loop does the work of Kafka's thread pools and purgatories": """
+    "one event loop does the work of Kafka's thread pools, request queues and purgatories": """
 cw int background.threads 10
 ro int delete.records.purgatory.purge.interval.requests 1
 ro int fetch.purgatory.purge.interval.requests 1000
@@ -29,8 +29,18 @@ cw double log.cleaner.io.buffer.load.factor 0.9
 cw int log.cleaner.io.buffer.size 524288
 cw int num.io.threads 8
 cw int num.network.threads 3
+cw int num.recovery.threads.per.data.dir 2
 ro int offsets.load.buffer.size 5242880
 ro int producer.purgatory.purge.interval.requests 1000
+ro long queued.max.request.bytes -1
+ro int queued.max.requests 500
+""",
+    "the jobs of retention and of checkpoints do it along with their own work": """
+ro int log.flush.start.offset.checkpoint.interval.ms 60000
+in int producer.id.expiration.check.interval.ms 600000
+""",
+    "files grow as they are written": """
+cw boolean log.preallocate false
 """,
     "a single node keeps its metadata in an embedded store instead of a KRaft quorum": """
 ro int broker.heartbeat.interval.ms 2000
@@ -76,6 +86,7 @@ ro long leader.imbalance.check.interval.seconds 300
 ro long log.dir.failure.timeout.ms 30000
 ro int num.replica.alter.log.dirs.threads null
 cw int num.replica.fetchers 1
+ro int offsets.commit.timeout.ms 5000
 ro int replica.fetch.backoff.ms 1000
 ro int replica.fetch.max.bytes 1048576
 ro int replica.fetch.min.bytes 1

@@ -109,7 +109,12 @@ class TopicConfig(LayeredConfig):
     min_cleanable_dirty_ratio = of_broker("min.cleanable.dirty.ratio", BrokerConfig.log_cleaner_min_cleanable_ratio)
     min_compaction_lag_ms = of_broker("min.compaction.lag.ms", BrokerConfig.log_cleaner_min_compaction_lag_ms)
     min_insync_replicas = of_broker("min.insync.replicas", BrokerConfig.min_insync_replicas)
-    preallocate = of_broker("preallocate", BrokerConfig.log_preallocate)
+    preallocate = boolean(
+        "preallocate",
+        False,
+        "Accepted for Kafka's sake, without effect: files grow as they are written.",
+        synonyms=(Synonym("log.preallocate"),),
+    )
     remote_log_copy_disable = boolean("remote.log.copy.disable", False, _NO_TIERS)
     remote_log_delete_on_disable = boolean("remote.log.delete.on.disable", False, _NO_TIERS)
     remote_storage_enable = boolean("remote.storage.enable", False, "Must be false: there is no tiered storage.")
@@ -147,7 +152,7 @@ class TopicConfig(LayeredConfig):
     unclean_leader_election_enable = boolean(
         "unclean.leader.election.enable",
         False,
-        "Whether a replica that may lack records can become leader when no other is left.",
+        "Whether a replica that may lack records can become leader when no other is left; a single node has none.",
         synonyms=(Synonym("unclean.leader.election.enable"),),
     )
 

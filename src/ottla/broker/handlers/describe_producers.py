@@ -1,0 +1,54 @@
+"""DescribeProducers v0. The producers whose sequences a partition remembers, with their open transactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ErrorCode
+from ottla.metadata.topic_names import name_fault
+from ottla.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+    Found = DescribeProducersResponse.PartitionResponse
+
+_UNKNOWN_TOPIC = "This server does not host this topic-partition."
+
+
+def handle(broker: Broker, context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponse.TopicResponse(
+                name=topic.name,
+                partitions=[_describe(broker, topic.name, index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(broker: Broker, topic: str, index: int) -> Found:
+    fault = name_fault(topic)
+    partition = broker.partitions.get(topic, index)
+    if partition is None:
+        return DescribeProducersResponse.PartitionResponse(
+            partition_index=index,
+            error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if fault else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_message=fault or (None if topic in broker.image.topics else _UNKNOWN_TOPIC),
+        )
+    return DescribeProducersResponse.PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            DescribeProducersResponse.ProducerState(
+                producer_id=one.producer_id,
+                producer_epoch=one.producer_epoch,
+                last_sequence=one.last_sequence,
+                last_timestamp=one.last_timestamp,
+                coordinator_epoch=one.coordinator_epoch,
+                current_txn_start_offset=one.current_txn_start_offset,
+            )
+            for one in partition.log.producers.describe()
+        ],
+    )

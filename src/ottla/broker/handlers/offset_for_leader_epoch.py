@@ -1,0 +1,46 @@
+"""OffsetForLeaderEpoch v2-4. Where a leader epoch ended: how a client learns that its position was truncated away.
+
+The answer is the largest epoch that is not above the one asked for, and its end (KIP-101, KIP-279).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.broker.leader_epochs import epoch_error
+from ottla.common.errors import ErrorCode
+from ottla.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+    Asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition
+    Found = OffsetForLeaderEpochResponse.EpochEndOffset
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_find(broker, topic.topic, one) for one in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _find(broker: Broker, topic: str, asked: Asked) -> Found:
+    result = OffsetForLeaderEpochResponse.EpochEndOffset(partition=asked.partition)
+    partition = broker.partitions.get(topic, asked.partition)
+    if partition is None:
+        result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return result
+    result.error_code = epoch_error(partition, asked.current_leader_epoch)
+    if result.error_code == ErrorCode.NONE:
+        log = partition.log
+        found = log.leader_epochs.end_offset_for(asked.leader_epoch, log.log_end_offset)
+        result.leader_epoch, result.end_offset = found
+    return result
