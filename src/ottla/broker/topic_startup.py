@@ -6,8 +6,9 @@ aside as Kafka does it, renamed to `-stray` and left alone; the rest of a deleti
 
 Folders without metadata are never taken in silently, because the settings of their topics are not in them: a compacted
 topic under default retention would lose its data within a week. A broker whose store is new and whose folders are not
-refuses to start and says so. With `ottla.adopt.logs=true` unknown folders become topics that keep everything
-(`retention.ms=-1`) until somebody decides otherwise; internal topics get the settings they always have.
+refuses to start and says so. With `ottla.adopt.logs=true` unknown folders become topics. Their settings come from the
+metadata log that Kafka left beside them; where there is none, internal topics get the settings they always have and
+others keep everything (`retention.ms=-1`) until somebody decides otherwise.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from ottla.broker import kraft_metadata
 from ottla.broker.features import INITIAL_LEVELS
 from ottla.broker.topic_plan import METADATA_TOPIC
 from ottla.common.errors import OttlaError
@@ -69,7 +71,7 @@ def read_metadata(
     if not new and not all((one / CLEAN_SHUTDOWN_FILE).exists() for one in dirs):
         image = raise_leader_epochs(store, image)
     if adopt:
-        image = _adopt(store, image, folders, node_id, internal_configs)
+        image = _adopt(store, image, folders, node_id, _settings(dirs, internal_configs))
     return image
 
 
@@ -103,7 +105,7 @@ def _adopt(
     image: ClusterImage,
     folders: Iterable[Folder],
     node_id: int,
-    internal_configs: Callable[[str], Mapping[str, str]],
+    settings: Callable[[str, TopicId], Mapping[str, str]],
 ) -> ClusterImage:
     unknown: dict[str, list[Folder]] = {}
     for folder in folders:
@@ -111,10 +113,7 @@ def _adopt(
             unknown.setdefault(folder.topic_partition.topic, []).append(folder)
     if not unknown:
         return image
-    adopted = [
-        _adopted_topic(name, members, node_id, internal_configs(name) if name in INTERNAL_TOPICS else KEEP_EVERYTHING)
-        for name, members in unknown.items()
-    ]
+    adopted = [_adopted_topic(name, members, node_id, settings) for name, members in unknown.items()]
     first_id = max(image.next_producer_id, ADOPTED_PRODUCER_ID_FLOOR)
     store.multi(
         [
@@ -126,7 +125,24 @@ def _adopt(
     return images.with_next_producer_id(images.with_topics(image, adopted), first_id)
 
 
-def _adopted_topic(name: str, folders: Iterable[Folder], node_id: int, configs: Mapping[str, str]) -> TopicImage:
+def _settings(
+    dirs: Iterable[Path], internal_configs: Callable[[str], Mapping[str, str]]
+) -> Callable[[str, TopicId], Mapping[str, str]]:
+    told: dict[TopicId, Mapping[str, str]] = {}
+    for directory in dirs:
+        told.update(kraft_metadata.topic_configs(directory))
+
+    def settings(name: str, topic_id: TopicId) -> Mapping[str, str]:
+        if topic_id in told:
+            return told[topic_id]
+        return internal_configs(name) if name in INTERNAL_TOPICS else KEEP_EVERYTHING
+
+    return settings
+
+
+def _adopted_topic(
+    name: str, folders: Iterable[Folder], node_id: int, settings: Callable[[str, TopicId], Mapping[str, str]]
+) -> TopicImage:
     by_index = {one.topic_partition.partition: one for one in folders}
     ids = [one.topic_id for one in by_index.values() if one.topic_id != ZERO_TOPIC_ID]
     partitions = []
@@ -134,7 +150,8 @@ def _adopted_topic(name: str, folders: Iterable[Folder], node_id: int, configs: 
         epochs = checkpoints.read_epochs(by_index[index].path / checkpoints.LEADER_EPOCHS) if index in by_index else []
         # A new leader begins a new epoch, above all that the log has seen.
         partitions.append(initial_partition((node_id,), epochs[-1][0] + 1 if epochs else 0))
-    return TopicImage(name, ids[0] if ids else random_topic_id(), tuple(partitions), configs)
+    topic_id = ids[0] if ids else random_topic_id()
+    return TopicImage(name, topic_id, tuple(partitions), settings(name, topic_id))
 
 
 def reconcile(
