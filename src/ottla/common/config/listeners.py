@@ -6,7 +6,6 @@ out.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from ottla.common.config.network import DEFAULT_PROTOCOLS
 from ottla.common.errors import OttlaError
 
 _ADDRESS = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>\[[^\]]+\]|[^:/\[\]\s]*):(?P<port>\d{1,5})")
+
+_IPV4 = re.compile(r"[0-9]+(\.[0-9]+){3}")
 
 
 class SecurityProtocol(Enum):
@@ -122,10 +123,10 @@ def _check_ports_differ(addresses: Sequence[_Address]) -> None:
 
 
 def _family(host: str) -> int | None:
-    try:
-        return ipaddress.ip_address(host).version
-    except ValueError:
-        return None
+    """4 or 6 for an address, None for a name."""
+    if ":" in host:
+        return 6
+    return 4 if _IPV4.fullmatch(host) else None
 
 
 def _parse_protocol_map(text: str) -> dict[str, SecurityProtocol]:

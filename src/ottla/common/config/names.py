@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,6 +33,8 @@ def recognise(properties: Mapping[str, str], known: Mapping[str, Setting[Any]]) 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> OttlaError:
     """`what` is the kind of name, such as "topic config name"."""
+    import difflib  # only a mistake pays for it
+
     nearest = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
     hint = f"; the nearest known one is {nearest[0]}" if nearest else ""
     return OttlaError(f"Unknown {what}: {name}{hint}.")

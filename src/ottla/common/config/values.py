@@ -7,7 +7,6 @@ as `1_000`, is refused here so that one file means the same to both brokers.
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from enum import Enum
 from typing import Any
 
@@ -89,6 +88,8 @@ def _double_text(value: float) -> str:
     """As Java's `Double.toString`: plain digits from 1e-3 up to 1e7, else one digit, a point, the rest, an exponent."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value))
+    from decimal import Decimal  # rare, and not free to import
+
     sign, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
     first, rest = str(digits[0]), "".join(map(str, digits[1:])) or "0"
     return f"{'-' if sign else ''}{first}.{rest}E{len(digits) - 1 + int(exponent)}"
