@@ -80,6 +80,7 @@ class Log(LogReader):
         snapshots: SnapshotFiles,
         owner: LogOwner,
         disk: Disk = DISK,
+        new: bool = False,
     ) -> None:
         super().__init__(directory, topic_partition, segments, log_start_offset, log_end_offset, recovery_point)
         self.topic_id = topic_id
@@ -90,7 +91,7 @@ class Log(LogReader):
         self.disk = disk
         self._pwrite = disk.pwrite
         self._pwritev = disk.pwritev
-        self._flushing = LogFlush(self)
+        self._flushing = LogFlush(self, new_folder=new)
         self.last_flush_ms = 0
         # Below it compaction is done; the owner remembers it in cleaner-offset-checkpoint.
         self.cleaned_offset = 0
@@ -133,7 +134,12 @@ class Log(LogReader):
             position = segment.size
         if producer_id >= 0:
             entry = self.producers.entries.get(producer_id)
-            if entry is None or sequence != entry.next_sequence or producer_epoch != entry.epoch:
+            if (
+                entry is None
+                or sequence != entry.next_sequence
+                or producer_epoch != entry.epoch
+                or entry.txn_first_offset >= 0
+            ):
                 repeated = self._check_producer(header, origin)
                 if repeated is not None:
                     return self._already_there(repeated)

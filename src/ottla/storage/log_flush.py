@@ -27,13 +27,13 @@ class LogFlush:
 
     __slots__ = ("_job", "_log", "_new_folder", "_waiters", "folder_changed")
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, *, new_folder: bool) -> None:
         self._log = log
         self._job: FlushJob | None = None
         self._waiters: list[tuple[int, FlushFuture]] = []
         # Files came or went since the folder was last synced.
-        self.folder_changed = True
-        self._new_folder = True
+        self.folder_changed = new_folder
+        self._new_folder = new_folder
 
     def now(self, up_to: int) -> None:
         """In this thread. Raises ApiError when the disk fails."""

@@ -43,7 +43,8 @@ def load_log(
     segments = folder.segments
     epochs = LeaderEpochs(directory / LEADER_EPOCHS, disk)
     snapshots = SnapshotFiles(directory, folder.snapshot_offsets, disk)
-    if not segments:
+    new = not segments
+    if new:
         segments.append(_first_segment(directory, log_start_offset, config, now_ms, disk))
         recovery_point = log_start_offset
     for segment in folder.without_index:
@@ -84,6 +85,7 @@ def load_log(
         snapshots=snapshots,
         owner=owner or LogOwner(),
         disk=disk,
+        new=new,
     )
     log.damage = tuple(damage)
     return log

@@ -259,7 +259,7 @@ class ProducerState:
         self._ongoing.clear()
         self._decided.clear()
         self.end_offset = end_offset
-        for one in sorted(entries, key=lambda one: one.current_txn_first_offset):
+        for one in entries:
             entry = self.entries[one.producer_id] = ProducerEntry(one.epoch, now_ms)
             if one.last_sequence >= 0:
                 entry.add(one.last_sequence, one.last_offset, one.offset_delta, one.timestamp)
@@ -267,8 +267,8 @@ class ProducerState:
             entry.last_timestamp = one.timestamp
             entry.coordinator_epoch = one.coordinator_epoch
             entry.txn_first_offset = one.current_txn_first_offset
-            if one.current_txn_first_offset >= 0:
-                self._ongoing[one.current_txn_first_offset] = one.producer_id
+        open_txns = [(entry.txn_first_offset, producer_id) for producer_id, entry in self.entries.items()]
+        self._ongoing.update(one for one in sorted(open_txns) if one[0] >= 0)
 
 
 def read_marker(batch: Any, position: int = 0) -> EndMarker | None:

@@ -19,7 +19,7 @@ from ottla.records import batch as v2
 from ottla.storage.batch_scan import BrokenChain, Trail, find_batch, scan_batches, scan_headers
 from ottla.storage.disk import DISK, Disk, OpenFile
 from ottla.storage.indexes import INT32_MAX, CorruptIndex, OffsetIndex, TimeIndex
-from ottla.storage.txn_index import TxnIndex
+from ottla.storage.txn_index import AbortedTxn, TxnIndex
 
 logger = logging.getLogger(__name__)
 
@@ -288,6 +288,18 @@ class Segment:
         if not confirmed:
             raise CorruptIndex(f"{self.times.path.name} names a timestamp that is not there")
         self.max_timestamp, self.max_timestamp_offset = timestamp, offset
+
+    def aborted_transactions(self) -> list[AbortedTxn]:
+        """The entries of the transaction index. Raises CorruptIndex when it is missing or of another segment."""
+        known = self.txns.loaded
+        entries = self.txns.entries()
+        if not known:
+            for entry in entries[:1] + entries[-1:]:
+                header = next((header for _, header in self.headers_from(entry.last_offset)), None)
+                if header is None or not header.is_control or header.producer_id != entry.producer_id:
+                    self.txns.release()
+                    raise CorruptIndex(f"{self.txns.path.name} names a marker that is not there")
+        return entries
 
     def begins_batch(self, position: int) -> bool:
         """Whether a batch with a right CRC starts here."""

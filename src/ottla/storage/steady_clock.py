@@ -32,8 +32,11 @@ class SteadyClock:
     def now_ms(self) -> int:
         wall_ms, monotonic_ms = self._clock.now_ms(), self._clock.monotonic_ms()
         believed_ms = self._wall_ms + (monotonic_ms - self._monotonic_ms)
+        if wall_ms < believed_ms - TOLERANCE_MS:
+            # Set back: what is younger than we thought stays longer, and it may be set forth again at any time.
+            self._ahead_since_ms = None
+            return wall_ms
         if wall_ms <= believed_ms + TOLERANCE_MS:
-            # In step, or set back: what is younger than we thought stays longer.
             self._trust()
             return wall_ms
         if self._ahead_since_ms is None:

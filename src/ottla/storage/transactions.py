@@ -110,7 +110,7 @@ def _complete_txn_index(segment: Segment, replayed_from: int, aborted: list[Abor
     known: list[AbortedTxn] = []
     if replayed_from > segment.base_offset:
         try:
-            known = [one for one in segment.txns.entries() if one.last_offset < replayed_from]
+            known = [one for one in segment.aborted_transactions() if one.last_offset < replayed_from]
         except CorruptIndex:
             segment.txns.discard()
             return
@@ -131,7 +131,7 @@ def aborted_between(log: Log, start: int, upper: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for segment in log.segments[log.segment_number(start) :]:
         try:
-            entries = segment.txns.entries()
+            entries = segment.aborted_transactions()
         except CorruptIndex:
             rebuild_txn_index(log, segment)
             entries = segment.txns.entries()

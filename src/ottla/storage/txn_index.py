@@ -40,6 +40,10 @@ class TxnIndex:
         self._entries: list[AbortedTxn] | None = None
         self._dirty = False
 
+    @property
+    def loaded(self) -> bool:
+        return self._entries is not None
+
     def entries(self) -> list[AbortedTxn]:
         """Raises CorruptIndex when the file is missing or cannot be of this segment."""
         if self._entries is None:

@@ -1,0 +1,194 @@
+"""Disk full: an error, no half batch, and it goes on when there is room. A failing disk: its directory is offline."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.common.clock import ManualClock
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.storage.disk import Disk
+from ottla.storage.log import Log
+from ottla.storage.log_config import LogConfig
+from ottla.storage.log_manager import LogManager
+from tests.storage.batches import NOW_MS, append, batch, open_log, read_all
+from tests.storage.disks import BrokenDisk, FullDisk
+
+ONE = len(batch(b"x" * 100))
+
+
+def refuse(log: Log, *values: bytes) -> None:
+    with pytest.raises(ApiError) as caught:
+        append(log, *values)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("room", [0, 1, 15, 16, 17, 60, 61, ONE - 1])
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_a_full_disk_takes_no_half_batch(tmp_path: Path, room: int, kind: type) -> None:
+    disk = FullDisk()
+    log = open_log(tmp_path, disk=disk)
+    append(log, b"x" * 100)
+    disk.room = room
+    with pytest.raises(ApiError, match="the disk is full"):
+        log.append(kind(bytes(batch(b"y" * 100))), leader_epoch=0, now_ms=NOW_MS)
+    assert (log.log_end_offset, log.segments[-1].path(".log").stat().st_size) == (1, ONE)
+    disk.room = 1 << 30
+    assert append(log, b"z") == 1
+    assert read_all(open_log(tmp_path)) == [(0, b"x" * 100), (1, b"z")]
+
+
+def test_a_short_write_with_room_is_finished(tmp_path: Path) -> None:
+    class Short(Disk):
+        def pwrite(self, fd: int, data: memoryview, position: int) -> int:
+            return os.pwrite(fd, bytes(data)[:7], position)
+
+    log = open_log(tmp_path, disk=Short())
+    append(log, b"whole", b"batch")
+    assert read_all(open_log(tmp_path)) == [(0, b"whole"), (1, b"batch")]
+
+
+@pytest.mark.parametrize("room", [0, 100, 250])
+def test_a_full_disk_while_rolling(tmp_path: Path, room: int) -> None:
+    disk = FullDisk()
+    config = LogConfig(segment_bytes=3 * ONE, index_interval_bytes=100)
+    log = open_log(tmp_path, config, disk)
+    for _ in range(3):
+        append(log, b"x" * 100)
+    disk.room = room
+    for _ in range(5):
+        try:
+            append(log, b"y" * 100)
+        except ApiError as error:
+            assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+    disk.room = 1 << 30
+    end = log.log_end_offset
+    for _ in range(4):
+        append(log, b"z" * 100)
+    log.close()
+    for clean in (True, False):
+        again = open_log(tmp_path, config, clean=clean)
+        assert [offset for offset, _ in read_all(again)] == list(range(end + 4))
+
+
+def test_producer_state_does_not_move_with_a_failed_write(tmp_path: Path) -> None:
+    disk = FullDisk()
+    log = open_log(tmp_path, disk=disk)
+    append(log, b"a", producer_id=1, producer_epoch=0, base_sequence=0)
+    disk.room = 10
+    refuse(log, b"x" * 100)
+    with pytest.raises(ApiError):
+        append(log, b"b", producer_id=1, producer_epoch=0, base_sequence=1)
+    disk.room = 1 << 30
+    assert append(log, b"b", producer_id=1, producer_epoch=0, base_sequence=1) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small tmpfs needs root")
+def test_a_real_full_disk(tmp_path: Path) -> None:
+    mount = tmp_path / "small"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(mount)]
+    if subprocess.run(command, capture_output=True).returncode != 0:
+        pytest.skip("a tmpfs cannot be mounted here")
+    try:
+        log = open_log(mount / "orders-0")
+        count = 0
+        with pytest.raises(ApiError, match="the disk is full"):
+            while True:
+                append(log, b"%05d" % count + os.urandom(3000))
+                count += 1
+        assert log.log_end_offset == count > 50
+        (mount / "orders-0" / "00000000000000000000.timeindex").unlink(missing_ok=True)
+        del log
+        again = open_log(mount / "orders-0")
+        assert again.log_end_offset == count
+        del again
+    finally:
+        subprocess.run(["umount", "-l", str(mount)], check=True)
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Iterator[tuple[LogManager, BrokenDisk, list[Log]]]:
+    disk = BrokenDisk()
+    logs = LogManager(
+        [tmp_path / "a", tmp_path / "b"],
+        node_id=1,
+        cluster_id="c",
+        clock=ManualClock(),
+        default_config=LogConfig(),
+        disk=disk,
+    )
+    logs.open()
+    made = [logs.create(TopicPartition("t", n), random_topic_id(), LogConfig()) for n in range(4)]
+    for log in made:
+        append(log, b"x")
+    yield logs, disk, made
+    disk.broken.clear()
+    logs.close()
+
+
+@pytest.mark.parametrize("call", ["fsync", "write"])
+def test_a_failing_disk_takes_its_directory_offline(
+    broken: tuple[LogManager, BrokenDisk, list[Log]], call: str, tmp_path: Path
+) -> None:
+    logs, disk, made = broken
+    disk.broken.add(call)
+    if call == "fsync":
+        with pytest.raises(ApiError) as caught:
+            made[0].flush()
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    else:
+        refuse(made[0], b"y")
+    disk.broken.clear()
+    failed = made[0].dir.parent
+    for log in made:
+        if log.dir.parent == failed:
+            refuse(log, b"z")
+            with pytest.raises(ApiError) as caught:
+                log.read(0, 100, upper_offset=1, min_one=True)
+            assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        else:
+            assert append(log, b"z") == 1
+    assert [one.path for one in logs.dirs if one.offline] == [failed]
+    new = logs.create(TopicPartition("new", 0), random_topic_id(), LogConfig())
+    assert new.dir.parent != failed
+    logs.close()
+    assert not (failed / ".kafka_cleanshutdown").exists()
+    other = next(one.path for one in logs.dirs if one.path != failed)
+    assert (other / ".kafka_cleanshutdown").exists()
+
+
+def test_a_failed_sync_is_never_tried_again(broken: tuple[LogManager, BrokenDisk, list[Log]]) -> None:
+    logs, disk, made = broken
+    disk.broken.add("fsync")
+    waiter = made[0].flush_async()
+    logs.flusher.close()
+    assert isinstance(waiter.exception(), ApiError)
+    assert made[0].recovery_point == 0
+    before = disk.syncs
+    disk.broken.clear()
+    with pytest.raises(ApiError):
+        made[0].flush_async()
+    with pytest.raises(ApiError):
+        made[0].flush()
+    assert disk.syncs == before
+
+
+def test_a_directory_that_cannot_be_made_is_offline_from_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    logs = LogManager(
+        [tmp_path / "file" / "x", tmp_path / "good"],
+        node_id=1,
+        cluster_id="c",
+        clock=ManualClock(),
+        default_config=LogConfig(),
+    )
+    logs.open()
+    assert [bool(one.offline) for one in logs.dirs] == [True, False]
+    assert logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig()).dir.parent == tmp_path / "good"
+    logs.close()

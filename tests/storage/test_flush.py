@@ -1,0 +1,123 @@
+"""Syncs run beside appends, gather what waits, and move the recovery point only when they are done."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ottla.common.clock import ManualClock
+from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.storage.disk import Disk
+from ottla.storage.log_config import LogConfig
+from ottla.storage.log_manager import LogManager
+from tests.storage.batches import NOW_MS, append, batch, open_log
+from tests.storage.disks import BrokenDisk, SlowDisk
+
+
+def manager(path: Path, disk: Disk, clock: ManualClock | None = None) -> LogManager:
+    logs = LogManager(
+        [path], node_id=1, cluster_id="c", clock=clock or ManualClock(), default_config=LogConfig(), disk=disk
+    )
+    logs.open()
+    return logs
+
+
+@pytest.mark.timeout(20)
+async def test_appends_go_on_while_a_sync_runs_and_the_next_one_covers_them(tmp_path: Path) -> None:
+    disk = SlowDisk()
+    disk.go.set()
+    logs = manager(tmp_path, disk)
+    log = logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig())
+    append(log, b"first")
+    disk.go.clear()
+    disk.started.clear()
+    first = log.flush_async()
+    await asyncio.to_thread(disk.started.wait)
+    waiting = []
+    for n in range(10):
+        append(log, b"%d" % n)
+        waiting.append(log.flush_async())
+    assert (log.log_end_offset, log.recovery_point) == (11, 0)
+    disk.go.set()
+    await first
+    assert log.recovery_point >= 1
+    syncs = disk.syncs
+    for one in waiting:
+        await one
+    assert log.recovery_point == 11
+    assert disk.syncs - syncs <= 2
+    logs.close()
+
+
+async def test_flush_messages_asks_to_wait(tmp_path: Path) -> None:
+    logs = manager(tmp_path, Disk())
+    log = logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig(flush_messages=3))
+    due = [log.append(batch(b"x"), leader_epoch=0, now_ms=NOW_MS).flush_due for _ in range(4)]
+    assert due == [False, False, True, True]
+    await log.flush_async()
+    assert log.recovery_point == 4
+    assert not log.append(batch(b"x"), leader_epoch=0, now_ms=NOW_MS).flush_due
+    logs.close()
+
+
+def test_flush_ms_counts_from_the_last_sync(tmp_path: Path) -> None:
+    clock = ManualClock()
+    logs = manager(tmp_path, Disk(), clock)
+    log = logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig(flush_ms=1000))
+    append(log, b"x")
+    for step, expected in ((999, 0), (1, 1)):
+        clock.advance(step)
+        logs.tick_flush(clock.now_ms())
+        logs.flusher.close()
+        assert log.recovery_point == expected
+    logs.close()
+
+
+def test_a_truncation_during_a_sync_holds_the_recovery_point_back(tmp_path: Path) -> None:
+    disk = SlowDisk()
+    disk.go.set()
+    logs = manager(tmp_path, disk)
+    log = logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig())
+    for n in range(5):
+        append(log, b"%d" % n)
+    disk.go.clear()
+    log.flush_async()
+    log.truncate_to(2, NOW_MS)
+    append(log, b"other")
+    disk.go.set()
+    logs.flusher.close()
+    assert (log.recovery_point, log.log_end_offset) == (2, 3)
+    logs.close()
+
+
+def test_a_roll_syncs_the_sealed_segment(tmp_path: Path) -> None:
+    logs = manager(tmp_path, Disk())
+    log = logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig(segment_bytes=500))
+    for n in range(20):
+        append(log, b"%d" % n)
+    logs.flusher.close()
+    assert log.recovery_point == log.segments[-1].base_offset > 0
+    logs.close()
+
+
+def test_a_clean_stop_syncs_everything_and_only_what_is_new(tmp_path: Path) -> None:
+    disk = BrokenDisk()
+    logs = manager(tmp_path, disk)
+    for n in range(5):
+        logs.create(TopicPartition("t", n), random_topic_id(), LogConfig())
+    append(logs.logs[TopicPartition("t", 0)], b"x")
+    logs.close()
+    logs = manager(tmp_path, disk)
+    assert logs.logs[TopicPartition("t", 0)].recovery_point == 1
+    disk.syncs = 0
+    logs.close()
+    assert disk.syncs < 10  # the checkpoints and the mark, not five logs
+
+
+def test_the_recovery_point_never_passes_the_end(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"x")
+    log.flush(up_to=100)
+    assert log.recovery_point == 1
