@@ -28,6 +28,7 @@ VERBS = {
 
 @pytest.fixture
 def cli() -> Cli:
+    """Without a cluster."""
     return Cli()
 
 

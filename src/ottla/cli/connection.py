@@ -39,6 +39,7 @@ QUICK_SETTINGS = {
     "client.id": "ottla-cli",
 }
 LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+LEARNED_BROKER = re.compile(r"(?:\w+://)?([^/\s]+)/\d+: ")  # as librdkafka begins an error about a broker
 FATAL_ERRORS = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL"})
 
 
@@ -200,6 +201,7 @@ class Trouble:
         self._since_s: float | None = None
         self._fatal: KafkaError | None = None
         self._last: KafkaError | None = None
+        self._learned: set[str] = set()  # addresses from metadata, not from the user, that failed
 
     def saw(self, error: KafkaError) -> None:
         self._since_s = self._since_s or time.monotonic()
@@ -207,6 +209,8 @@ class Trouble:
             self.all_down = True
             return
         self._last = error
+        if learned := LEARNED_BROKER.match(error.str()):
+            self._learned.add(learned[1])
         if error.name() in FATAL_ERRORS or error.fatal():
             self._fatal = error
 
@@ -225,6 +229,8 @@ class Trouble:
                 self._raise_if_lost()
         elif not any_answers(self.bootstrap):
             raise OttlaError(unreachable(self.bootstrap))
+        elif self._learned and not any_answers(learned := ",".join(sorted(self._learned))):
+            raise OttlaError(misadvertised(self.bootstrap, learned))
         elif not patient:
             said = f" ({sentence(self._last).rstrip('.')})" if self._last is not None else ""
             raise OttlaError(

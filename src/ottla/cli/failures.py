@@ -63,7 +63,7 @@ def _detail(error: Any) -> str:
     text = str(error.str() or error.name()).strip()
     text = re.sub(r"^(Broker|Local): ", "", text)
     text = re.sub(r"^\S+/(?:bootstrap|\d+): ", "", text)
-    text = re.sub(r" \(after \d+ms in state \w+\)", "", text)
+    text = re.sub(r" \(after \d+ms in state \w+[^)]*\)", "", text)
     return text.rstrip(".")
 
 

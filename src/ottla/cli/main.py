@@ -49,6 +49,7 @@ SECTIONS = (
         "Tools",
         (
             Lazy("perf", "perf:perf", "Measure produce, consume and end-to-end speed."),
+            Lazy("log", "log:log", "Look into segment files on disk."),
             Lazy("completion", "completion:completion", "Print a completion script for your shell."),
         ),
     ),

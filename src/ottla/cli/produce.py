@@ -93,7 +93,10 @@ def produce(
     try:
         sender.send(common.apply(_drafts(pieces, reader)))
     finally:
-        sender.finish(quiet)
+        sender.finish()
+        if not quiet and (sender.arrived or sender.complete):
+            notice(sender.summary())
+    sender.require_all_arrived()
 
 
 # -- from input to records -----------------------------------------------------------------------------------------
@@ -222,6 +225,8 @@ class Sender:
         self._producer = cluster.producer(settings)
         self._arrived: Counter[int] = Counter()
         self._failure: Any = None
+        self._waiting = 0
+        self.complete = False  # all input was read, and nothing failed
 
     def send(self, drafts: Iterable[Draft]) -> None:
         for draft in drafts:
@@ -229,6 +234,7 @@ class Sender:
             self._producer.poll(0)
             self._raise_failure()
         self._producer.flush(FLUSH_S_MAX)
+        self.complete = self._failure is None
 
     def _send_one(self, draft: Draft) -> None:
         from confluent_kafka import KafkaException
@@ -257,15 +263,21 @@ class Sender:
         elif self._failure is None:
             self._failure = error
 
-    def finish(self, quiet: bool) -> None:
-        """Whatever ended the reading: what was read is sent, and the user learns what arrived."""
-        waiting = self._producer.flush(FLUSH_S_MAX if self._failure is None else 0)
-        count = self._arrived.total()
-        if not quiet and (count or self._failure is None):
-            notice(f"sent {plural(count, 'record')} to {self._topic}{self._spread()}")
+    def finish(self) -> None:
+        """Whatever ended the reading, Ctrl-C included: what was read is sent."""
+        self._waiting = self._producer.flush(FLUSH_S_MAX if self._failure is None else 0)
+
+    def require_all_arrived(self) -> None:
         self._raise_failure()
-        if waiting:
-            raise OttlaError(f"{plural(waiting, 'record')} could not be sent in time: is the cluster healthy?")
+        if self._waiting:
+            raise OttlaError(f"{plural(self._waiting, 'record')} could not be sent in time: is the cluster healthy?")
+
+    @property
+    def arrived(self) -> int:
+        return self._arrived.total()
+
+    def summary(self) -> str:
+        return f"sent {plural(self.arrived, 'record')} to {self._topic}{self._spread()}"
 
     def _spread(self) -> str:
         if len(self._arrived) < 2:
@@ -274,8 +286,7 @@ class Sender:
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            failure = self._failure
-            raise OttlaError(self._explain(failure))
+            raise OttlaError(self._explain(self._failure))
 
     def _explain(self, error: Any) -> str:
         if error.name() in ("_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"):

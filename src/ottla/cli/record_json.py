@@ -26,13 +26,13 @@ def to_json(message: Any) -> dict[str, Any]:
         "offset": message.offset(),
         "timestamp": timestamp,
         "timestamp_type": TIMESTAMP_TYPES.get(kind, "none"),
-        **_bytes_field("key", message.key()),
-        **_bytes_field("value", message.value()),
-        "headers": [{"key": name, **_bytes_field("value", value)} for name, value in message.headers() or ()],
+        **bytes_field("key", message.key()),
+        **bytes_field("value", message.value()),
+        "headers": [{"key": name, **bytes_field("value", value)} for name, value in message.headers() or ()],
     }
 
 
-def _bytes_field(name: str, data: bytes | None) -> dict[str, str | None]:
+def bytes_field(name: str, data: bytes | None) -> dict[str, str | None]:
     if data is None:
         return {name: None}
     try:
