@@ -1,0 +1,124 @@
+"""The durable value of one transactional id, and its record in `__transaction_state` (Kafka's format)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ottla.common.ids import TopicPartition
+from ottla.protocol import codec
+from ottla.protocol.messages import TransactionLogKey, TransactionLogValue
+from ottla.transactions.states import TxnState
+
+NO_PRODUCER = -1
+NO_EPOCH = -1
+EPOCH_MAX = 32767
+_KEY_TYPE = 0  # every key starts with its type as an int16
+_VALUE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TxnState = TxnState.EMPTY
+    # Sorted, so that records and markers come in one order.
+    partitions: tuple[TopicPartition, ...] = ()
+    started_ms: int = -1
+    updated_ms: int = -1
+    # What the client held before the last bump: a repeated request is told from a stale one by it (KIP-360).
+    last_epoch: int = NO_EPOCH
+    previous_producer_id: int = NO_PRODUCER
+    # Set while a transaction ends with the last epoch of its producer id (KIP-890).
+    next_producer_id: int = NO_PRODUCER
+    client_version: int = 0
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        """One epoch is kept back, so that whoever holds the last one can still be fenced."""
+        return self.producer_epoch >= EPOCH_MAX - 1
+
+    def with_partitions(self, added: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+        return tuple(sorted({*self.partitions, *added}))
+
+
+def encode_key(transactional_id: str) -> bytes:
+    return _KEY_TYPE.to_bytes(2, "big") + bytes(codec.encode(TransactionLogKey(transactional_id=transactional_id), 0))
+
+
+def decode_key(raw: bytes) -> str | None:
+    """None for a kind of key that this version does not know."""
+    if int.from_bytes(raw[:2], "big") != _KEY_TYPE:
+        return None
+    key: TransactionLogKey = codec.decode("TransactionLogKey", 0, raw, 2)
+    return key.transactional_id
+
+
+def encode_value(transaction: Transaction) -> bytes:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in transaction.partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    schema = TransactionLogValue.PartitionsSchema
+    partitions = [schema(topic=topic, partition_ids=ids) for topic, ids in by_topic.items()]
+    value = TransactionLogValue(
+        producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id,
+        next_producer_id=transaction.next_producer_id,
+        producer_epoch=transaction.producer_epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state,
+        # As Kafka: null, not empty, when no transaction was ever open.
+        transaction_partitions=None if transaction.state is TxnState.EMPTY else partitions,
+        transaction_last_update_timestamp_ms=transaction.updated_ms,
+        transaction_start_timestamp_ms=transaction.started_ms,
+        client_transaction_version=transaction.client_version,
+    )
+    return _VALUE_VERSION.to_bytes(2, "big") + bytes(codec.encode(value, _VALUE_VERSION))
+
+
+def decode_value(transactional_id: str, raw: bytes) -> Transaction:
+    version = int.from_bytes(raw[:2], "big")
+    value: TransactionLogValue = codec.decode("TransactionLogValue", version, raw, 2)
+    partitions = [
+        TopicPartition(one.topic, partition)
+        for one in value.transaction_partitions or ()
+        for partition in one.partition_ids
+    ]
+    return Transaction(
+        transactional_id=transactional_id,
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        state=TxnState(value.transaction_status),
+        partitions=tuple(sorted(partitions)),
+        started_ms=value.transaction_start_timestamp_ms,
+        updated_ms=value.transaction_last_update_timestamp_ms,
+        last_epoch=_last_epoch(value),
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        client_version=value.client_transaction_version,
+    )
+
+
+def _last_epoch(value: TransactionLogValue) -> int:
+    """The record does not carry it. After an ending under transactions v2 it is known; otherwise a retry that spans a
+    restart of the broker is fenced and the client begins anew, as with Kafka."""
+    if value.client_transaction_version >= 2 and value.transaction_status in (2, 3, 4, 5):
+        if value.previous_producer_id != NO_PRODUCER and value.producer_epoch == 0:
+            return EPOCH_MAX - 1
+        return value.producer_epoch - 1
+    return NO_EPOCH
+
+
+__all__ = [
+    "EPOCH_MAX",
+    "NO_EPOCH",
+    "NO_PRODUCER",
+    "Transaction",
+    "decode_key",
+    "decode_value",
+    "encode_key",
+    "encode_value",
+]
