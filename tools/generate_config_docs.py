@@ -16,6 +16,7 @@ from ottla.common.config.logs import LogCleanerSettings, LogDefaultSettings, Log
 from ottla.common.config.network import NetworkSettings
 from ottla.common.config.removed import REMOVED
 from ottla.common.config.setting import Unit
+from ottla.common.config.transactions import TransactionSettings
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
 
@@ -27,6 +28,7 @@ AREAS: tuple[tuple[str, type[Configuration]], ...] = (
     ("Logs: defaults of topic settings", LogDefaultSettings),
     ("Compaction", LogCleanerSettings),
     ("Producers", ProducerSettings),
+    ("Transactions", TransactionSettings),
     ("Classic groups", ClassicGroupSettings),
     ("Consumer groups (KIP-848)", ConsumerGroupSettings),
     ("Committed offsets", OffsetSettings),

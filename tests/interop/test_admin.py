@@ -137,12 +137,6 @@ class TestConfluent:
         assert consumer.get_watermark_offsets(TopicPartition(name, 0), timeout=20) == (0, 1)
         consumer.close()
 
-    def test_a_transactional_producer_is_told_at_once(self, bootstrap: str, name: str) -> None:
-        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
-        with pytest.raises(KafkaException) as error:
-            producer.init_transactions(20)
-        assert error.value.args[0].fatal() or not error.value.args[0].retriable()
-
 
 class TestKafkaPython:
     @pytest.fixture
@@ -173,7 +167,7 @@ class TestKafkaPython:
         assert "metadata.version" in str(admin.describe_features())
         assert admin.describe_metadata_quorum()
         assert "producer_id" in str(admin.describe_producers([PyTopicPartition(name, 0)]))
-        assert admin.list_transactions() == {1: []}
+        assert 1 in admin.list_transactions()
         assert not admin.list_partition_reassignments()
 
 

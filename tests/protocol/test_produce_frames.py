@@ -33,8 +33,8 @@ def keys(version: int) -> tuple[bytes, bytes]:
 def test_requests_are_read_as_the_generated_codec_writes_them(version: int) -> None:
     first, second = keys(version)
     layout: dict[bytes, dict[int, bytes | None]] = {first: {0: b"x" * 300, 7: b"", 2: None}, second: {1: b"y"}}
-    acks, topics = produce_frames.decode(request(version, layout), 0, version)
-    assert acks == -1
+    terms, topics = produce_frames.decode(request(version, layout), 0, version)
+    assert terms == (-1, None)
     read = {
         key: {one.partition: None if one.records is None else bytes(one.records) for one in pieces}
         for key, pieces in topics
@@ -86,8 +86,8 @@ def test_answers_are_what_the_generated_codec_writes(version: int) -> None:
 def test_a_remembered_layout_reads_the_next_request_and_answers_it_alike(version: int) -> None:
     key = keys(version)[0]
     whole = request(version, {key: {4: b"first" * 10}})
-    acks, topics = produce_frames.decode(whole, 0, version)
-    layout = remember_layout(whole, 0, version, acks, topics)
+    terms, topics = produce_frames.decode(whole, 0, version)
+    layout = remember_layout(whole, 0, version, terms, topics)
     assert layout is not None
     for size in (8, 100, 126, 127, 128, 129, 20_000):
         records = layout.records(request(version, {key: {4: b"n" * size}}), version, 0)

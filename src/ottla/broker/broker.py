@@ -25,6 +25,7 @@ from ottla.broker.replicas import Replicas
 from ottla.broker.timers import Handle, Timers
 from ottla.broker.topic_plan import NewTopic, Placement
 from ottla.broker.topic_service import TopicService
+from ottla.broker.transaction_service import TransactionService
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
@@ -50,6 +51,7 @@ class Broker:
     cleaning: Cleaning
     producer_ids: ProducerIds
     groups: GroupService
+    transactions: TransactionService
 
     def __init__(
         self,
@@ -120,11 +122,14 @@ class Broker:
         config.on_change(self._refresh_log_configs)
         self.groups = GroupService(self)
         self.groups.start()
+        self.transactions = TransactionService(self)
+        self.transactions.start()
         self._start_chores()
 
     def release_waiting(self) -> None:
         """The broker is about to stop: requests that wait for other members are answered now."""
         self.groups.stop()
+        self.transactions.stop()
 
     def _start_chores(self) -> None:
         config, every, first_ms = self.config, self.timers.every, self.config.log_initial_task_delay_ms

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker.context import RequestContext
 from ottla.broker.group_log import GroupLog
 from ottla.broker.internal_topics import OFFSETS_TOPIC
+from ottla.broker.java_hash import partition_of
 from ottla.broker.timers import Handle
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import TopicPartition
 from ottla.groups.config import ConsumerSettings, GroupConfig, MigrationPolicy
 from ottla.groups.result import Client, Result, Ticket
 from ottla.groups.shard import GroupShard
@@ -31,17 +33,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("ottla.groups")
 
 _EXPIRY_TURN_S = 0.002
-
-
-def partition_of(group_id: str, count: int) -> int:
-    """As Kafka: String.hashCode over UTF-16 units, its absolute value (0 for the one that has none), modulo."""
-    code = 0
-    raw = group_id.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(raw), 2):
-        code = (31 * code + (raw[at] << 8 | raw[at + 1])) & 0xFFFFFFFF
-    if code & 0x80000000:
-        code = (1 << 32) - code
-    return 0 if code == 0x80000000 else code % count
 
 
 def group_config(config: Any) -> GroupConfig:
@@ -103,6 +94,15 @@ class GroupService:
     async def make_topic(self) -> None:
         """Done when the first client looks for its coordinator."""
         await self._broker.topics.ensure_internal(OFFSETS_TOPIC)
+
+    def offsets_partition(self, group_id: str) -> TopicPartition:
+        """Where the group's offsets are; the topic must be there."""
+        return TopicPartition(OFFSETS_TOPIC, partition_of(group_id, len(self._shards)))
+
+    def end_transaction(self, index: int, producer_id: int, *, committed: bool) -> None:
+        """The marker of a transaction is in this partition of the offsets topic."""
+        if index < len(self._shards) and not self._shards[index].state.is_loading:
+            self._shards[index].state.end_transaction(producer_id, committed=committed)
 
     def shard(self, group_id: str) -> GroupShard:
         """Raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""

@@ -12,8 +12,6 @@ from ottla.common.errors import ApiError, ErrorCode
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
-_STATE_SEGMENT_BYTES = 104_857_600
-_STATE_PARTITIONS = 50
 
 
 def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> NewTopic:
@@ -31,13 +29,13 @@ def internal_topic(config: BrokerConfig, name: str, broker_count: int) -> NewTop
     if name == TRANSACTIONS_TOPIC:
         return NewTopic(
             name,
-            _STATE_PARTITIONS,
-            min(3, broker_count),
+            config.transaction_state_log_num_partitions,
+            min(config.transaction_state_log_replication_factor, broker_count),
             configs={
                 "cleanup.policy": "compact",
                 "compression.type": "uncompressed",
-                "min.insync.replicas": str(min(2, broker_count)),
-                "segment.bytes": str(_STATE_SEGMENT_BYTES),
+                "min.insync.replicas": str(min(config.transaction_state_log_min_isr, broker_count)),
+                "segment.bytes": str(config.transaction_state_log_segment_bytes),
                 "unclean.leader.election.enable": "false",
             },
         )

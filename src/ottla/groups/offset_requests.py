@@ -27,7 +27,9 @@ class CommitTopic(NamedTuple):
     name: str
     # Zero when the client spoke of the topic by name; then the offset is the name's, whatever topic carries it.
     topic_id: TopicId
-    partitions: Sequence[OffsetCommitRequest.OffsetCommitRequestPartition]
+    partitions: Sequence[
+        OffsetCommitRequest.OffsetCommitRequestPartition | TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
+    ]
 
 
 class FetchTopic(NamedTuple):

@@ -26,6 +26,13 @@ _LINE_V3 = struct.Struct(">ihqq")
 _RESPONSE = struct.Struct(">ii")
 
 
+class Terms(NamedTuple):
+    """What holds for the whole request."""
+
+    acks: int
+    transactional_id: str | None
+
+
 class Piece(NamedTuple):
     """One partition's records in a request."""
 
@@ -52,22 +59,17 @@ Outcomes = list[tuple[bytes, list[Outcome]]]
 # --- requests
 
 
-def decode(frame: memoryview, position: int, version: int) -> tuple[int, Topics]:
-    """(acks, topics); a topic's key is its name in UTF-8 or, from v13, its id. Raises MalformedMessage."""
+def decode(frame: memoryview, position: int, version: int) -> tuple[Terms, Topics]:
+    """The terms, and the topics; a topic's key is its name in UTF-8 or, from v13, its id. Raises MalformedMessage."""
     try:
         return _decode(frame, position, version)
     except (struct.error, IndexError):
         raise MalformedMessage(f"Produce v{version} ends too early") from None
 
 
-def _decode(frame: memoryview, p: int, version: int) -> tuple[int, Topics]:
+def _decode(frame: memoryview, p: int, version: int) -> tuple[Terms, Topics]:
     flexible, size = version >= FLEXIBLE, len(frame)
-    if flexible:
-        length, p = read_uvarint(frame, p)
-        p += max(length - 1, 0)
-    else:
-        (length,) = _INT16.unpack_from(frame, p)
-        p += 2 + max(length, 0)
+    transactional_id, p = _nullable_text(frame, p, flexible, size)
     acks, _timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, p)
     count, p = _array_length(frame, p + 6, flexible, size)
     topics: Topics = []
@@ -81,7 +83,24 @@ def _decode(frame: memoryview, p: int, version: int) -> tuple[int, Topics]:
         if flexible:
             p = _skip_tags(frame, p)
         topics.append((key, pieces))
-    return acks, topics
+    return Terms(acks, transactional_id), topics
+
+
+def _nullable_text(frame: memoryview, p: int, flexible: bool, size: int) -> tuple[str | None, int]:
+    if flexible:
+        length, p = read_uvarint(frame, p)
+        length -= 1
+    else:
+        (length,) = _INT16.unpack_from(frame, p)
+        p += 2
+    if length < 0:
+        return None, p
+    if p + length > size:
+        raise MalformedMessage("transactional id runs past the end of the request")
+    try:
+        return str(frame[p : p + length], "utf-8"), p + length
+    except UnicodeDecodeError:
+        raise MalformedMessage("transactional id is not UTF-8") from None
 
 
 def _piece(frame: memoryview, p: int, flexible: bool, size: int) -> tuple[Piece, int]:
@@ -140,13 +159,12 @@ def _skip_tags(frame: memoryview, p: int) -> int:
 class Layout:
     """All that is constant in a producer's requests to one partition, and in their answers."""
 
-    __slots__ = ("acks", "flexible", "head", "key", "partition", "prefix", "start", "tail", "tail_size", "version")
+    __slots__ = ("flexible", "head", "key", "partition", "prefix", "tail", "tail_size", "terms", "version")
 
-    def __init__(self, version: int, start: int, prefix: bytes, acks: int, key: bytes, partition: int) -> None:
+    def __init__(self, version: int, prefix: bytes, terms: Terms, key: bytes, partition: int) -> None:
         self.version = version
-        self.start = start
         self.prefix = prefix
-        self.acks = acks
+        self.terms = terms
         self.key = key
         self.partition = partition
         self.flexible = version >= FLEXIBLE
@@ -189,9 +207,9 @@ class Layout:
         return b"".join((_RESPONSE.pack(size, correlation_id), self.head, line, self.tail))
 
 
-def remember_layout(frame: memoryview, position: int, version: int, acks: int, topics: Topics) -> Layout | None:
+def remember_layout(frame: memoryview, position: int, version: int, terms: Terms, topics: Topics) -> Layout | None:
     """The layout of a request with records for exactly one partition and nothing unusual behind them."""
-    if len(topics) != 1 or len(topics[0][1]) != 1 or acks == 0:
+    if len(topics) != 1 or len(topics[0][1]) != 1 or terms.acks == 0:
         return None
     key, (piece,) = topics[0]
     if not piece.records:
@@ -203,7 +221,7 @@ def remember_layout(frame: memoryview, position: int, version: int, acks: int, t
     else:
         size_field += _INT32.pack(length)
     end = len(frame) - (3 if flexible else 0) - length - len(size_field)
-    layout = Layout(version, position, bytes(frame[position:end]), acks, key, piece.partition)
+    layout = Layout(version, bytes(frame[position:end]), terms, key, piece.partition)
     return layout if layout.records(frame, version, position) == piece.records else None
 
 

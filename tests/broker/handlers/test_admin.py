@@ -49,10 +49,10 @@ class TestApiVersions:
     def test_features_below_v4_leave_out_what_old_clients_cannot_read(self, client: RawClient) -> None:
         request = m.ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
         new, old = client.call(request, 4), client.call(request, 3)
-        assert {one.name for one in new.supported_features} == {"metadata.version", "group.version"}
-        assert {one.name for one in old.supported_features} == {"metadata.version"}
         levels = {one.name: one.max_version_level for one in new.finalized_features}
-        assert levels == {"metadata.version": 30, "group.version": 1}
+        assert levels == {"metadata.version": 30, "group.version": 1, "transaction.version": 2}
+        assert {one.name for one in new.supported_features} == set(levels)
+        assert {one.name for one in old.supported_features} == {"metadata.version"}
 
     @pytest.mark.parametrize("name", ["", "-x", "a b", "ü"])
     def test_a_client_must_have_a_name(self, client: RawClient, name: str) -> None:
@@ -204,14 +204,14 @@ class TestFeatures:
 
         with Broker(data_dir=tmp_path) as broker:
             with RawClient.to(broker.bootstrap_servers) as client:
-                epoch, _ = levels(client)
+                epoch, names = levels(client)
                 change(client, 0, 2)
-                assert levels(client) == (epoch + 1, {"metadata.version"})
+                assert levels(client) == (epoch + 1, names - {"group.version"})
             broker.restart()
             with RawClient.to(broker.bootstrap_servers) as client:
-                assert levels(client) == (epoch + 1, {"metadata.version"})
+                assert levels(client) == (epoch + 1, names - {"group.version"})
                 change(client, 1, 1)
-                assert levels(client) == (epoch + 2, {"metadata.version", "group.version"})
+                assert levels(client) == (epoch + 2, names)
 
 
 class TestSettings:

@@ -1,26 +1,50 @@
-"""DescribeTransactions v0. Transactions are not here yet: no transactional id is known."""
+"""DescribeTransactions v0. State, identity, age and partitions of transactional ids."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.common.errors import ErrorCode
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+
+_State = DescribeTransactionsResponse.TransactionState
 
 
 def handle(
     broker: Broker, context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
-        transaction_states=[
-            DescribeTransactionsResponse.TransactionState(
-                transactional_id=one,
-                error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if one else ErrorCode.INVALID_REQUEST,
-            )
-            for one in request.transactional_ids
-        ]
+        transaction_states=[_describe(broker, one) for one in request.transactional_ids]
+    )
+
+
+def _describe(broker: Broker, transactional_id: str) -> _State:
+    if not transactional_id:
+        return _State(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
+    try:
+        known = broker.transactions.shard(transactional_id).coordinator.get(transactional_id)
+    except ApiError as error:
+        if error.code is not ErrorCode.NOT_COORDINATOR:
+            return _State(transactional_id=transactional_id, error_code=error.code)
+        known = None
+    if known is None:
+        return _State(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in known.partitions:
+        by_topic.setdefault(topic, []).append(index)
+    return _State(
+        transactional_id=transactional_id,
+        transaction_state=known.state.text,
+        transaction_timeout_ms=known.timeout_ms,
+        transaction_start_time_ms=known.started_ms,
+        producer_id=known.producer_id,
+        producer_epoch=known.producer_epoch,
+        topics=[
+            DescribeTransactionsResponse.TopicData(topic=topic, partitions=partitions)
+            for topic, partitions in by_topic.items()
+        ],
     )

@@ -1,6 +1,7 @@
 """FindCoordinator v0-6. On one node the coordinator of every group and transaction is this broker.
 
-The first look-up of a group makes `__consumer_offsets`. Share groups are refused as by a Kafka without them.
+The first look-up of a group makes `__consumer_offsets`, that of a transactional id `__transaction_state`. Share groups
+are refused as by a Kafka without them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorRespo
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+    from ottla.broker.group_service import GroupService
+    from ottla.broker.transaction_service import TransactionService
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _BATCHED_SINCE = 4
@@ -32,16 +35,17 @@ def handle(
     if request.key_type not in (_GROUP, _TRANSACTION):
         text = f"there is no coordinator of type {request.key_type}"
         return _refused(request, is_batched, ErrorCode.INVALID_REQUEST, text)
-    if request.key_type == _GROUP and not broker.groups.has_topic:
-        return _make_then_answer(broker, request, is_batched, node)
+    service = broker.groups if request.key_type == _GROUP else broker.transactions
+    if not service.has_topic:
+        return _make_then_answer(service, request, is_batched, node)
     return _answer(request, is_batched, node)
 
 
 async def _make_then_answer(
-    broker: Broker, request: FindCoordinatorRequest, is_batched: bool, node: Node
+    service: GroupService | TransactionService, request: FindCoordinatorRequest, is_batched: bool, node: Node
 ) -> FindCoordinatorResponse:
     try:
-        await broker.groups.make_topic()
+        await service.make_topic()
     except ApiError as error:
         return _refused(request, is_batched, ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
     return _answer(request, is_batched, node)

@@ -1,42 +1,54 @@
-"""InitProducerId v0-5. A fresh id for an idempotent producer.
+"""InitProducerId v0-5. An identity for an idempotent or a transactional producer.
 
-A producer that names its old id and epoch (v3) has had an error and starts anew: it gets a new id as well, for without
-a transactional id the broker keeps nothing that its epoch could be compared with. Transactions are not here yet: a
-transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, the one refusal that the Java client and
-librdkafka both take as final; others are retried until the application's patience ends.
+An idempotent producer that names its old id and epoch (v3) has had an error and starts anew: it gets a new id as well,
+for without a transactional id the broker keeps nothing that its epoch could be compared with. A transactional id gets
+a higher epoch, which fences whoever held it before and aborts what that one left open.
 """
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+from ottla.transactions.coordinator import ProducerIdentity
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-log = logging.getLogger("ottla.broker")
-
 _NO_PRODUCER_ID, _NO_EPOCH = -1, -1
+_KNOWS_FENCED_SINCE = 4
 
 
 async def handle(broker: Broker, context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    version = context.version
     if (request.producer_id == _NO_PRODUCER_ID) != (request.producer_epoch == _NO_EPOCH):
         return _refused(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
-        if not request.transactional_id:
-            return _refused(ErrorCode.INVALID_REQUEST)
-        log.warning("refused a transactional producer: transactions are not supported yet")
-        return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     try:
+        if request.transactional_id is not None:
+            return await _transactional(broker, request, request.transactional_id)
         producer_id = await broker.producer_ids.take()
-    except ApiError:
-        # As a Kafka that has no block of ids at hand: the producer asks again.
-        return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    except ApiError as error:
+        if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+            # As a Kafka that has no block of ids at hand: the producer asks again.
+            return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return _refused(for_version(error.code, version, _KNOWS_FENCED_SINCE))
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+async def _transactional(
+    broker: Broker, request: InitProducerIdRequest, transactional_id: str
+) -> InitProducerIdResponse:
+    expected = None
+    if request.producer_id != _NO_PRODUCER_ID:
+        expected = ProducerIdentity(request.producer_id, request.producer_epoch)
+    if not transactional_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id has at least one character")
+    await broker.transactions.make_topic()
+    identity = await broker.transactions.init_producer(transactional_id, request.transaction_timeout_ms, expected)
+    return InitProducerIdResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

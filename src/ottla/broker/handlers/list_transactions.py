@@ -1,4 +1,4 @@
-"""ListTransactions v0-2. Transactions are not here yet, so there are none to list."""
+"""ListTransactions v0-2. Transactional ids with their states; filters by state, producer, age and pattern."""
 
 from __future__ import annotations
 
@@ -8,28 +8,46 @@ from typing import TYPE_CHECKING
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
+from ottla.transactions.states import TxnState
+from ottla.transactions.transaction import Transaction
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-_STATES = frozenset(
-    (
-        "Empty",
-        "Ongoing",
-        "PrepareCommit",
-        "PrepareAbort",
-        "CompleteCommit",
-        "CompleteAbort",
-        "Dead",
-        "PrepareEpochFence",
-    )
-)
+_STATES = {state.text: state for state in TxnState}
+# A state of Kafka's that is never stored: known, and without transactions.
+_KNOWN = frozenset((*_STATES, "PrepareEpochFence"))
 
 
 def handle(broker: Broker, context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
+    pattern = None
     if request.transactional_id_pattern:
         try:
-            re.compile(request.transactional_id_pattern)
+            pattern = re.compile(request.transactional_id_pattern)
         except (re.error, RecursionError, OverflowError):
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-    return ListTransactionsResponse(unknown_state_filters=[one for one in request.state_filters if one not in _STATES])
+    if broker.transactions.is_loading:
+        return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    now_ms = broker.clock.now_ms()
+    return ListTransactionsResponse(
+        unknown_state_filters=[one for one in request.state_filters if one not in _KNOWN],
+        transaction_states=[
+            ListTransactionsResponse.TransactionState(
+                transactional_id=one.transactional_id,
+                producer_id=one.producer_id,
+                transaction_state=one.state.text,
+            )
+            for one in broker.transactions.all()
+            if _wanted(one, request, now_ms) and (pattern is None or pattern.fullmatch(one.transactional_id))
+        ],
+    )
+
+
+def _wanted(one: Transaction, request: ListTransactionsRequest, now_ms: int) -> bool:
+    if request.state_filters and one.state.text not in request.state_filters:
+        return False
+    if request.producer_id_filters and one.producer_id not in request.producer_id_filters:
+        return False
+    return request.duration_filter < 0 or (
+        one.state is TxnState.ONGOING and now_ms - one.started_ms > request.duration_filter
+    )

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
 from ottla.broker.partitions import Partition
+from ottla.broker.transaction_errors import for_produce
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
+from ottla.common.ids import TopicPartition
 from ottla.protocol.codec import MalformedMessage
 from ottla.protocol.produce_frames import (
     WITH_TOPIC_IDS,
@@ -20,16 +22,20 @@ from ottla.protocol.produce_frames import (
     Outcome,
     Outcomes,
     Piece,
+    Terms,
     decode,
     encode,
     remember_layout,
 )
+from ottla.records.batch import TRANSACTIONAL_BIT
 from ottla.records.transform import needs_records, prepare_records
-from ottla.records.validate import RecordErrors, validate_batch
+from ottla.records.validate import HeaderFields, RecordErrors, validate_batch
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.server.connection import Answer
+
+_ADDS_PARTITIONS_SINCE = 12
 
 Waiting = list[tuple[list[Outcome], int, Awaitable[Outcome]]]
 
@@ -45,14 +51,15 @@ def handle_frame(
             return _produce_as_before(broker, context, layout, records)
     if version < 3:
         raise MalformedMessage("produce versions below 3 are not served")
-    acks, topics = decode(frame, position, version)
-    context.produce_layout = remember_layout(frame, position, version, acks, topics)
+    terms, topics = decode(frame, position, version)
+    acks = terms.acks
+    context.produce_layout = remember_layout(frame, position, version, terms, topics)
     waiting: Waiting = []
     outcomes: Outcomes = []
     for key, pieces in topics:
         lines: list[Outcome] = []
         for piece in pieces:
-            done = _produce(broker, version, key, piece, acks)
+            done = _produce(broker, version, key, piece, terms)
             if not isinstance(done, Outcome):
                 waiting.append((lines, len(lines), done))
                 done = Outcome(piece.partition)
@@ -67,14 +74,14 @@ def _produce_as_before(
     broker: Broker, context: RequestContext, layout: Layout, records: memoryview
 ) -> Answer | Awaitable[Answer]:
     """The common case: one partition, the same as in the connection's last request."""
-    done = _produce(broker, layout.version, layout.key, Piece(layout.partition, records), layout.acks)
+    done = _produce(broker, layout.version, layout.key, Piece(layout.partition, records), layout.terms)
     if type(done) is Outcome:
         if not done.error:
             return layout.answer(context.correlation_id, done.base_offset, done.log_append_time, done.log_start_offset)
         return encode(layout.version, context.correlation_id, [(layout.key, [done])])
     lines = [Outcome(layout.partition)]
     waiting: Waiting = [(lines, 0, done)]  # type: ignore[list-item]
-    return _answer_later(layout.version, context.correlation_id, layout.acks, [(layout.key, lines)], waiting)
+    return _answer_later(layout.version, context.correlation_id, layout.terms.acks, [(layout.key, lines)], waiting)
 
 
 async def _answer_later(version: int, correlation_id: int, acks: int, outcomes: Outcomes, waiting: Waiting) -> Answer:
@@ -96,20 +103,22 @@ def _answer(version: int, correlation_id: int, acks: int, outcomes: Outcomes) ->
 # --- one partition
 
 
-def _produce(broker: Broker, version: int, key: bytes, piece: Piece, acks: int) -> Outcome | Awaitable[Outcome]:
+def _produce(broker: Broker, version: int, key: bytes, piece: Piece, terms: Terms) -> Outcome | Awaitable[Outcome]:
     index, records = piece
     partition = broker.partitions.get_by_key(key, index)
     if partition is None:
         unknown_id = version >= WITH_TOPIC_IDS and not broker.partitions.knows(key)
         return Outcome(index, ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
-        if partition.is_internal or acks != 1:
-            _check_allowed(partition, acks)
+        if partition.is_internal or terms.acks != 1:
+            _check_allowed(partition, terms.acks)
         if not records:
             raise ApiError(ErrorCode.INVALID_RECORD, "no records")
         now_ms = broker.clock.now_ms()
         rules = partition.rules
         header = validate_batch(records, rules, version, now_ms)
+        if header[5] & TRANSACTIONAL_BIT:
+            _join_transaction(broker, version, terms.transactional_id, partition, header)
         if rules.may_open_records and needs_records(rules, header):
             return _prepare_then_append(broker, partition, bytes(records), now_ms)
         return _append(partition, records, now_ms)
@@ -124,6 +133,29 @@ def _check_allowed(partition: Partition, acks: int) -> None:
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is -1, 0 or 1, not {acks}")
     if acks == -1 and partition.config.min_insync_replicas > 1:
         raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "min.insync.replicas asks for more brokers than there are")
+
+
+def _join_transaction(
+    broker: Broker, version: int, transactional_id: str | None, partition: Partition, header: HeaderFields
+) -> None:
+    """Before a partition takes the first batch of a transaction its coordinator must know (KIP-890): from v12 on this
+    adds the partition, before that the client has done so, and it is checked."""
+    producer_id, epoch = header[9], header[10]
+    entry = partition.log.producers.entries.get(producer_id)
+    if entry is not None and entry.epoch == epoch and entry.txn_first_offset >= 0:
+        return
+    if transactional_id is None:
+        raise ApiError(ErrorCode.INVALID_TXN_STATE, "a transactional batch comes in a request with a transactional id")
+    if entry is not None and epoch < entry.epoch:
+        return  # the log has the better answer
+    where = TopicPartition(partition.topic, partition.index)
+    try:
+        if version >= _ADDS_PARTITIONS_SINCE:
+            broker.transactions.add_partitions(transactional_id, producer_id, epoch, [where], 2)
+        elif broker.config.transaction_partition_verification_enable:
+            broker.transactions.verify(transactional_id, producer_id, epoch, where)
+    except ApiError as error:
+        raise ApiError(for_produce(error.code, version), error.message) from None
 
 
 def _append(partition: Partition, data: Any, now_ms: int) -> Outcome | Awaitable[Outcome]:

@@ -23,6 +23,7 @@ from ottla.common.config.logs import LogCleanerSettings, LogDefaultSettings, Log
 from ottla.common.config.network import NetworkSettings
 from ottla.common.config.not_acted_on import settings_not_acted_on
 from ottla.common.config.setting import Setting
+from ottla.common.config.transactions import TransactionSettings
 from ottla.common.errors import OttlaError
 
 
@@ -66,6 +67,7 @@ class BrokerConfig(
     ClassicGroupSettings,
     ConsumerGroupSettings,
     OffsetSettings,
+    TransactionSettings,
 ):
     # Sentences for the log at start-up.
     warnings: tuple[str, ...]

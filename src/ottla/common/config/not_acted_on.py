@@ -116,20 +116,11 @@ cw long follower.replication.throttled.rate 9223372036854775807
 cw long leader.replication.throttled.rate 9223372036854775807
 cw long replica.alter.log.dirs.io.max.bytes.per.second 9223372036854775807
 """,
-    "transactions are not served yet": """
+    "partitions are added and state is loaded inside one process; prepared transactions are not served yet": """
 ro int add.partitions.to.txn.retry.backoff.max.ms 100
 ro int add.partitions.to.txn.retry.backoff.ms 20
-ro int transaction.abort.timed.out.transaction.cleanup.interval.ms 10000
-ro int transaction.max.timeout.ms 900000
-cw boolean transaction.partition.verification.enable true
-ro int transaction.remove.expired.transaction.cleanup.interval.ms 3600000
 ro int transaction.state.log.load.buffer.size 5242880
-ro int transaction.state.log.min.isr 2
-ro int transaction.state.log.num.partitions 50
-ro short transaction.state.log.replication.factor 3
-ro int transaction.state.log.segment.bytes 104857600
 ro boolean transaction.two.phase.commit.enable false
-ro int transactional.id.expiration.ms 604800000
 """,
     "TLS, SASL, delegation tokens and authorization are not served yet": """
 ro string authorizer.class.name

@@ -1,0 +1,32 @@
+"""AddOffsetsToTxn v0-4. The transaction will commit offsets of this group: its offsets partition joins in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.broker.transaction_errors import for_version
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+_KNOWS_FENCED_SINCE = 2
+_CLASSIC = 0
+
+
+async def handle(broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    try:
+        if not request.transactional_id:
+            raise ApiError(ErrorCode.INVALID_REQUEST)
+        await broker.groups.make_topic()
+        partition = broker.groups.offsets_partition(request.group_id)
+        shard = broker.transactions.add_partitions(
+            request.transactional_id, request.producer_id, request.producer_epoch, [partition], _CLASSIC
+        )
+        if shard is not None:
+            await shard.log.durable()
+    except ApiError as error:
+        return AddOffsetsToTxnResponse(error_code=for_version(error.code, context.version, _KNOWS_FENCED_SINCE))
+    return AddOffsetsToTxnResponse()

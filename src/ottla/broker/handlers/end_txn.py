@@ -1,0 +1,36 @@
+"""EndTxn v0-5. Commit or abort. With v5 (transactions v2) the answer carries the epoch of the next transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.broker.transaction_errors import for_version
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.protocol.messages import EndTxnRequest, EndTxnResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+_KNOWS_FENCED_SINCE = 2
+_V2_SINCE = 5
+
+
+async def handle(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+    try:
+        if not request.transactional_id:
+            raise ApiError(ErrorCode.INVALID_REQUEST)
+        identity = await broker.transactions.end(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            request.committed,
+            2 if context.version >= _V2_SINCE else 0,
+        )
+    except ApiError as error:
+        code = for_version(error.code, context.version, _KNOWS_FENCED_SINCE)
+        if code is ErrorCode.KAFKA_STORAGE_ERROR:
+            # The outcome is decided or not written at all; either way asking again finds out.
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return EndTxnResponse(error_code=code)
+    return EndTxnResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)
