@@ -43,6 +43,10 @@ def image_of(topics: Mapping[str, int]) -> ClusterImage:
     return ClusterImage("cluster", made, {one.id: one for one in made.values()})
 
 
+class NotAnswered(Exception):
+    """The records behind the answer are not durable yet."""
+
+
 class MemoryLog:
     """Keeps bytes, as a real log would. `broken` refuses appends; `slow` makes them durable only at `flush()`."""
 
@@ -50,6 +54,7 @@ class MemoryLog:
         self.entries: list[tuple[bytes, bytes | None, int]] = []
         self.broken = False
         self.slow = False
+        self.durable = 0
         self.waiting: list[Callable[[ErrorCode], None]] = []
 
     def append(self, batch: Sequence[Record], producer: tuple[int, int] | None) -> int:
@@ -58,15 +63,18 @@ class MemoryLog:
         offset = len(self.entries)
         producer_id = -1 if producer is None else producer[0]
         self.entries += [(*records.serialize(one), producer_id) for one in batch]
+        if not self.slow:
+            self.durable = len(self.entries)
         return offset
 
     def when_durable(self, done: Callable[[ErrorCode], None]) -> None:
-        if self.slow:
+        if self.durable < len(self.entries):
             self.waiting.append(done)
         else:
             done(ErrorCode.NONE)
 
     def flush(self) -> None:
+        self.durable = len(self.entries)
         waiting, self.waiting = self.waiting, []
         for done in waiting:
             done(ErrorCode.NONE)
@@ -122,6 +130,14 @@ class Desk:
     def wait(self, ms: int) -> None:
         self.clock.advance(ms)
         self.shard.fire_timers()
+
+    def replied(self, out: Result) -> Any:
+        """The answer, which must be there."""
+        if out.error is None:
+            raise NotAnswered
+        if out.error is not ErrorCode.NONE:
+            raise ApiError(out.error)
+        return out.reply
 
     # --- classic
 
@@ -207,7 +223,7 @@ class Desk:
             group_id=group, member_id=member_id, generation_id=generation, group_instance_id=instance
         )
         try:
-            return ErrorCode(self.shard.heartbeat(request).reply.error_code)
+            return ErrorCode(self.replied(self.shard.heartbeat(request)).error_code)
         except ApiError as error:
             return error.code
 
@@ -216,7 +232,7 @@ class Desk:
             group_id=group,
             members=[LeaveGroupRequest.MemberIdentity(member_id=one, group_instance_id=two) for one, two in members],
         )
-        reply = self.shard.leave(request).reply
+        reply = self.replied(self.shard.leave(request))
         return [ErrorCode(one.error_code) for one in reply.members]
 
     def stable_group(self, *names: str, **options: Any) -> tuple[list[str], int]:
@@ -272,7 +288,7 @@ class Desk:
             server_assignor=assignor,
             topic_partitions=partitions,
         )
-        return self.shard.consumer_heartbeat(Client(version, "client", "/127.0.0.1"), request).reply
+        return self.replied(self.shard.consumer_heartbeat(Client(version, "client", "/127.0.0.1"), request))
 
     # --- offsets
 

@@ -209,12 +209,12 @@ def test_the_assignment_is_given_out_only_when_it_is_durable(desk: Desk) -> None
 
 def test_an_assignment_that_was_overtaken_by_a_join_is_dropped(desk: Desk) -> None:
     welcome = desk.join()
+    newcomer = desk.new_member_id()
     desk.log.slow = True
     ticket = desk.send_sync(welcome.member_id, 1, {welcome.member_id: b"x"})
-    newcomer = desk.new_member_id()
     desk.send_join(newcomer)
-    assert desk.answer(ticket).error_code == ErrorCode.REBALANCE_IN_PROGRESS
     desk.log.flush()
+    assert desk.answer(ticket).error_code == ErrorCode.REBALANCE_IN_PROGRESS
     assert desk.group().state is State.PREPARING
 
 

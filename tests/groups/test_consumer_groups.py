@@ -134,7 +134,7 @@ def test_if_the_new_epoch_cannot_be_stored_the_change_is_not_forgotten(desk: Des
     desk.beat("m1", 0)
     desk.set_topics({"orders": 6})
     desk.log.broken = True
-    desk.beat("m1", 1)
+    assert refused(desk, "m1", 1) == ErrorCode.NOT_COORDINATOR
     desk.log.broken = False
     assert partitions_of(desk.beat("m1", 1)) == {"orders": [0, 1, 2, 3, 4, 5]}
 
@@ -333,6 +333,17 @@ def test_a_static_member_that_does_not_come_back_in_time_is_out(desk: Desk) -> N
     desk.beat("m1", -2, instance="a")
     desk.wait(45_000)
     assert desk.group().members == {}
+
+
+def test_a_static_member_comes_back_with_the_subscription_it_brings(desk: Desk) -> None:
+    desk.beat("m1", 0, instance="a", topics=["orders"])
+    desk.beat("m1", -2, instance="a")
+    back = desk.beat("m2", 0, instance="a", regex="none.*")
+    assert partitions_of(back) == {}
+    assert desk.group().members["m2"].topics == ()
+    desk.beat("m2", -2, instance="a")
+    desk.beat("m3", 0, instance="a", topics=["orders"])
+    assert desk.group().regexes == {}
 
 
 def test_an_instance_that_is_in_use_cannot_be_taken(desk: Desk) -> None:

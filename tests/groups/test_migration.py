@@ -166,6 +166,13 @@ def test_a_classic_member_of_a_consumer_group_is_checked_like_one(desk: Desk) ->
     assert other.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
+def test_a_classic_member_that_was_fenced_and_holds_on_to_partitions_must_start_over(desk: Desk) -> None:
+    desk.beat("m1", 0)
+    refused = desk.answer(desk.send_join("fenced", owned={"orders": [0]}))
+    assert refused.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert desk.answer(desk.send_join("new")).error_code == 0
+
+
 def test_without_migration_classic_members_stay_outside() -> None:
     desk = Desk(GroupConfig(migration_policy=MigrationPolicy.DISABLED))
     desk.beat("m1", 0)
@@ -210,7 +217,8 @@ def test_a_downgrade_that_cannot_be_stored_leaves_the_group_as_it_was(desk: Desk
     classic_member(desk)
     desk.beat("new", 0)
     desk.log.broken = True
-    desk.beat("new", -1)
+    with pytest.raises(ApiError):
+        desk.beat("new", -1)
     assert isinstance(desk.group(), ConsumerGroup)
     assert "new" in desk.group().members
 

@@ -74,6 +74,7 @@ class ClassicMember:
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.session_timeout_ms = session_timeout_ms
         self.protocols = protocols
+        # Of the last generation that is in the log; a cooperative consumer holds on to it through the next rebalance.
         self.assignment = assignment
         # In its first join: it does not know its id, so only the join itself can time out.
         self.is_new = False

@@ -45,8 +45,6 @@ def rebalance_or_complete(state: GroupState, group: ClassicGroup, out: Result) -
 
 def prepare_rebalance(state: GroupState, group: ClassicGroup, out: Result) -> None:
     if group.state is State.COMPLETING:
-        for member in group.members.values():
-            member.assignment = b""
         answer_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, out)
     group.unsynced.clear()
     out.cancel(sync_key(group))
@@ -124,7 +122,7 @@ def answer_syncs(group: ClassicGroup, error: ErrorCode, out: Result) -> None:
             error_code=error,
             protocol_type=group.protocol_type if ok else None,
             protocol_name=group.protocol if ok else None,
-            assignment=member.assignment,
+            assignment=member.assignment if ok else b"",
         )
         if group.answer_sync(member, response, out):
             # While it waited its session could not expire; from now on it can.

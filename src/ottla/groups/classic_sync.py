@@ -73,8 +73,6 @@ def _store_assignment(state: GroupState, group: ClassicGroup, request: SyncGroup
             group.move_to(State.STABLE, out.now_ms)
             answer_syncs(group, ErrorCode.NONE, out)
         else:
-            for member in group.members.values():
-                member.assignment = b""
             answer_syncs(group, error, out)
             rebalance_or_complete(state, group, out)
 

@@ -98,9 +98,10 @@ class ConsumerGroup:
         # Derived from the members.
         self.static_ids: dict[str, str] = {}
         self._owners: dict[TopicId, dict[int, str]] = {}
-        # Not in the log: set by new images, and at load because images may have changed while nobody looked.
-        self.topics_may_have_changed = True
-        self.regexes_may_have_changed = True
+        # Not in the log: the number of the image that its topics and its expressions were last compared with. None at
+        # load, because images may have changed while nobody looked.
+        self.topics_checked: int | None = None
+        self.regexes_checked: int | None = None
 
     # --- what follows from the state
 

@@ -206,19 +206,23 @@ def _is_within(owned: Owned, assigned: Assigned) -> bool:
 
 
 def _updated(before: Member, client: Client, request: ConsumerGroupHeartbeatRequest) -> Member:
+    """What a heartbeat leaves out has not changed; what a join leaves out is not there, whoever had its place."""
+    base = before
+    if request.member_epoch == 0:
+        base = replace(before, topics=(), regex="", rack_id=None, assignor=None)
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     after = replace(
-        before,
-        instance_id=before.instance_id if request.instance_id is None else request.instance_id,
-        rack_id=before.rack_id if request.rack_id is None else request.rack_id,
+        base,
+        instance_id=base.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=base.rack_id if request.rack_id is None else request.rack_id,
         client_id=client.client_id,
         client_host=client.host,
-        topics=before.topics if names is None else tuple(sorted(dict.fromkeys(names))),
-        regex=before.regex if regex is None else regex,
+        topics=base.topics if names is None else tuple(sorted(dict.fromkeys(names))),
+        regex=base.regex if regex is None else regex,
         rebalance_timeout_ms=(
-            before.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+            base.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
         ),
-        assignor=before.assignor if request.server_assignor is None else request.server_assignor,
+        assignor=base.assignor if request.server_assignor is None else request.server_assignor,
         classic=None,
     )
     return before if after == before else after

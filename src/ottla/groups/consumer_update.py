@@ -10,6 +10,7 @@ Nothing here changes the group: the records do, once they are in the log.
 
 from __future__ import annotations
 
+from ottla.common.errors import ErrorCode
 from ottla.groups import records, regex
 from ottla.groups.consumer_group import (
     ConsumerGroup,
@@ -83,7 +84,9 @@ class Update:
         config, now_ms = self.state.config, self.out.now_ms
         is_unresolved = any(one not in self.regexes for one in wanted)
         age_ms = now_ms - max((one.timestamp_ms for one in self.regexes.values()), default=0)
-        is_due = self.group.regexes_may_have_changed and age_ms >= config.consumer_regex_refresh_interval_ms_min
+        checked = self.group.regexes_checked
+        is_stale = checked is None or checked < self.state.new_topics_number
+        is_due = is_stale and not 0 <= age_ms < config.consumer_regex_refresh_interval_ms_min
         if not wanted or not (is_unresolved or is_due or age_ms >= config.consumer_regex_refresh_interval_ms):
             return False
         # The feedback of commits into `__consumer_offsets` is nobody's topic, whatever the pattern.
@@ -91,20 +94,20 @@ class Update:
         resolved = dict(self.regexes)
         has_changed = False
         for one in wanted:
-            found = ResolvedRegex(regex.matching_topics(one, names), self.state.image_version, now_ms)
+            found = ResolvedRegex(regex.matching_topics(one, names), self.state.image_number, now_ms)
             known = resolved.get(one)
             has_changed |= (known.topics if known is not None else ()) != found.topics
             resolved[one] = found
             self.out.records.append(records.regular_expression(self.group.group_id, one, found))
         self.regexes = resolved
-        self._after_append("regexes_may_have_changed")
+        self._note_checked("regexes_checked")
         return has_changed
 
     # --- 2: the group's epoch
 
     def write_epoch(self, is_bump: bool) -> None:
         group = self.group
-        if not (is_bump or group.topics_may_have_changed):
+        if not is_bump and group.topics_checked == self.state.image_number:
             return
         topics = subscribed_topics(self.members_after().values(), self.regexes)
         found = metadata_hash(topics, self.state.image)
@@ -113,18 +116,18 @@ class Update:
             self.out.records.append(records.group_epoch(group.group_id, self.epoch, found))
         if group.has_partition_metadata_record:
             self.out.records.append(records.partition_metadata_tombstone(group.group_id))
-        self._after_append("topics_may_have_changed")
+        self._note_checked("topics_checked")
 
-    def _after_append(self, flag: str) -> None:
-        """Forget a notice only when what it led to is in the log."""
-        group_id, state = self.group.group_id, self.state
+    def _note_checked(self, what: str) -> None:
+        """An image has been dealt with only when what it led to is in the log."""
+        group_id, state, number = self.group.group_id, self.state, self.state.image_number
 
-        def forget(error: int, out: Result) -> None:
+        def note(error: ErrorCode, out: Result) -> None:
             group = state.consumer(group_id)
-            if not error and group is not None:
-                setattr(group, flag, False)
+            if error is ErrorCode.NONE and group is not None:
+                setattr(group, what, number)
 
-        self.out.after_append(forget)
+        self.out.after_append(note)
 
     # --- 3: the target
 

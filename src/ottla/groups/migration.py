@@ -10,7 +10,7 @@ Both are a handful of records in one batch, so a crash leaves the group on one s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId
@@ -18,6 +18,7 @@ from ottla.groups import consumer_protocol, records
 from ottla.groups.classic_group import ClassicGroup, ClassicMember
 from ottla.groups.classic_rebalance import join_key, prepare_rebalance, renew_session, session_key, sync_key
 from ottla.groups.consumer_group import ClassicMetadata, ConsumerGroup, Member, MemberState, Target, metadata_hash
+from ottla.groups.consumer_protocol import Subscription
 from ottla.groups.consumer_update import cancel_timers
 from ottla.groups.result import Record, Result
 from ottla.groups.state import GroupState
@@ -80,26 +81,52 @@ def _cannot_upgrade(group: ClassicGroup, reason: str) -> ApiError:
 
 def _consumer_records(group: ClassicGroup, image: ClusterImage) -> list[Record]:
     group_id, epoch = group.group_id, group.generation
-    pairs = [_consumer_member(group, member, image) for member in group.members.values()]
-    topics = {name: None for member, _ in pairs for name in member.topics}
-    made = [records.member_metadata(group_id, member) for member, _ in pairs]
-    made.append(records.group_epoch(group_id, epoch, metadata_hash(topics, image)))
-    made += [records.target_assignment(group_id, member.member_id, target) for member, target in pairs]
+    members = list(group.members.values())
+    # What the last generation gave them; then what cooperative consumers say they still hold from one before.
+    booked: dict[tuple[TopicId, int], None] = {}
+    subscriptions = [_subscription(group, one) for one in members]
+    targets = [_book(_target_of(group, one, image), booked) for one in members]
+    held = [_book(dict(owned_ids(one.owned, image)), booked) for one in subscriptions]
+    made = [_consumer_member(group, *parts) for parts in zip(members, subscriptions, targets, held, strict=True)]
+    topics = {name: None for one in subscriptions for name in one.topics}
+    result = [records.member_metadata(group_id, one) for one in made]
+    result.append(records.group_epoch(group_id, epoch, metadata_hash(topics, image)))
+    result += [records.target_assignment(group_id, one.member_id, two) for one, two in zip(made, targets, strict=True)]
     # Timestamp 0: the member that brought the upgrade about gets a new target at once.
-    made.append(records.target_epoch(group_id, epoch, 0))
-    made += [records.current_assignment(group_id, member) for member, _ in pairs]
-    return made
+    result.append(records.target_epoch(group_id, epoch, 0))
+    result += [records.current_assignment(group_id, one) for one in made]
+    return result
 
 
-def _consumer_member(group: ClassicGroup, member: ClassicMember, image: ClusterImage) -> tuple[Member, Target]:
+def _book(wanted: Mapping[TopicId, Sequence[int]], booked: dict[tuple[TopicId, int], None]) -> Target:
+    """What is not booked yet; a leader or a member that is wrong must not give a partition two owners."""
+    free: dict[TopicId, tuple[int, ...]] = {}
+    for topic_id, indexes in wanted.items():
+        mine = tuple(one for one in sorted(dict.fromkeys(indexes)) if (topic_id, one) not in booked)
+        booked.update(dict.fromkeys((topic_id, one) for one in mine))
+        if mine:
+            free[topic_id] = mine
+    return free
+
+
+def _subscription(group: ClassicGroup, member: ClassicMember) -> Subscription:
+    # Before its first generation a group has not chosen among the protocols; all carry the same subscription.
+    metadata = member.metadata(group.protocol) or member.protocols[0][1]
     try:
-        # Before its first generation a group has not chosen among the protocols; all carry the same subscription.
-        metadata = member.metadata(group.protocol) or member.protocols[0][1]
-        subscription = consumer_protocol.read_subscription(metadata)
-        target = _target_of(group, member, image)
+        return consumer_protocol.read_subscription(metadata)
     except MalformedMessage:
-        raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from None
-    made = Member(
+        raise _malformed(group) from None
+
+
+def _malformed(group: ClassicGroup) -> ApiError:
+    return _cannot_upgrade(group, "the embedded consumer protocol is malformed")
+
+
+def _consumer_member(
+    group: ClassicGroup, member: ClassicMember, subscription: Subscription, target: Target, held: Target
+) -> Member:
+    epoch = group.generation
+    return Member(
         member.member_id,
         instance_id=member.instance_id,
         rack_id=subscription.rack_id,
@@ -108,22 +135,25 @@ def _consumer_member(group: ClassicGroup, member: ClassicMember, image: ClusterI
         topics=tuple(sorted(dict.fromkeys(subscription.topics))),
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
-        epoch=group.generation,
-        previous_epoch=group.generation,
-        state=MemberState.STABLE,
-        assigned={topic_id: dict.fromkeys(partitions, group.generation) for topic_id, partitions in target.items()},
+        epoch=epoch,
+        previous_epoch=epoch,
+        state=MemberState.UNREVOKED_PARTITIONS if held else MemberState.STABLE,
+        assigned={topic_id: dict.fromkeys(partitions, epoch) for topic_id, partitions in target.items()},
+        revoking={topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in held.items()},
     )
-    return made, target
 
 
 def _target_of(group: ClassicGroup, member: ClassicMember, image: ClusterImage) -> Target:
     if not member.assignment:
         return {}  # it has joined and has never synced
-    assignment = consumer_protocol.read_assignment(member.assignment)
+    try:
+        assignment = consumer_protocol.read_assignment(member.assignment)
+    except MalformedMessage:
+        raise _malformed(group) from None
     if assignment.user_data:
         raise _cannot_upgrade(group, "an assignor of its own is in use, whose data would be lost")
     return {
-        image.topics[one.topic].id: tuple(sorted(dict.fromkeys(one.partitions)))
+        image.topics[one.topic].id: tuple(one.partitions)
         for one in assignment.assigned_partitions
         if one.topic in image.topics
     }
@@ -156,7 +186,12 @@ def downgrade(
     if joining is not None:
         staying.append(joining)
     classic = _classic_group(group, staying, out.now_ms)
-    assignments = {one.member_id: _classic_assignment(group, one, state.image) for one in staying}
+    if must_rebalance:
+        # No leader has made this generation: if we crash before the rebalance, the next coordinator starts it.
+        classic.leader = None
+    # What each has, not what it is to have: that may still be another's, and a rebalance is to come. Without one all
+    # have what they are to have, and the one that joins gets what its old self had.
+    assignments = {one.member_id: assignment_bytes(one.assigned, one.classic, state.image) for one in staying}
     tombs = [one.member_id for one in staying] if joining is not None else list(group.members)
     out.records += group_tombstones(group, tombs)
     out.records.append(records.group_metadata(classic, assignments))
@@ -170,7 +205,7 @@ def downgrade(
             return
         for member in live.members.values():
             renew_session(live, member, out)
-        if must_rebalance:
+        if must_rebalance and live.can_rebalance:
             prepare_rebalance(state, live, out)
 
     out.after_append(settled)
@@ -195,20 +230,18 @@ def _classic_group(group: ConsumerGroup, staying: Sequence[Member], now_ms: int)
     return classic
 
 
-def _classic_assignment(group: ConsumerGroup, member: Member, image: ClusterImage) -> bytes:
-    assert member.classic is not None
-    return assignment_bytes(group.target_of(member), member.classic, image)
-
-
-def assignment_bytes(target: Target, classic: ClassicMetadata, image: ClusterImage) -> bytes:
+def assignment_bytes(
+    partitions: Mapping[TopicId, Iterable[int]], classic: ClassicMetadata | None, image: ClusterImage
+) -> bytes:
     """In the version that the member's own subscription is written in."""
+    assert classic is not None
     version = min(int.from_bytes(classic.protocols[0][1][:2], "big"), 3)
-    partitions = {
+    by_name = {
         image.topics_by_id[topic_id].name: sorted(indexes)
-        for topic_id, indexes in target.items()
+        for topic_id, indexes in partitions.items()
         if topic_id in image.topics_by_id
     }
-    return consumer_protocol.write_assignment(partitions, version)
+    return consumer_protocol.write_assignment(by_name, version)
 
 
 def group_tombstones(group: ConsumerGroup, member_ids: Sequence[str]) -> list[Record]:

@@ -47,6 +47,14 @@ def join_consumer(state: GroupState, group: ConsumerGroup, join: Join, out: Resu
     if not request.member_id and request.group_instance_id is None and join.client.version >= MEMBER_ID_REQUIRED_SINCE:
         join.refuse(ErrorCode.MEMBER_ID_REQUIRED, out, member_id)
         return
+    if (
+        request.group_instance_id is None
+        and member_id not in group.members
+        and any(one for _, one in subscription.owned)
+    ):
+        # We do not keep the ids we give out, but one that is new owns nothing. This member was fenced and does not know
+        # it; it must let go of what others may have by now.
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
     replaced = group.static_member(request.group_instance_id)
     before = _find_member(group, join, member_id, replaced, out)
     after = replace(
@@ -105,7 +113,9 @@ def _downgrade(state: GroupState, group: ConsumerGroup, replaced: Member, update
     is_settled = all(
         one.member_id == replaced.member_id or one.is_reconciled_to(group.epoch) for one in group.members.values()
     )
-    member = replace(update.member, epoch=group.epoch)
+    target = group.target_of(replaced)
+    assigned = {topic_id: dict.fromkeys(partitions, group.epoch) for topic_id, partitions in target.items()}
+    member = replace(update.member, epoch=group.epoch, assigned=assigned if is_settled else update.member.assigned)
     downgrade(state, group, [replaced.member_id], member, out, must_rebalance=is_bump or not is_settled)
     return member
 
@@ -166,11 +176,10 @@ def sync_consumer(
         return
     out.cancel(_key(MEMBER_SYNC, group, member.member_id))
     out.schedule(_key(MEMBER_SESSION, group, member.member_id), member.classic.session_timeout_ms)
-    target = {topic_id: tuple(partitions) for topic_id, partitions in member.assigned.items()}
     response = SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignment=assignment_bytes(target, member.classic, state.image),
+        assignment=assignment_bytes(member.assigned, member.classic, state.image),
     )
     out.answer(ticket, response)
 

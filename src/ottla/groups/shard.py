@@ -99,8 +99,9 @@ class GroupShard:
     def settle(self, out: Result) -> None:
         """Carry out what an operation asked for. `out.error` is set when it has come to its end."""
         if not out.records:
+            # The answer may rest on records of another request that are not durable yet.
             self._set_timers(out.timers)
-            self._finish(out, ErrorCode.NONE)
+            self._log.when_durable(partial(self._finish, out))
             return
         try:
             offset = self._log.append(out.records, out.producer)
@@ -337,8 +338,10 @@ class GroupShard:
     def _wake_classic(self, group: ClassicGroup, out: Result) -> None:
         for member in group.members.values():
             classic_rebalance.renew_session(group, member, out)
-        if len(group.members) > self.state.config.members_max:
-            # group.max.size was lowered: a rebalance lets the surplus go in an orderly way.
+        is_over = len(group.members) > self.state.config.members_max
+        if is_over or (group.members and group.leader is None):
+            # group.max.size was lowered, and a rebalance lets the surplus go in an orderly way; or a downgrade has not
+            # got to its rebalance.
             classic_rebalance.prepare_rebalance(self.state, group, out)
 
     def _wake_consumer(self, group: ConsumerGroup, out: Result) -> None:

@@ -48,8 +48,9 @@ class GroupState:
         self.image = image
         # Settings of single groups, where they have any.
         self.own_settings: Callable[[str], ConsumerSettings | None] = lambda group_id: None
-        # Grows with each image that has new topics: what resolved regular expressions are stamped with.
-        self.image_version = 0
+        # Counts images; and the last one that had new topics.
+        self.image_number = 0
+        self.new_topics_number = 0
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         # While the log is read, each record of a classic group replaces the one before. Afterwards the group lives, its
@@ -78,12 +79,9 @@ class GroupState:
     def on_image(self, image: ClusterImage, *, has_new_topics: bool) -> None:
         """Groups look at their topics again at the next heartbeat."""
         self.image = image
+        self.image_number += 1
         if has_new_topics:
-            self.image_version += 1
-        for group in self.groups.values():
-            if isinstance(group, ConsumerGroup):
-                group.topics_may_have_changed = True
-                group.regexes_may_have_changed |= has_new_topics
+            self.new_topics_number = self.image_number
 
     # --- replay
 
