@@ -7,6 +7,7 @@ partition is finished where its span ends, or, when the end of the log counts (`
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ottla.common.errors import OttlaError
 
 POLL_S = 0.2  # the longest that Ctrl-C has to wait
 BATCH = 500
+WRITE_BYTES = 1 << 20
 
 Printer = Callable[[Any], bytes]
 Filter = Callable[[Any], bool]
@@ -40,6 +42,31 @@ class Plan:
     accepts: Filter
 
 
+class Output:
+    """Bytes that go to stdout once, together, with an exact account of how many are out, whenever Ctrl-C comes."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._pieces: list[bytes] = []
+        self._counts: list[int] = []
+        self._begun = False
+
+    def add(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self.size += len(piece)
+
+    def flush(self) -> bool:
+        """Whether everything is out. A flush that Ctrl-C cut short is not taken up again: the reader may be stuck."""
+        if not self._begun:
+            self._begun = True
+            data, stdout = memoryview(b"".join(self._pieces)), sys.stdout.fileno()
+            while (out := sum(self._counts)) < len(data):
+                # Written and noted in one call into C. Between two of ours Python may raise KeyboardInterrupt, and a
+                # reader that interrupts us at the last line it wanted would find that line not committed.
+                self._counts.extend(map(os.write, (stdout,), (data[out:],)))
+        return sum(self._counts) == self.size
+
+
 class Reader:
     def __init__(self, cluster: Cluster, plan: Plan) -> None:
         self._cluster = cluster
@@ -51,6 +78,7 @@ class Reader:
         self._handled: dict[Partition, int] = {}  # the offset after the last one written, not stored yet
         self._printed = 0
         self._heard = False
+        self._output = Output()
 
     def run(self) -> None:
         partitions = self._find_partitions()
@@ -141,6 +169,8 @@ class Reader:
                 self._take(one)
                 if self._done():
                     break
+                if self._output.size >= WRITE_BYTES:
+                    self._settle()
             self._settle()
 
     def _done(self) -> bool:
@@ -159,7 +189,7 @@ class Reader:
         offset, until = message.offset(), self._until.get(partition)
         if until is None or offset < until:
             if self._plan.accepts(message):
-                sys.stdout.buffer.write(self._plan.printer(message))
+                self._output.add(self._plan.printer(message))
                 self._printed += 1
             self._handled[partition] = offset + 1
         if until is not None and offset + 1 >= until and partition in self._open:
@@ -172,18 +202,20 @@ class Reader:
         self._consumer.pause([TopicPartition(*partition)])
 
     def _settle(self) -> None:
-        """What was written leaves our buffer; only then may the group forget it."""
-        if not self._handled:
-            return
-        sys.stdout.buffer.flush()
-        if self._plan.group is not None:
-            from confluent_kafka import KafkaException, TopicPartition
+        """What was printed leaves the process; only then may the group forget it. Goes on where Ctrl-C cut it short."""
+        if self._handled and self._output.flush():
+            if self._plan.group is not None:
+                self._store()
+            self._handled.clear()
+            self._output = Output()
 
-            try:
-                self._consumer.store_offsets(offsets=[TopicPartition(*one, at) for one, at in self._handled.items()])
-            except KafkaException:
-                pass  # no longer ours: whoever has the partition now will print these again
-        self._handled.clear()
+    def _store(self) -> None:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            self._consumer.store_offsets(offsets=[TopicPartition(*one, at) for one, at in self._handled.items()])
+        except KafkaException:
+            pass  # no longer ours: whoever has the partition now will print these again
 
     def _watch_connection(self) -> None:
         """Before the first answer a dead connection ends the command; later it is waited out, with a notice."""
