@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ottla.common.ids import TopicId, TopicPartition, topic_id_from_text, topic_id_text
-from ottla.storage.disk import DISK, Disk
+from ottla.storage.disk import DISK, Disk, read_whole
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ _VERSION = 0
 def _read_lines(path: Path) -> list[str] | None:
     """The lines behind version and count; None when the file is missing or makes no sense."""
     try:
-        text = path.read_text("utf-8")
+        text = read_whole(path).decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -103,7 +103,7 @@ def write_epochs(path: Path, entries: Iterable[tuple[int, int]], disk: Disk = DI
 
 def read_partition_metadata(directory: Path) -> TopicId | None:
     try:
-        lines = (directory / PARTITION_METADATA).read_text("utf-8").splitlines()
+        lines = read_whole(f"{directory}/{PARTITION_METADATA}").decode().splitlines()
         if lines[0] != f"version: {_VERSION}" or not lines[1].startswith("topic_id: "):
             raise ValueError(lines)
         return topic_id_from_text(lines[1].removeprefix("topic_id: "))

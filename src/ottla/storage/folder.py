@@ -49,9 +49,10 @@ class Folder:
         self.without_index: list[Segment] = []
         self.snapshot_offsets: list[int] = []
         for name, entry in found.items():
-            stem, suffix = os.path.splitext(name)
+            stem, _, suffix = name.partition(".")
             if not stem.isdigit():
                 continue
+            suffix = f".{suffix}"
             if suffix == LOG_SUFFIX:
                 segment = Segment(directory, int(stem), index_interval=index_interval, disk=disk)
                 status = entry.stat()

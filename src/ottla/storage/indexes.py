@@ -34,16 +34,22 @@ class _Index(ABC):
     -1 in both: there is a file that nobody has looked at.
     """
 
-    __slots__ = ("_persisted", "_unloaded", "base_offset", "disk", "path")
+    __slots__ = ("_on_disk", "_persisted", "_unloaded", "base_offset", "disk", "path")
     ENTRY_BYTES: int
 
-    def __init__(self, path: Path, base_offset: int, disk: Disk = DISK) -> None:
-        self.path = path
+    def __init__(self, path: str | Path, base_offset: int, disk: Disk = DISK) -> None:
+        self.path = str(path)
         self.base_offset = base_offset
         self.disk = disk
         self._unloaded = 0
         self._persisted = 0
+        # Whether the file is as long as `_persisted` says.
+        self._on_disk = False
         self._clear()
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
 
     @abstractmethod
     def _clear(self) -> None: ...
@@ -78,10 +84,11 @@ class _Index(ABC):
         try:
             size = os.stat(self.path).st_size
         except FileNotFoundError:
-            raise CorruptIndex(f"{self.path.name} is missing") from None
+            raise CorruptIndex(f"{self.name} is missing") from None
         if size % self.ENTRY_BYTES:
-            raise CorruptIndex(f"{self.path.name} is {size} bytes long")
+            raise CorruptIndex(f"{self.name} is {size} bytes long")
         self._unloaded = self._persisted = size // self.ENTRY_BYTES
+        self._on_disk = True
 
     def load(self) -> None:
         """Bring all entries into memory. Raises CorruptIndex."""
@@ -104,20 +111,27 @@ class _Index(ABC):
         try:
             file = OpenFile(os.open(self.path, os.O_RDONLY))
         except FileNotFoundError:
-            raise CorruptIndex(f"{self.path.name} is missing") from None
+            raise CorruptIndex(f"{self.name} is missing") from None
         size = self.ENTRY_BYTES
         raw = os.pread(file.fd, count * size, start * size)
         if len(raw) != count * size:
-            raise CorruptIndex(f"{self.path.name} is shorter than it was")
+            raise CorruptIndex(f"{self.name} is shorter than it was")
         return raw
 
     def reset(self) -> None:
         """Drop every entry; the file follows at the next persist."""
         self._clear()
         self._unloaded = self._persisted = 0
+        self._on_disk = False
 
-    def persist(self) -> OpenFile:
-        """Write what the file lacks; gives the file back so that the caller may fsync it."""
+    def persist(self) -> None:
+        """Write what the file lacks."""
+        if self._unloaded < 0 or (self._persisted == len(self) and self._on_disk):
+            return
+        self.file_to_sync()
+
+    def file_to_sync(self) -> OpenFile:
+        """The file, up to date; for an fsync."""
         count = len(self)
         file = self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)
         start = min(self._persisted, count)
@@ -127,12 +141,15 @@ class _Index(ABC):
         if os.fstat(file.fd).st_size != count * self.ENTRY_BYTES:
             self.disk.ftruncate(file.fd, count * self.ENTRY_BYTES)
         self._persisted = count
+        self._on_disk = True
         return file
 
     def _truncate_entries(self, keep: int) -> None:
         self.load()
         self._truncate_memory(keep)
-        self._persisted = min(self._persisted, keep)
+        if keep < self._persisted:
+            self._persisted = keep
+            self._on_disk = False
 
 
 class OffsetIndex(_Index):
@@ -203,7 +220,7 @@ class OffsetIndex(_Index):
         numbers = _big_endian_ints(raw)
         for column in (numbers[0::2], numbers[1::2]):
             if column[0] <= 0 or any(a >= b for a, b in itertools.pairwise(column)):
-                raise CorruptIndex(f"{self.path.name} has entries out of order")
+                raise CorruptIndex(f"{self.name} has entries out of order")
 
     def _decode(self, raw: bytes) -> None:
         numbers = _big_endian_ints(raw)
@@ -278,7 +295,7 @@ class TimeIndex(_Index):
         for timestamp, relative in self._ENTRY.iter_unpack(raw):
             # Kafka allows equal offsets never, equal timestamps never: both grow.
             if timestamp <= previous_ms or relative < previous or relative < 0:
-                raise CorruptIndex(f"{self.path.name} has entries out of order")
+                raise CorruptIndex(f"{self.name} has entries out of order")
             previous_ms, previous = timestamp, relative
 
     def _decode(self, raw: bytes) -> None:

@@ -411,10 +411,9 @@ class Log(LogReader):
             self._snapshot_position = self._active.size
 
     def _take_snapshot(self, offset: int) -> None:
-        if offset not in self.snapshots.offsets:
+        if offset and offset not in self.snapshots.offsets:
             self.snapshots.write(offset, self.producers.snapshot_entries())
             self.snapshots.delete_strays(segment.base_offset for segment in self.segments)
-            self._flushing.folder_changed = True
 
     # -- taking away --
 
@@ -482,8 +481,9 @@ class Log(LogReader):
         With `keep_files=False` the folder is about to go: nothing is written."""
         if keep_files and self._refusal is None:
             self._active.finish()
-            self._take_snapshot(self.log_end_offset)
             self.flush()
+            # Not synced: if a power cut takes it, it is made again from the log.
+            self._take_snapshot(self.log_end_offset)
         for segment in self.segments:
             segment.release()
         self.fail("the log is closed")

@@ -38,7 +38,7 @@ class LogFlush:
     def now(self, up_to: int) -> None:
         """In this thread. Raises ApiError when the disk fails."""
         log = self._log
-        if up_to <= log.recovery_point and not self.folder_changed:
+        if up_to <= log.recovery_point and not self._has_other_changes():
             return
         job = self._make_job(up_to)
         try:
@@ -47,6 +47,10 @@ class LogFlush:
             log.owner.disk_failed(log, error)
             raise self._failure() from error
         self._reached(job.end_offset)
+
+    def _has_other_changes(self) -> bool:
+        # The folder of an empty log may be lost: it is made again.
+        return self._log.log_end_offset > 0 and (self.folder_changed or self._log.leader_epochs.unsynced)
 
     def later(self, up_to: int) -> FlushFuture:
         """In a flush thread; the future is done in the log's own thread once `up_to` is on disk."""

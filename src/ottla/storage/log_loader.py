@@ -45,8 +45,10 @@ def load_log(
     snapshots = SnapshotFiles(directory, folder.snapshot_offsets, disk)
     new = not segments
     if new:
-        segments.append(_first_segment(directory, log_start_offset, config, now_ms, disk))
+        segments.append(_segment(directory, log_start_offset, config, disk))
+        segments[0].create(now_ms, when_used=log_start_offset == 0)
         recovery_point = log_start_offset
+        clean = True
     for segment in folder.without_index:
         if clean or segment.base_offset < recovery_point:
             logger.warning("%s: an index of segment %d is missing; making it again", directory, segment.base_offset)
@@ -62,7 +64,8 @@ def load_log(
     if end < recovery_point:
         logger.error("%s ends at %d, but was synced up to %d; going on there", directory, end, recovery_point)
         damage.append(f"offsets {end} to {recovery_point - 1} are lost")
-        segments.append(_first_segment(directory, recovery_point, config, now_ms, disk))
+        segments.append(_segment(directory, recovery_point, config, disk))
+        segments[-1].create(now_ms)
         end = recovery_point
     start = min(max(log_start_offset, segments[0].base_offset), end)
     epochs.truncate_from_end(end)
@@ -88,13 +91,14 @@ def load_log(
         new=new,
     )
     log.damage = tuple(damage)
+    # Thousands of logs are loaded: none keeps a file open before it is used.
+    for segment in segments:
+        segment.release()
     return log
 
 
-def _first_segment(directory: Path, offset: int, config: LogConfig, now_ms: int, disk: Disk) -> Segment:
-    segment = Segment(directory, offset, index_interval=config.index_interval_bytes, disk=disk)
-    segment.create(now_ms)
-    return segment
+def _segment(directory: Path, offset: int, config: LogConfig, disk: Disk) -> Segment:
+    return Segment(directory, offset, index_interval=config.index_interval_bytes, disk=disk)
 
 
 def _number_of(segments: list[Segment], offset: int) -> int:

@@ -309,6 +309,10 @@ class LogManager(LogOwner):
 
     def close(self, clean: bool = True) -> None:
         """Stop using the directories. `clean=False` leaves them as a crash would."""
+        if clean:
+            for log in self._logs.values():
+                if log.failed is None and log.recovery_point < log.log_end_offset:
+                    log.flush_async()
         self.flusher.close()
         if clean:
             for log in self._logs.values():

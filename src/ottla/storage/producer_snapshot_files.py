@@ -8,7 +8,7 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable
 from pathlib import Path
 
-from ottla.storage.disk import DISK, Disk
+from ottla.storage.disk import DISK, Disk, read_whole
 from ottla.storage.producer_snapshot import (
     CorruptSnapshot,
     ProducerSnapshotEntry,
@@ -55,7 +55,7 @@ class SnapshotFiles:
                 return None
             offset = self.offsets[at]
             try:
-                return offset, decode_snapshot(self.path(offset).read_bytes())
+                return offset, decode_snapshot(read_whole(self.path(offset)))
             except (OSError, CorruptSnapshot) as error:
                 logger.warning("%s cannot be used (%s); an older one is taken", self.path(offset), error)
                 self.delete(offset)

@@ -50,6 +50,7 @@ class Segment:
 
     __slots__ = (
         "_file",
+        "_make",
         "base_offset",
         "bytes_since_index",
         "created_ms",
@@ -80,9 +81,11 @@ class Segment:
         self.disk = disk
         self.size = 0
         self._file: OpenFile | None = None
-        self.offsets = OffsetIndex(self.path(INDEX_SUFFIX), base_offset, disk)
-        self.times = TimeIndex(self.path(TIME_INDEX_SUFFIX), base_offset, disk)
-        self.txns = TxnIndex(self.path(TXN_INDEX_SUFFIX), base_offset, disk)
+        # Flags that make the file when it is opened for the first time.
+        self._make = 0
+        self.offsets = OffsetIndex(self._path_text(INDEX_SUFFIX), base_offset, disk)
+        self.times = TimeIndex(self._path_text(TIME_INDEX_SUFFIX), base_offset, disk)
+        self.txns = TxnIndex(self._path_text(TXN_INDEX_SUFFIX), base_offset, disk)
         self.bytes_since_index = 0
         self.max_timestamp = v2.NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
@@ -101,7 +104,10 @@ class Segment:
         return f"Segment({self.path(LOG_SUFFIX).name}, {self.size} bytes)"
 
     def path(self, kind: str) -> Path:
-        return self.directory / (file_name(self.base_offset, kind) + self.suffix)
+        return Path(self._path_text(kind))
+
+    def _path_text(self, kind: str) -> str:
+        return f"{self.directory}/{self.base_offset:020d}{kind}{self.suffix}"
 
     def paths(self) -> list[Path]:
         return [self.path(kind) for kind in SEGMENT_SUFFIXES]
@@ -113,14 +119,20 @@ class Segment:
 
     # -- files --
 
-    def create(self, now_ms: int) -> None:
-        """Make the files. Leftovers of a crash under the same name are cleared."""
-        for kind in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            self.path(kind).unlink(missing_ok=True)
-        self.txns.replace([])
-        self.txns.persist()
-        self._file = self.disk.open(self.path(LOG_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    def create(self, now_ms: int, *, when_used: bool = False) -> None:
+        """Make the log file; leftovers of a crash under the same name are cleared. An index comes with the first
+        flush. With `when_used` nothing is made before the first use: for a log that has nothing to lose."""
         self.created_ms = self.modified_ms = now_ms
+        self.txns.replace([])
+        self._make = os.O_CREAT | os.O_TRUNC
+        if not when_used:
+            for kind in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                self.path(kind).unlink(missing_ok=True)
+            self.file()
+
+    @property
+    def is_made(self) -> bool:
+        return self._make == 0
 
     def attach(self, size: int, modified_ms: int) -> None:
         """Take over existing files without looking into them."""
@@ -134,7 +146,8 @@ class Segment:
         """The log file, opened at the first use."""
         self.used = True
         if self._file is None:
-            self._file = self.disk.open(self.path(LOG_SUFFIX), os.O_RDWR)
+            self._file = self.disk.open(self._path_text(LOG_SUFFIX), os.O_RDWR | self._make)
+            self._make = 0
         return self._file
 
     def release(self) -> None:
@@ -160,9 +173,9 @@ class Segment:
         self._follow_paths()
 
     def _follow_paths(self) -> None:
-        self.offsets.path = self.path(INDEX_SUFFIX)
-        self.times.path = self.path(TIME_INDEX_SUFFIX)
-        self.txns.path = self.path(TXN_INDEX_SUFFIX)
+        self.offsets.path = self._path_text(INDEX_SUFFIX)
+        self.times.path = self._path_text(TIME_INDEX_SUFFIX)
+        self.txns.path = self._path_text(TXN_INDEX_SUFFIX)
 
     # -- appending (the bytes are in the file already) --
 
@@ -184,13 +197,17 @@ class Segment:
 
     def finish(self) -> None:
         """Bring the indexes on disk to what a closed segment has."""
+        if not self.is_made or self.max_timestamp == UNKNOWN_TIMESTAMP:
+            return  # nothing was written since it was attached
         if self.size:
-            self.times.maybe_append(self.largest_timestamp(), self.max_timestamp_offset)
-        self.persist_indexes()
+            self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        self.offsets.persist()
+        self.times.persist()
+        self.txns.persist()
 
     def persist_indexes(self) -> list[OpenFile]:
         """Gives the files back for a sync."""
-        return [self.offsets.persist(), self.times.persist(), *self.txns.persist()]
+        return [self.offsets.file_to_sync(), self.times.file_to_sync(), *self.txns.persist()]
 
     # -- looking up --
 
@@ -258,13 +275,20 @@ class Segment:
     def next_offset(self) -> int:
         """One past the last offset: a walk from the last index entry on."""
         indexed, position = self._ask_index(self.offsets.last)
-        if position and self.find(indexed) is None:
-            # The entry points past everything that is there: `find` has made the index again if it could.
-            position = 0
+        if position and not self._holds(indexed, position):
+            self.rebuild_indexes()
+            _, position = self.offsets.last()
         next_offset = self.base_offset
         for _, header in self.headers(position):
             next_offset = header.last_offset + 1
         return next_offset
+
+    def _holds(self, indexed: int, position: int) -> bool:
+        """Whether what an index entry says of the batch at `position` can be."""
+        try:
+            return find_batch(self.file().fd, position, self.size, indexed, indexed) is not None
+        except BrokenChain:
+            return False
 
     def headers_from(self, offset: int) -> Iterator[tuple[int, v2.BatchHeader]]:
         """The batches from the one that holds `offset` on."""
@@ -286,7 +310,7 @@ class Segment:
             if header.max_timestamp > timestamp:
                 timestamp, offset = header.max_timestamp, header.last_offset
         if not confirmed:
-            raise CorruptIndex(f"{self.times.path.name} names a timestamp that is not there")
+            raise CorruptIndex(f"{self.times.name} names a timestamp that is not there")
         self.max_timestamp, self.max_timestamp_offset = timestamp, offset
 
     def aborted_transactions(self) -> list[AbortedTxn]:
@@ -298,7 +322,7 @@ class Segment:
                 header = next((header for _, header in self.headers_from(entry.last_offset)), None)
                 if header is None or not header.is_control or header.producer_id != entry.producer_id:
                     self.txns.release()
-                    raise CorruptIndex(f"{self.txns.path.name} names a marker that is not there")
+                    raise CorruptIndex(f"{self.txns.name} names a marker that is not there")
         return entries
 
     def begins_batch(self, position: int) -> bool:

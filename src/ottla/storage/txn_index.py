@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ottla.storage.disk import DISK, Disk, OpenFile
+from ottla.storage.disk import DISK, Disk, OpenFile, read_whole
 from ottla.storage.indexes import CorruptIndex
 
 _ENTRY = struct.Struct(">hqqqq")
@@ -32,13 +32,17 @@ class AbortedTxn(NamedTuple):
 class TxnIndex:
     __slots__ = ("_dirty", "_entries", "base_offset", "disk", "path")
 
-    def __init__(self, path: Path, base_offset: int, disk: Disk = DISK) -> None:
-        self.path = path
+    def __init__(self, path: str | Path, base_offset: int, disk: Disk = DISK) -> None:
+        self.path = str(path)
         self.base_offset = base_offset
         self.disk = disk
         # None until somebody asks.
         self._entries: list[AbortedTxn] | None = None
         self._dirty = False
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
 
     @property
     def loaded(self) -> bool:
@@ -48,9 +52,9 @@ class TxnIndex:
         """Raises CorruptIndex when the file is missing or cannot be of this segment."""
         if self._entries is None:
             try:
-                raw = self.path.read_bytes()
+                raw = read_whole(self.path)
             except FileNotFoundError:
-                raise CorruptIndex(f"{self.path.name} is missing") from None
+                raise CorruptIndex(f"{self.name} is missing") from None
             self._entries = decode_txn_index(raw, self.base_offset)
         return self._entries
 
@@ -73,7 +77,7 @@ class TxnIndex:
         """Forget the entries and the file: the next reader finds it missing and makes it again."""
         self._entries = None
         self._dirty = False
-        self.path.unlink(missing_ok=True)
+        Path(self.path).unlink(missing_ok=True)
 
     def persist(self) -> list[OpenFile]:
         """Write the file if it is behind; gives it back for a sync, or nothing when it is as it was."""
