@@ -38,7 +38,7 @@ def test_list_describe_and_lag(cli: Cli, group: str, five: str) -> None:
         "client_id": None,
     }
     assert cli.ok("group", "lag", group, "--output", "json").data == [
-        {"group": group, "state": "empty", "topic": five, "lag": 2}
+        {"group": group, "state": "empty", "topic": five, "lag": 2, "partitions_without_commit": 0}
     ]
     by_partition = cli.ok("group", "lag", group, "--partitions").lines
     assert by_partition[0].split() == ["GROUP", "STATE", "TOPIC", "PARTITION", "LAG"]

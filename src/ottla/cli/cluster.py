@@ -12,7 +12,7 @@ import click
 from ottla.cli.connection import Cluster
 from ottla.cli.lazy import Lazy, Section
 from ottla.cli.output import facts, paint, plural, show, table
-from ottla.cli.settings import Settings, VerbGroup, command
+from ottla.cli.settings import Settings, VerbGroup, at_least, command
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
 from ottla.common.errors import OttlaError
 
@@ -73,7 +73,7 @@ def _info_lines(data: dict[str, Any]) -> Iterable[str]:
 @command("health")
 @watch_option
 @interval_option
-@click.option("--wait", "wait_s", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait until it is healthy.")
+@click.option("--wait", "wait_s", type=at_least(0.0), metavar="SECONDS", help="Wait until it is healthy.")
 def health(settings: Settings, watch: bool, interval: float, wait_s: float | None) -> None:
     """Whether every partition has a leader and all its replicas in sync; exit status 1 when not."""
     if watch:

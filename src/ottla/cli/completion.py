@@ -10,7 +10,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    r"""Print the completion script for SHELL.
+    """Print the completion script for SHELL.
 
     \b
       bash   eval "$(ottla completion bash)"                    in ~/.bashrc

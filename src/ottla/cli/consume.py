@@ -12,7 +12,7 @@ from ottla.cli.connection import Cluster
 from ottla.cli.names import complete_group, complete_topic
 from ottla.cli.positions import START, Kind, Span, parse_span
 from ottla.cli.reader import Filter, Plan, Printer, Reader
-from ottla.cli.settings import Settings, command, partition_option
+from ottla.cli.settings import Settings, at_least, command, partition_option
 
 ISOLATIONS = ("read_committed", "read_uncommitted")
 
@@ -22,7 +22,7 @@ ISOLATIONS = ("read_committed", "read_uncommitted")
 @click.option(
     "-o", "--offset", "span", metavar="WHERE", help="start (default), end, N, -N (last N), @TIME, or a span N:M, @T:@U."
 )
-@click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Stop after N records.")
+@click.option("-n", "--count", type=at_least(0), metavar="N", help="Stop after N records.")
 @click.option("-e", "--exit-at-end", is_flag=True, help="Stop when the end of every partition is reached.")
 @click.option("-g", "--group", metavar="GROUP", help="Join a group and commit.", shell_complete=complete_group)
 @partition_option
@@ -47,7 +47,7 @@ def consume(
     where: str | None,
     isolation: str,
 ) -> None:
-    r"""Print the records of TOPIC to stdout, values only unless -f, -K or -J say otherwise.
+    """Print the records of TOPIC to stdout, values only unless -f, -K or -J say otherwise.
 
     \b
       ottla consume orders -o -10 -e              the last ten of each partition

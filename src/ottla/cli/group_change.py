@@ -33,7 +33,7 @@ SHIFT = re.compile(r"[+-]\d+", re.ASCII)
     shell_complete=complete_topic,
 )
 def seek(settings: Settings, group: str, to: str, topics: tuple[str, ...]) -> None:
-    r"""Move the committed offsets of GROUP; its consumers must be stopped.
+    """Move the committed offsets of GROUP; its consumers must be stopped.
 
     \b
       ottla group seek billing --to start

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,32 +85,45 @@ def committed_offsets(cluster: Cluster, name: str) -> dict[Partition, int]:
 
 
 def positions_of(cluster: Cluster, name: str, description: Any) -> list[Committed]:
-    """Every partition that the group has committed or that a member has now."""
+    """Every partition of the topics that the group has committed anything in or that a member has now."""
     committed = committed_offsets(cluster, name)
     owners = {
         (one.topic, one.partition): member.client_id
         for member in description.members
         for one in (member.assignment.topic_partitions if member.assignment else ())
     }
-    partitions = sorted({*committed, *owners})
-    bounds = log_bounds(cluster, existing(cluster, partitions))
+    present = _partitions_of(cluster, {topic for topic, _ in (*committed, *owners)})
+    partitions = sorted({*committed, *owners, *present})
+    bounds = log_bounds(cluster, present)
     return [
         Committed(*one, offset=committed.get(one), bounds=bounds.get(one), member=owners.get(one)) for one in partitions
     ]
 
 
-def existing(cluster: Cluster, partitions: Iterable[Partition]) -> list[Partition]:
-    """Those that are still there: commits outlive a deleted topic."""
-    wanted = list(partitions)
-    if not wanted:
+def _partitions_of(cluster: Cluster, topics: Collection[str]) -> list[Partition]:
+    """Those that have a leader to ask; commits may outlive a topic."""
+    if not topics:
         return []
-    topics = cluster.all_topics().topics
+    known = cluster.all_topics().topics
     return [
         (name, index)
-        for name, index in wanted
-        if name in topics and index in topics[name].partitions and topics[name].partitions[index].leader >= 0
+        for name in topics
+        if name in known
+        for index, partition in known[name].partitions.items()
+        if partition.leader >= 0
     ]
+
+
+def existing(cluster: Cluster, partitions: Iterable[Partition]) -> list[Partition]:
+    wanted = list(partitions)
+    present = set(_partitions_of(cluster, {topic for topic, _ in wanted}))
+    return [one for one in wanted if one in present]
 
 
 def total_lag(positions: Iterable[Committed]) -> int:
     return sum(one.lag or 0 for one in positions)
+
+
+def without_commit(positions: Iterable[Committed]) -> int:
+    """Partitions with records, of which nobody knows whether the group has seen any."""
+    return sum(one.offset is None and one.bounds is not None and one.bounds.end > one.bounds.start for one in positions)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ottla.cli.connection import Cluster
-from ottla.cli.group_offsets import Committed, all_groups, describe_groups, positions_of, total_lag
+from ottla.cli.group_offsets import Committed, all_groups, describe_groups, positions_of, total_lag, without_commit
 from ottla.cli.names import complete_group
 from ottla.cli.output import facts, show, table
 from ottla.cli.settings import Settings, command
@@ -58,6 +58,7 @@ def _description(group: Any, positions: list[Committed]) -> dict[str, Any]:
         "assignor": group.partition_assignor or None,
         "coordinator": coordinator.id if coordinator is not None else None,
         "lag": total_lag(positions),
+        "partitions_without_commit": without_commit(positions),
         "members": [_member(one) for one in group.members],
         "offsets": [_offset(one) for one in positions],
     }
@@ -122,19 +123,26 @@ def _show_lag(settings: Settings, cluster: Cluster, groups: tuple[str, ...], by_
     data: list[Any] = []
     for name, described in describe_groups(cluster, names).items():
         data += _lag_rows(name, _name(described.state), positions_of(cluster, name, described), by_partition)
+    show(settings, data, lambda: _lag_lines(data, by_partition))
+
+
+def _lag_lines(data: list[dict[str, Any]], by_partition: bool) -> Iterable[str]:
+    if not data:
+        return ["no group has committed anything"]
     headings = ["GROUP", "STATE", "TOPIC", *(["PARTITION"] if by_partition else []), "LAG"]
-    show(
-        settings,
-        data,
-        lambda: table(headings, [list(one.values()) for one in data]) if data else ["no group has committed anything"],
-    )
+    if any(one.get("partitions_without_commit") for one in data):
+        headings.append("PARTITIONS WITHOUT COMMIT")
+    return table(headings, [list(one.values())[: len(headings)] for one in data])
 
 
 def _lag_rows(group: str, state: str, positions: list[Committed], by_partition: bool) -> list[dict[str, Any]]:
     common = {"group": group, "state": state}
     if by_partition:
         return [{**common, "topic": one.topic, "partition": one.partition, "lag": one.lag} for one in positions]
-    topics = sorted({one.topic for one in positions})
+    by_topic: dict[str, list[Committed]] = {}
+    for one in positions:
+        by_topic.setdefault(one.topic, []).append(one)
     return [
-        {**common, "topic": topic, "lag": total_lag(one for one in positions if one.topic == topic)} for topic in topics
+        {**common, "topic": topic, "lag": total_lag(found), "partitions_without_commit": without_commit(found)}
+        for topic, found in by_topic.items()
     ]

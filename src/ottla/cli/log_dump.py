@@ -39,7 +39,7 @@ Item = dict[str, Any]
 @click.option("--output", type=click.Choice(OUTPUTS), help="table, or json: one object per line.")
 @click.pass_obj
 def dump(settings: Settings, paths: tuple[Path, ...], records: bool, verify: bool, output: str | None) -> None:
-    r"""Show the files of a log: a partition's folder, or single files.
+    """Show the files of a log: a partition's folder, or single files.
 
     Exit status 1 when something is damaged.
 

@@ -12,7 +12,7 @@ from ottla.cli.failures import sentence
 from ottla.cli.names import complete_topic
 from ottla.cli.perf_report import ProgressLine, Tally, report
 from ottla.cli.positions import log_bounds
-from ottla.cli.settings import Settings, command
+from ottla.cli.settings import Settings, at_least, command
 from ottla.common.errors import OttlaError
 
 BATCH = 2000
@@ -20,7 +20,7 @@ BATCH = 2000
 
 @command("consume")
 @click.argument("topic", shell_complete=complete_topic)
-@click.option("-n", "--count", type=click.IntRange(min=1), help="How many records [all there are].")
+@click.option("-n", "--count", type=at_least(1), help="How many records [all there are].")
 def consume(settings: Settings, topic: str, count: int | None) -> None:
     """Read TOPIC from its start to its end (or COUNT records) and measure; commits nothing."""
     from confluent_kafka import TopicPartition

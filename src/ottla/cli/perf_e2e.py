@@ -20,7 +20,7 @@ from ottla.cli.failures import sentence
 from ottla.cli.names import complete_topic
 from ottla.cli.perf_report import ProgressLine, Tally, report
 from ottla.cli.positions import log_bounds
-from ottla.cli.settings import Settings, command
+from ottla.cli.settings import Settings, at_least, command
 from ottla.common.errors import OttlaError
 
 STAMP = struct.Struct(">8sqq")  # run, number (below zero: warm-up), nanoseconds
@@ -30,9 +30,9 @@ ARRIVE_S_MAX = 15.0
 
 @command("e2e")
 @click.argument("topic", shell_complete=complete_topic)
-@click.option("-n", "--count", type=click.IntRange(min=1), default=5000, help="How many records [5000].")
-@click.option("--rate", type=click.FloatRange(min=0.1), default=1000.0, help="Records per second [1000].")
-@click.option("--size", type=click.IntRange(min=STAMP.size), default=100, help="Bytes of a value [100].")
+@click.option("-n", "--count", type=at_least(1), default=5000, help="How many records [5000].")
+@click.option("--rate", type=at_least(0.1), default=1000.0, help="Records per second [1000].")
+@click.option("--size", type=at_least(STAMP.size), default=100, help="Bytes of a value [100].")
 @click.option("--acks", type=click.Choice(("0", "1", "all")), default="all", help="[all]")
 def e2e(settings: Settings, topic: str, count: int, rate: float, size: int, acks: str) -> None:
     """Send COUNT records to TOPIC at RATE, consume them, and measure how long each was on its way."""

@@ -14,7 +14,7 @@ from ottla.cli.failures import sentence
 from ottla.cli.names import complete_topic
 from ottla.cli.perf_report import ProgressLine, Tally, report
 from ottla.cli.produce import CODECS
-from ottla.cli.settings import Settings, command
+from ottla.cli.settings import Settings, at_least, command
 from ottla.common.errors import OttlaError
 
 PAYLOADS = 64
@@ -24,9 +24,9 @@ POLL_EVERY = 64
 
 @command("produce")
 @click.argument("topic", shell_complete=complete_topic)
-@click.option("-n", "--count", type=click.IntRange(min=1), default=100_000, help="How many records [100000].")
-@click.option("--size", type=click.IntRange(min=1), default=1000, help="Bytes of a value [1000].")
-@click.option("--rate", type=click.FloatRange(min=0.1), help="Records per second [as fast as it goes].")
+@click.option("-n", "--count", type=at_least(1), default=100_000, help="How many records [100000].")
+@click.option("--size", type=at_least(1), default=1000, help="Bytes of a value [1000].")
+@click.option("--rate", type=at_least(0.1), help="Records per second [as fast as it goes].")
 @click.option("-z", "--compression", type=click.Choice(CODECS), default="none", help="[none]")
 @click.option("--acks", type=click.Choice(("0", "1", "all")), default="all", help="[all]")
 def produce(

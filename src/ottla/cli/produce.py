@@ -22,7 +22,7 @@ from ottla.cli.failures import sentence
 from ottla.cli.names import complete_topic
 from ottla.cli.output import notice, plural
 from ottla.cli.record_format import Draft, compile_reader, parse_header, unescape
-from ottla.cli.settings import Settings, command, parse_assignment
+from ottla.cli.settings import Settings, at_least, command, parse_assignment
 from ottla.common.errors import OttlaError
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -42,7 +42,7 @@ LineReader = Callable[[bytes], Draft | None]
 @click.option("-J", "--json", "as_json", is_flag=True, help="Each line is JSON as `consume -J` prints it.")
 @click.option("-D", "--delimiter", default=r"\n", metavar="TEXT", help=r"What ends a record in the input [\n].")
 @click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header for every record.")
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="Send to this partition.")
+@click.option("-p", "--partition", type=at_least(0), help="Send to this partition.")
 @click.option("-z", "--compression", type=click.Choice(CODECS), help="Codec of the batches [none].")
 @click.option("--null", "empty_is_null", is_flag=True, help="Send an empty key or value as null (a tombstone).")
 @click.option("--acks", type=click.Choice(("0", "1", "all")), default="all", help="[all]")
@@ -64,13 +64,13 @@ def produce(
     acks: str,
     quiet: bool,
 ) -> None:
-    r"""Send records to TOPIC: the VALUEs, or else each line of stdin or of the files.
+    """Send records to TOPIC: the VALUEs, or else each line of stdin or of the files.
 
     \b
       ottla produce orders "hello" "world"
       ottla produce orders -k user-7 -H source=shell < orders.txt
       seq 1000 | ottla produce numbers -z zstd
-      ottla produce users -f '%k\t%s' -F users.tsv
+      ottla produce users -f '%k\\t%s' -F users.tsv
       ottla produce users -k user-7 --null ""        a tombstone
     """
     require_topic_name(topic)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -19,6 +19,8 @@ from ottla.cli.lazy import LazyGroup
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 OUTPUTS = ("table", "json", "yaml")
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass
@@ -63,6 +65,25 @@ def parse_assignment(text: str, flag: str) -> tuple[str, str]:
     return name.strip(), value
 
 
+def at_least(least: Number) -> Callable[[str], Number]:
+    """The type of an option that is a number with a lower limit.
+
+    click's own ranges would print `INTEGER RANGE` and `[x>=0]` into the help.
+    """
+
+    def number(text: str) -> Number:
+        try:
+            value = type(least)(text)
+        except ValueError:
+            raise click.BadParameter(f"'{text}' is not a number.") from None
+        if not value >= least:
+            raise click.BadParameter(f"{text} is less than {least}.")
+        return value
+
+    number.__name__ = "N"  # what the help shows
+    return number
+
+
 # -- the options themselves ---------------------------------------------------------------------------------------
 
 
@@ -89,8 +110,8 @@ def connection_options() -> list[click.Parameter]:
             "-b",
             "--bootstrap-server",
             "bootstrap",
-            metavar="HOST:PORT,...",
-            help="Brokers to begin with [OTTLA_BOOTSTRAP_SERVERS; default localhost:9092].",
+            metavar="HOST:PORT",
+            help="Brokers, separated by commas [OTTLA_BOOTSTRAP_SERVERS, or localhost:9092].",
         ),
         _global("--profile", metavar="NAME", help="Settings from ~/.config/ottla/profiles.toml [OTTLA_PROFILE]."),
         _global("-X", "overrides", multiple=True, metavar="NAME=VALUE", help="A librdkafka setting; repeatable."),
@@ -106,7 +127,7 @@ def change_options() -> list[click.Parameter]:
 
 
 partition_option = click.option(
-    "-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this one; repeatable."
+    "-p", "--partition", "partitions", type=at_least(0), multiple=True, help="Only this one; repeatable."
 )
 
 
@@ -122,7 +143,7 @@ class OttlaCommand(click.Command):
         own: list[tuple[str, str]] = []
         shared: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
-            if (record := param.get_help_record(ctx)) is not None:
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
                 (shared if isinstance(param, GlobalOption) else own).append(record)
         with formatter.section("Options"):
             formatter.write_dl(own)

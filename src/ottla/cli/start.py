@@ -32,7 +32,7 @@ def start(
     log_level: str,
     log_format: str,
 ) -> None:
-    r"""Start a broker and serve until Ctrl-C.
+    """Start a broker and serve until Ctrl-C.
 
     \b
       ottla start

@@ -13,14 +13,14 @@ from ottla.cli.failures import failed
 from ottla.cli.names import complete_topic
 from ottla.cli.output import Planned, confirm, done, plural, show, table
 from ottla.cli.positions import Kind, Partition, log_bounds, parse_position, resolve
-from ottla.cli.settings import Settings, command, parse_assignment, partition_option
+from ottla.cli.settings import Settings, at_least, command, parse_assignment, partition_option
 from ottla.common.errors import OttlaError
 
 
 @command("create", changes=True)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="How many [the broker's num.partitions].")
-@click.option("-r", "--replicas", type=click.IntRange(min=1), help="Replication factor [the broker's default].")
+@click.option("-p", "--partitions", type=at_least(1), help="How many [the broker's num.partitions].")
+@click.option("-r", "--replicas", type=at_least(1), help="Replication factor [the broker's default].")
 @click.option("-c", "--config", "configs", multiple=True, metavar="NAME=VALUE", help="A topic setting; repeatable.")
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there already is fine.")
 def create(
@@ -84,7 +84,7 @@ def _raise_all(failures: list[OttlaError]) -> None:
 
 @command("alter", changes=True)
 @click.argument("topic", shell_complete=complete_topic)
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Grow to this many.")
+@click.option("-p", "--partitions", type=at_least(1), help="Grow to this many.")
 @click.option("-c", "--config", "configs", multiple=True, metavar="NAME=VALUE", help="Set a setting; repeatable.")
 @click.option("--unset", "unset", multiple=True, metavar="NAME", help="Back to the default; repeatable.")
 def alter(

@@ -89,12 +89,17 @@ def _bounds_where_led(cluster: Cluster, described: dict[str, Any]) -> dict[Parti
 def _description(topic: Any, entries: list[dict[str, Any]], bounds: dict[Partition, Bounds]) -> dict[str, Any]:
     return {
         "name": topic.name,
-        "id": str(topic.topic_id) if topic.topic_id is not None else None,
+        "id": _topic_id(topic.topic_id),
         "internal": topic.is_internal,
         "replication_factor": max((len(one.replicas) for one in topic.partitions), default=0),
         "settings": {entry["name"]: entry["value"] for entry in entries},
         "partitions": [_partition(topic.name, one, bounds) for one in topic.partitions],
     }
+
+
+def _topic_id(topic_id: Any) -> str | None:
+    """Written as Kafka writes it: base64 for addresses, where librdkafka uses the common alphabet."""
+    return None if topic_id is None else str(topic_id).replace("+", "-").replace("/", "_")
 
 
 def _partition(topic: str, partition: Any, bounds: dict[Partition, Bounds]) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from typing import NoReturn
 import click
 
 from ottla.cli.output import coloured
-from ottla.cli.settings import Settings
+from ottla.cli.settings import Settings, at_least
 
 HOME_AND_CLEAR = "\x1b[H\x1b[J"
 INTERVAL_S = 2.0
 
 watch_option = click.option("-w", "--watch", is_flag=True, help="Again every --interval seconds, until Ctrl-C.")
 interval_option = click.option(
-    "--interval", type=click.FloatRange(min=0.1), default=INTERVAL_S, metavar="SECONDS", help="For -w [2]."
+    "--interval", type=at_least(0.1), default=INTERVAL_S, metavar="SECONDS", help="For -w [2]."
 )
 
 
