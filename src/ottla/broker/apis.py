@@ -48,6 +48,7 @@ _SERVED = (
     Api(31, "DeleteAcls", "delete_acls", 1, 3),
     Api(32, "DescribeConfigs", "describe_configs", 1, 4),
     Api(33, "AlterConfigs", "alter_configs", 0, 2),
+    Api(34, "AlterReplicaLogDirs", "alter_replica_log_dirs", 1, 2),
     Api(35, "DescribeLogDirs", "describe_log_dirs", 1, 5),
     Api(37, "CreatePartitions", "create_partitions", 0, 3),
     Api(42, "DeleteGroups", "delete_groups", 0, 2),

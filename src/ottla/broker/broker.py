@@ -21,6 +21,7 @@ from ottla.broker.internal_topics import internal_topic
 from ottla.broker.log_configs import LOG_DEFAULTS, remembering
 from ottla.broker.partitions import Partitions
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.replica_moves import ReplicaMoves
 from ottla.broker.replicas import Replicas
 from ottla.broker.timers import Handle, Timers
 from ottla.broker.topic_plan import NewTopic, Placement
@@ -50,6 +51,7 @@ class Broker:
     logs: LogManager
     cleaning: Cleaning
     producer_ids: ProducerIds
+    replica_moves: ReplicaMoves
     groups: GroupService
     transactions: TransactionService
 
@@ -115,6 +117,7 @@ class Broker:
             internal_topic=self._internal_topic,
         )
         self.producer_ids = ProducerIds(self.topics.take_producer_ids)
+        self.replica_moves = ReplicaMoves(self.logs, self.partitions, self.clock)
         self._replicas = Replicas(self.partitions, self.logs, self.configs.log_config)
         self._replicas.on_image(ClusterImage(image.cluster_id), image)
         self.topics.subscribe(self._replicas.on_image)
@@ -152,6 +155,8 @@ class Broker:
         await self.timers.stop()
         if hasattr(self, "topics"):
             await self.topics.close()
+        if hasattr(self, "replica_moves"):
+            await self.replica_moves.close()
         if hasattr(self, "cleaning"):
             await self.cleaning.close()
         if hasattr(self, "logs"):

@@ -32,6 +32,12 @@ class Partition:
         self._watchers: list[Watcher] = []
         self.set_config(config)
 
+    def replace_log(self, log: Log) -> None:
+        """The same records in another log directory."""
+        self.log = log
+        log.leader_epochs.assign(self.leader_epoch, log.log_end_offset)
+        log.set_config(self.config)
+
     def set_config(self, config: LogConfig) -> None:
         self.config = config
         self.log.set_config(config)

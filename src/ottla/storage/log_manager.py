@@ -21,11 +21,12 @@ from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.storage import checkpoints
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.flusher import Flusher
+from ottla.storage.future_log import FutureLog
 from ottla.storage.log import Log
 from ottla.storage.log_config import DAY_MS, LogConfig
 from ottla.storage.log_dir import LogDir
 from ottla.storage.log_loader import load_log
-from ottla.storage.log_names import DELETE_SUFFIX, STRAY_SUFFIX, marked_folder, parse_folder
+from ottla.storage.log_names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, marked_folder, parse_folder
 from ottla.storage.owner import LogOwner
 from ottla.storage.steady_clock import SteadyClock
 
@@ -105,7 +106,7 @@ class LogManager(LogOwner):
                     continue
                 if folder.topic_partition.topic == KRAFT_TOPIC:
                     continue
-                if folder.mark == DELETE_SUFFIX:
+                if folder.mark in (DELETE_SUFFIX, FUTURE_SUFFIX):  # of no use any more, or a copy that was cut short
                     self._doomed.append((self.clock.monotonic_ms(), log_dir.path / name))
                 elif not folder.mark:
                     tp = folder.topic_partition
@@ -202,6 +203,50 @@ class LogManager(LogOwner):
         del self._dir_of[topic_partition]
         log.close()
         self.disk.rename(log.dir, log.dir.with_name(marked_folder(topic_partition, STRAY_SUFFIX)))
+
+    # -- moving --
+
+    def begin_move(self, log: Log, target: LogDir) -> FutureLog:
+        """Start a copy of the log in another directory; `switch` ends it."""
+        return FutureLog(log, target.path / marked_folder(log.topic_partition, FUTURE_SUFFIX))
+
+    def switch(self, future: FutureLog, target: LogDir) -> tuple[Log, OSError | None]:
+        """Complete the copy and go on with it. Gives the log that takes the old one's place; if that failed it is in
+        the old folder, and the error says why."""
+        old = future.log
+        source, directory = self._dir_of[old.topic_partition], target.path / old.name
+        old.close()
+        try:
+            future.finish()
+            self.disk.rename(future.folder, directory)
+            self.disk.fsync_path(target.path)
+        except OSError as error:
+            future.abandon()
+            return self._take_over(source, old, old.dir), error
+        new = self._take_over(target, old, directory)
+        doomed = old.dir.with_name(marked_folder(old.topic_partition, DELETE_SUFFIX))
+        self.disk.rename(old.dir, doomed)
+        self.delete_later([doomed], old.config.file_delete_delay_ms)
+        self.checkpoint()
+        return new, None
+
+    def _take_over(self, log_dir: LogDir, old: Log, directory: Path) -> Log:
+        log = load_log(
+            directory,
+            old.topic_partition,
+            old.topic_id,
+            old.config,
+            clean=True,
+            log_start_offset=old.log_start_offset,
+            recovery_point=old.log_end_offset,
+            now_ms=self.clock.now_ms(),
+            owner=self,
+            disk=self.disk,
+        )
+        log.high_watermark = old.high_watermark
+        log.cleaned_offset = old.cleaned_offset
+        self._add(log_dir, log)
+        return log
 
     # -- chores --
 

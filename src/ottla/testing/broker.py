@@ -102,7 +102,7 @@ class Broker:
 
     async def _serve(self, started: Future[None]) -> None:
         listen = f"PLAINTEXT://127.0.0.1:{self._port}"
-        properties = {"listeners": listen, **self._properties, "log.dirs": str(self.data_dir)}
+        properties = {"listeners": listen, "log.dirs": str(self.data_dir), **self._properties}
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         server = Server(BrokerConfig.load(properties), clock=self.clock, make_timers=self._make_timers)

@@ -339,6 +339,18 @@ def _cluster(client: RawClient, data_dir: Path) -> Iterator[Step]:
         asked = [directory(topic="two", partitions=[0, 1, 9]), directory(topic="gone", partitions=[0])]
         yield f"log dirs v{version}", m.DescribeLogDirsRequest(topics=asked), version
     yield "log dirs of nothing", m.DescribeLogDirsRequest(topics=[]), 5
+    moved = m.AlterReplicaLogDirsRequest
+    for what, path, name, index in (
+        ("nowhere", "/nowhere", "two", 0),
+        ("a relative path", "data", "two", 0),
+        ("where it is", str(data_dir), "two", 0),
+        ("where it is", str(data_dir), "two", 9),
+        ("where it is", str(data_dir), "gone", 0),
+    ):
+        asked_topic = moved.AlterReplicaLogDirTopic(name=name, partitions=[index])
+        for version in (1, 2):
+            request = moved(dirs=[moved.AlterReplicaLogDir(path=path, topics=[asked_topic])])
+            yield f"move {name}-{index} to {what} v{version}", request, version
     quorum = m.DescribeQuorumRequest
     other = quorum.TopicData(topic_name="two", partitions=[quorum.PartitionData(partition_index=0)])
     yield "quorum of another topic", quorum(topics=[other]), 2

@@ -11,24 +11,29 @@ from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+from ottla.storage.future_log import FutureLog
+from ottla.storage.log import Log
 from ottla.storage.log_dir import LogDir
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
+    Partition = DescribeLogDirsResponse.DescribeLogDirsPartition
+    Topics = dict[str, list[Partition]]
+
 _UNKNOWN_BYTES = -1
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    asked = _asked(broker, request)
-    by_dir: dict[Path, dict[str, list[int]]] = {}
-    for tp in asked:
+    by_dir: dict[Path, Topics] = {}
+    for tp in _asked(broker, request):
         log = broker.logs.get(tp)
         if log is not None:
-            by_dir.setdefault(log.dir.parent, {}).setdefault(tp.topic, []).append(tp.partition)
-    return DescribeLogDirsResponse(
-        results=[_describe(broker, one, by_dir.get(one.path, {})) for one in broker.logs.dirs]
-    )
+            by_dir.setdefault(log.dir.parent, {}).setdefault(tp.topic, []).append(_current(log))
+        move = broker.replica_moves.get(tp)
+        if move is not None and move.future is not None:
+            by_dir.setdefault(move.target.path, {}).setdefault(tp.topic, []).append(_future(move.future))
+    return DescribeLogDirsResponse(results=[_describe(one, by_dir.get(one.path, {})) for one in broker.logs.dirs])
 
 
 def _asked(broker: Broker, request: DescribeLogDirsRequest) -> Iterable[TopicPartition]:
@@ -38,9 +43,7 @@ def _asked(broker: Broker, request: DescribeLogDirsRequest) -> Iterable[TopicPar
     return dict.fromkeys(TopicPartition(one.topic, index) for one in request.topics for index in one.partitions)
 
 
-def _describe(
-    broker: Broker, log_dir: LogDir, topics: dict[str, list[int]]
-) -> DescribeLogDirsResponse.DescribeLogDirsResult:
+def _describe(log_dir: LogDir, topics: Topics) -> DescribeLogDirsResponse.DescribeLogDirsResult:
     path = str(log_dir.path.absolute())
     if log_dir.offline is not None:
         return DescribeLogDirsResponse.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
@@ -48,23 +51,30 @@ def _describe(
     return DescribeLogDirsResponse.DescribeLogDirsResult(
         log_dir=path,
         topics=[
-            DescribeLogDirsResponse.DescribeLogDirsTopic(
-                name=topic, partitions=[_partition(broker, TopicPartition(topic, index)) for index in indexes]
-            )
-            for topic, indexes in topics.items()
+            DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic, partitions=partitions)
+            for topic, partitions in topics.items()
         ],
         total_bytes=total,
         usable_bytes=usable,
     )
 
 
-def _partition(broker: Broker, tp: TopicPartition) -> DescribeLogDirsResponse.DescribeLogDirsPartition:
-    log = broker.logs.logs[tp]
+def _current(log: Log) -> Partition:
     return DescribeLogDirsResponse.DescribeLogDirsPartition(
-        partition_index=tp.partition,
+        partition_index=log.partition,
         partition_size=log.size_bytes,
         # How far the replica is behind what clients may read; a leader is never.
         offset_lag=max(0, log.high_watermark - log.log_end_offset),
+    )
+
+
+def _future(future: FutureLog) -> Partition:
+    """A copy on its way into this directory."""
+    return DescribeLogDirsResponse.DescribeLogDirsPartition(
+        partition_index=future.log.partition,
+        partition_size=future.size_bytes,
+        offset_lag=max(0, future.log.log_end_offset - future.end_offset),
+        is_future_key=True,
     )
 
 

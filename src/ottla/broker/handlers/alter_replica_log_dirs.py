@@ -1,0 +1,54 @@
+"""AlterReplicaLogDirs v1-2. Starts moving partitions to other log directories; DescribeLogDirs shows how far it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ErrorCode
+from ottla.common.ids import TopicPartition
+from ottla.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+from ottla.storage.log_dir import LogDir
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+
+def handle(broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    outcomes: dict[str, dict[int, ErrorCode]] = {}
+    for directory in request.dirs:
+        target = _find(broker, directory.path)
+        for topic in directory.topics:
+            for index in topic.partitions:
+                code = _start(broker, TopicPartition(topic.name, index), target)
+                outcomes.setdefault(topic.name, {})[index] = code
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult(
+                topic_name=topic,
+                partitions=[
+                    AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult(
+                        partition_index=index, error_code=code
+                    )
+                    for index, code in codes.items()
+                ],
+            )
+            for topic, codes in outcomes.items()
+        ]
+    )
+
+
+def _find(broker: Broker, path: str) -> LogDir | None:
+    return next((one for one in broker.logs.dirs if one.path.absolute() == Path(path)), None)
+
+
+def _start(broker: Broker, tp: TopicPartition, target: LogDir | None) -> ErrorCode:
+    if target is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if target.offline is not None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    if broker.partitions.get(tp.topic, tp.partition) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.replica_moves.start(tp, target)
+    return ErrorCode.NONE

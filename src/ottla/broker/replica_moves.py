@@ -1,0 +1,96 @@
+"""Replicas on their way from one log directory to another: AlterReplicaLogDirs starts them, this sees them through.
+
+One move per partition. The copying runs in storage's housekeeping thread, so moves go one after another; producers and
+consumers notice a pause of a few milliseconds at the end. A move that a crash cuts short leaves a `-future` folder,
+which the next start removes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from functools import partial
+
+from ottla.broker.partitions import Partitions
+from ottla.common.clock import Clock
+from ottla.common.errors import ApiError
+from ottla.common.ids import TopicPartition
+from ottla.storage.future_log import FutureLog
+from ottla.storage.log_dir import LogDir
+from ottla.storage.log_manager import LogManager
+
+log = logging.getLogger("ottla.broker")
+
+
+@dataclass(slots=True)
+class Move:
+    target: LogDir
+    task: asyncio.Task[None] | None = None
+    # The copy, once it has begun.
+    future: FutureLog | None = None
+    cancelled: bool = False
+
+
+class ReplicaMoves:
+    def __init__(self, logs: LogManager, partitions: Partitions, clock: Clock) -> None:
+        self._logs = logs
+        self._partitions = partitions
+        self._clock = clock
+        self._moves: dict[TopicPartition, Move] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def get(self, tp: TopicPartition) -> Move | None:
+        return self._moves.get(tp)
+
+    def start(self, tp: TopicPartition, target: LogDir) -> None:
+        """Move the partition there; a move to elsewhere ends, one to the place where it is ends as well."""
+        under_way = self._moves.get(tp)
+        if under_way is not None:
+            if under_way.target is target:
+                return
+            under_way.cancelled = True
+            del self._moves[tp]
+        current = self._logs.get(tp)
+        if current is None or current.dir.parent == target.path:
+            return
+        move = self._moves[tp] = Move(target)
+        move.task = asyncio.get_running_loop().create_task(self._run(tp, move))
+        self._tasks.add(move.task)
+        move.task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        for move in self._moves.values():
+            move.cancelled = True
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _run(self, tp: TopicPartition, move: Move) -> None:
+        try:
+            await self._copy_and_switch(tp, move)
+        except (OSError, ApiError) as error:
+            log.error("a replica was not moved", extra={"partition": str(tp), "why": str(error)})
+        finally:
+            if self._moves.get(tp) is move:
+                del self._moves[tp]
+
+    async def _copy_and_switch(self, tp: TopicPartition, move: Move) -> None:
+        current = self._logs.get(tp)
+        if current is None:
+            return
+        future = move.future = self._logs.begin_move(current, move.target)
+        try:
+            while missing := future.missing(self._clock.now_ms()):
+                await asyncio.wrap_future(self._logs.in_background(partial(future.copy, missing)))
+                if move.cancelled or self._logs.get(tp) is not current:
+                    return
+            moved, error = self._logs.switch(future, move.target)
+            partition = self._partitions.get(*tp)
+            if partition is not None:
+                partition.replace_log(moved)
+            if error is not None:
+                raise error
+            log.info("replica moved", extra={"partition": str(tp), "folder": str(moved.dir)})
+        finally:
+            if future.folder.exists():
+                self._logs.in_background(future.abandon)

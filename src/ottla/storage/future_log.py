@@ -1,0 +1,98 @@
+"""A copy of a log on its way into another log directory, made while the log is in use.
+
+Sealed segments do not change, so they are copied first, by any thread. Whatever was sealed, compacted or deleted
+meanwhile is made good in further rounds, each smaller than the one before. When only a little is left, the log is
+closed, the rest is copied and synced, and the folder gets the partition's name: a pause of a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from ottla.storage.disk import OpenFile
+from ottla.storage.log import Log
+from ottla.storage.segment import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    Segment,
+    file_name,
+)
+
+# An active segment of up to so much is copied while the log stands still.
+STANDSTILL_BYTES = 1 << 20
+_COPY_BYTES = 8 << 20
+# Files that are about to go, or that nobody knows of yet.
+_PASSING = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)
+
+
+class FutureLog:
+    def __init__(self, log: Log, folder: Path) -> None:
+        self.log = log
+        self.folder = folder
+        self._disk = log.disk
+        # Base offset -> the segment as it was copied: compaction puts another object in its place.
+        self._copied: dict[int, Segment] = {}
+        folder.mkdir()
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in list(self._copied.values()))
+
+    @property
+    def end_offset(self) -> int:
+        """Up to here everything is copied."""
+        sealed = self.log.segments[:-1]
+        for segment in sealed:
+            if self._copied.get(segment.base_offset) is not segment:
+                return max(segment.base_offset, self.log.log_start_offset)
+        return self.log.segments[-1].base_offset
+
+    def missing(self, now_ms: int) -> list[Segment]:
+        """Sealed segments that are not copied yet. Only in the log's own thread."""
+        if self.log.segments[-1].size > STANDSTILL_BYTES:
+            self.log.roll(now_ms)
+        sealed = {segment.base_offset: segment for segment in self.log.segments[:-1]}
+        for base_offset, copied in list(self._copied.items()):
+            if sealed.get(base_offset) is not copied:
+                del self._copied[base_offset]
+                self._remove(file_name(base_offset, ""))
+        return [segment for base_offset, segment in sealed.items() if base_offset not in self._copied]
+
+    def copy(self, segments: Iterable[Segment]) -> None:
+        """In any thread. A segment that vanishes meanwhile is left out; the next round knows."""
+        for segment in segments:
+            try:
+                self._copy_files(path.name for path in segment.paths() if path.exists())
+            except FileNotFoundError:
+                self._remove(file_name(segment.base_offset, ""))
+                continue
+            self._copied[segment.base_offset] = segment
+
+    def finish(self) -> None:
+        """Copy what is left of a log that was just closed, and make all of it durable."""
+        have = {file_name(base_offset, "") for base_offset in self._copied}
+        names = [one.name for one in os.scandir(self.log.dir) if one.is_file() and not one.name.endswith(_PASSING)]
+        self._copy_files(name for name in names if name.split(".")[0] not in have or name.endswith(SNAPSHOT_SUFFIX))
+        self._disk.fsync_path(self.folder)
+
+    def abandon(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _copy_files(self, names: Iterable[str]) -> None:
+        for name in names:
+            source = OpenFile(os.open(self.log.dir / name, os.O_RDONLY))
+            target = self._disk.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            size, position = os.fstat(source.fd).st_size, 0
+            while position < size:
+                count = min(_COPY_BYTES, size - position)
+                position += self._disk.copy_range(source.fd, position, target.fd, position, count)
+            self._disk.fsync(target.fd)
+
+    def _remove(self, stem: str) -> None:
+        for path in self.folder.glob(f"{stem}.*"):
+            path.unlink(missing_ok=True)
