@@ -226,7 +226,7 @@ static void on_fetched(Conn *c, const uint8_t *answer, uint32_t size, int64_t no
         on_batches(c, answer + at, answer + at + length - 1, now);
     }
     int e2e = opt.mode[0] == 'e';
-    if (e2e ? now > end_ns + 1000000000LL || (now >= end_ns && c->offset >= issued) : c->offset >= opt.end_offset)
+    if (e2e ? now > end_ns + 10000000000LL || (now >= end_ns && c->offset >= issued) : c->offset >= opt.end_offset)
         finish(c);
     else
         send_fetch(c);

@@ -177,7 +177,7 @@ class Generator:
             one.offset = max(one.offset, last + 1)
             at += size + 12
         if self.options.mode == "e2e":
-            one.finished = now > self.end + 1 or (now >= self.end and one.offset >= self.issued)
+            one.finished = now > self.end + 10 or (now >= self.end and one.offset >= self.issued)
         else:
             one.finished = one.offset >= self.options.end_offset
         if not one.finished:

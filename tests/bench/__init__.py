@@ -1,0 +1,1 @@
+"""The benchmark itself: its arithmetic and its load generator."""
