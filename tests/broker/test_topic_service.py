@@ -230,6 +230,20 @@ async def test_a_deleted_topic_takes_its_logs_with_it(topics: TopicService, logs
     assert store.children(nodes.DELETIONS) == []
 
 
+async def test_logs_that_cannot_be_removed_are_left_for_the_next_start(
+    topics: TopicService, logs: FakeLogs, store: SlowStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await topics.create_one(NewTopic("a"))
+
+    def broken(tp: TopicPartition) -> object:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(logs, "delete", broken)
+    assert isinstance((await topics.delete(["a"]))[0], TopicImage)
+    assert not topics.image.topics
+    assert store.children(nodes.DELETIONS) == [nodes.deletion_path(topic.id).rsplit("/", 1)[1]]
+
+
 async def test_a_topic_that_is_made_again_has_another_id(topics: TopicService) -> None:
     first = await topics.create_one(NewTopic("a"))
     await topics.delete(["a"])

@@ -92,6 +92,25 @@ async def test_a_folder_of_an_earlier_topic_with_the_same_name_is_not_taken_for_
     assert len([name for name in folders(tmp_path) if name.endswith("-stray")]) == 1
 
 
+async def test_a_folder_that_lost_its_topic_id_gets_it_back(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create_one(NewTopic("a", 1, 1))
+    (tmp_path / "a-0" / checkpoints.PARTITION_METADATA).unlink()
+    async with running(tmp_path) as broker:
+        assert broker.logs.logs[TopicPartition("a", 0)].topic_id == topic.id
+    assert checkpoints.read_partition_metadata(tmp_path / "a-0") == topic.id
+
+
+async def test_a_new_topic_does_not_take_over_the_folder_of_a_dead_one(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        (tmp_path / "a-0").mkdir()
+        (tmp_path / "a-0" / "00000000000000000000.log").write_bytes(b"old records")
+        checkpoints.write_partition_metadata(tmp_path / "a-0", random_topic_id())
+        await broker.topics.create_one(NewTopic("a", 1, 1))
+        assert broker.logs.logs[TopicPartition("a", 0)].size_bytes == 0
+    assert len([name for name in folders(tmp_path) if name.endswith("-stray")]) == 1
+
+
 async def test_a_deletion_that_a_crash_cut_short_is_finished(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
         topic = await broker.topics.create_one(NewTopic("a", 2, 1))

@@ -195,8 +195,12 @@ class TopicService:
                 operations += [Delete(nodes.topic_path(topic.name)), Create(nodes.deletion_path(topic.id), note)]
             await self._commit(operations)
             self._publish(images.without_topics(self._image, [topic.name for topic in doomed]))
-            await self._remove_logs([(topic, 0) for topic in doomed])
-            await self._commit([Delete(nodes.deletion_path(topic.id)) for topic in doomed])
+            try:
+                await self._remove_logs([(topic, 0) for topic in doomed])
+                await self._commit([Delete(nodes.deletion_path(topic.id)) for topic in doomed])
+            except (OSError, ApiError) as error:
+                # The topics are gone for everybody; the next start reads the note and removes what is left.
+                log.error("logs of deleted topics could not be removed", exc_info=error)
         return outcomes
 
     async def create_partitions(

@@ -173,6 +173,8 @@ def reconcile(
             and topic_partition.partition < len(topic.partitions)
             and found.topic_id in (topic.id, ZERO_TOPIC_ID)
         ):
+            if found.topic_id != topic.id:
+                logs.name_topic(found, topic.id)
             continue
         if topic_id_text(found.topic_id) in deletions:
             logs.delete(topic_partition)

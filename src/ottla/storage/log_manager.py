@@ -159,8 +159,7 @@ class LogManager(LogOwner):
             if topic_partition in self._checkpointed:
                 # Of a deleted partition of the same name: its offsets must not be taken for this one's after a crash.
                 self.checkpoint()
-            directory.mkdir(exist_ok=True)
-            checkpoints.write_partition_metadata(directory, topic_id, self.disk)
+            self._make_folder(directory, topic_partition, topic_id)
             log = load_log(
                 directory,
                 topic_partition,
@@ -174,6 +173,21 @@ class LogManager(LogOwner):
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} could not be made: {error.strerror}") from error
         self._add(log_dir, log)
         return log
+
+    def _make_folder(self, directory: Path, topic_partition: TopicPartition, topic_id: TopicId) -> None:
+        try:
+            directory.mkdir()
+        except FileExistsError:
+            # Of a topic that could not be removed: its records are not this one's.
+            if checkpoints.read_partition_metadata(directory) not in (None, topic_id):
+                self.disk.rename(directory, directory.with_name(marked_folder(topic_partition, STRAY_SUFFIX)))
+                directory.mkdir()
+        checkpoints.write_partition_metadata(directory, topic_id, self.disk)
+
+    def name_topic(self, log: Log, topic_id: TopicId) -> None:
+        """Give a log the id that its folder lacks: partition.metadata is not synced and may be lost."""
+        log.topic_id = topic_id
+        checkpoints.write_partition_metadata(log.dir, topic_id, self.disk)
 
     def _least_used_dir(self) -> LogDir:
         online = [one for one in self.dirs if one.offline is None]
