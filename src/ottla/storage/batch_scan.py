@@ -14,6 +14,8 @@ import re
 import struct
 from collections.abc import Iterator
 
+from crc32c import crc32c
+
 from ottla.records import batch as v2
 
 CHUNK_BYTES = 64 * 1024
@@ -22,6 +24,8 @@ _SMALL_CHUNK_BYTES = 4 * 1024
 _LENGTH_MIN = v2.HEADER_SIZE - v2.LOG_OVERHEAD
 # Base offset, length, last offset delta: all that a look-up needs.
 _OFFSETS = struct.Struct(">qi11xi")
+_unpack_from = v2.HEADER.unpack_from
+_make = v2.BatchHeader._make
 
 
 class BrokenChain(ValueError):
@@ -32,15 +36,22 @@ class BrokenChain(ValueError):
         self.position = position
 
 
-def _problem(header: v2.BatchHeader, previous: int, room: int) -> str | None:
-    """Why this cannot be the header after a batch that ended with offset `previous`, in `room` bytes."""
+def _fits(header: v2.BatchHeader, previous: int, size: int, room: int) -> bool:
+    """Whether this can be the header after a batch that ended with offset `previous`, in `room` bytes."""
+    return (
+        header.magic == 2
+        and v2.HEADER_SIZE <= size <= room
+        and header.base_offset > previous
+        and header.last_offset_delta >= 0
+    )
+
+
+def _problem(header: v2.BatchHeader, previous: int, room: int) -> str:
     if header.magic != 2:
         return f"magic {header.magic}"
-    if header.length < _LENGTH_MIN or header.length + v2.LOG_OVERHEAD > room:
+    if not v2.HEADER_SIZE <= header.size <= room:
         return f"length {header.length} with {room} bytes left"
-    if header.last_offset_delta < 0 or header.base_offset <= previous:
-        return f"offset {header.base_offset} after {previous}"
-    return None
+    return f"offset {header.base_offset} after {previous}"
 
 
 def scan_headers(fd: int, position: int, end: int, previous: int = -1) -> Iterator[tuple[int, v2.BatchHeader]]:
@@ -58,42 +69,45 @@ def scan_headers(fd: int, position: int, end: int, previous: int = -1) -> Iterat
             chunk_start, at = position, 0
             if len(chunk) < v2.HEADER_SIZE:
                 raise BrokenChain(position, "the file ends inside a header")
-        header = v2.read_header(chunk, at)
-        problem = _problem(header, previous, end - position)
-        if problem:
-            raise BrokenChain(position, problem)
+        header = _make(_unpack_from(chunk, at))
+        size = header.length + v2.LOG_OVERHEAD
+        if not _fits(header, previous, size, end - position):
+            raise BrokenChain(position, _problem(header, previous, end - position))
         yield position, header
-        previous = header.last_offset
-        position += header.size
+        previous = header.base_offset + header.last_offset_delta
+        position += size
         # Chunks pay only while several headers share one.
-        chunk_bytes = CHUNK_BYTES if header.size < CHUNK_BYTES // 4 else v2.HEADER_SIZE
+        chunk_bytes = CHUNK_BYTES if size < CHUNK_BYTES // 4 else v2.HEADER_SIZE
 
 
 def scan_batches(fd: int, position: int, end: int, previous: int = -1) -> Iterator[tuple[int, v2.BatchHeader]]:
-    """As `scan_headers`, but every batch is read and its CRC must be right."""
+    """As `scan_headers`, but every batch is read and its CRC must be right. The loop of recovery, hence without calls
+    to the helpers of `ottla.records`: a gigabyte may hold millions of batches."""
     chunk = b""
+    view = memoryview(chunk)
     chunk_start = position
     while position < end:
         at = position - chunk_start
         if at + v2.HEADER_SIZE > len(chunk):
             chunk = os.pread(fd, min(RECOVERY_CHUNK_BYTES, end - position), position)
+            view = memoryview(chunk)
             chunk_start, at = position, 0
             if len(chunk) < v2.HEADER_SIZE:
                 raise BrokenChain(position, "the file ends inside a header")
-        header = v2.read_header(chunk, at)
-        problem = _problem(header, previous, end - position)
-        if problem:
-            raise BrokenChain(position, problem)
+        header = _make(_unpack_from(chunk, at))
         size = header.length + v2.LOG_OVERHEAD
+        if not _fits(header, previous, size, end - position):
+            raise BrokenChain(position, _problem(header, previous, end - position))
         if at + size > len(chunk):
             chunk = os.pread(fd, max(size, min(RECOVERY_CHUNK_BYTES, end - position)), position)
+            view = memoryview(chunk)
             chunk_start, at = position, 0
             if len(chunk) < size:
                 raise BrokenChain(position, "the file ends inside a batch")
-        if v2.compute_crc(chunk, at, size) != header.crc:
+        if crc32c(view[at + v2.CRC_START : at + size]) != header.crc:
             raise BrokenChain(position, "wrong CRC")
         yield position, header
-        previous = header.last_offset
+        previous = header.base_offset + header.last_offset_delta
         position += size
 
 

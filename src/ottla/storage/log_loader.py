@@ -55,12 +55,15 @@ def load_log(
             segment.rebuild_indexes()
     damage: list[str] = []
     end = -1
+    replay_until: int | None = None
     if clean:
         end = dirty_from = segments[-1].next_offset() if segments[-1].size else segments[-1].base_offset
     if end < recovery_point or not clean:
         recovery = Recovery(segments, recovery_point, epochs)
         recovery.run(_number_of(segments, recovery_point))
         end, damage, dirty_from = recovery.end_offset, recovery.damage, recovery_point
+        if not recovery.saw_producers:
+            replay_until = recovery.start_offset
     if end < recovery_point:
         logger.error("%s ends at %d, but was synced up to %d; going on there", directory, end, recovery_point)
         damage.append(f"offsets {end} to {recovery_point - 1} are lost")
@@ -72,7 +75,7 @@ def load_log(
     epochs.truncate_from_start(start)
     producers = ProducerState(str(topic_partition))
     snapshots.delete_above(end)
-    load_producers(producers, snapshots, segments, end, now_ms, index_from=dirty_from)
+    load_producers(producers, snapshots, segments, end, now_ms, index_from=dirty_from, replay_until=replay_until)
     snapshots.delete_strays(segment.base_offset for segment in segments)
     log = Log(
         directory,

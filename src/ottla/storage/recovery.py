@@ -29,6 +29,9 @@ class Recovery:
         self._epochs = epochs
         self.end_offset = segments[0].base_offset
         self.damage: list[str] = []
+        # From here on batches were walked, and whether one of them had a producer id.
+        self.start_offset: int | None = None
+        self.saw_producers = False
 
     def run(self, first: int) -> None:
         """Go through the segments from the first-th on; the ones before are not looked at."""
@@ -43,11 +46,17 @@ class Recovery:
         position = self._trusted_position(segment)
         valid_end = position
         for at, header in self._whole_batches(segment, position, file_size):
-            segment.note_batch(at, header.size, header.last_offset, header.max_timestamp)
+            size = header.length + v2.LOG_OVERHEAD
+            last_offset = header.base_offset + header.last_offset_delta
+            segment.note_batch(at, size, last_offset, header.max_timestamp)
             if header.leader_epoch > self._epochs.latest:
                 self._epochs.assign(header.leader_epoch, header.base_offset)
-            self.end_offset = header.last_offset + 1
-            valid_end = at + header.size
+            if header.producer_id >= 0:
+                self.saw_producers = True
+            if self.start_offset is None:
+                self.start_offset = header.base_offset
+            self.end_offset = last_offset + 1
+            valid_end = at + size
         segment.size = valid_end
         if valid_end < file_size:
             self._cut_tail(segment, file_size - valid_end, is_last=is_last)
@@ -78,8 +87,8 @@ class Recovery:
                     if synced and header.base_offset >= self._recovery_point:
                         break
                     yield at, header
-                    trail.passed(at, header.last_offset)
-                    position = at + header.size
+                    trail.passed(at, header.base_offset + header.last_offset_delta)
+                    position = at + header.length + v2.LOG_OVERHEAD
                 synced = False
             except BrokenChain as broken:
                 found = trail.resume(fd, broken.position, end)

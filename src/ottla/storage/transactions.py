@@ -70,10 +70,12 @@ def load_producers(
     upper: int,
     now_ms: int,
     index_from: int | None = None,
+    replay_until: int | None = None,
 ) -> None:
     """Bring `producers` to what it was when the log ended at `upper`: the nearest snapshot, then batch headers.
 
-    The transaction indexes of segments that reach beyond `index_from` are made again as far as they are replayed.
+    The transaction indexes of segments that reach beyond `index_from` are made again as far as they are replayed. From
+    `replay_until` on no batch is known to have a producer: there is nothing to replay.
     """
     found = snapshots.latest(upper)
     if found is not None:
@@ -84,14 +86,14 @@ def load_producers(
         ends = segments[number + 1].base_offset if number + 1 < len(segments) else upper
         if ends <= producers.end_offset or segment.base_offset >= upper:
             continue
-        aborted = _replay_segment(producers, segment, upper)
+        aborted = _replay_segment(producers, segment, upper if replay_until is None else replay_until)
         if index_from is not None and ends > index_from:
             _complete_txn_index(segment, producers.end_offset, aborted)
     producers.end_offset = upper
 
 
 def _replay_segment(producers: ProducerState, segment: Segment, upper: int) -> list[AbortedTxn]:
-    if not segment.size:
+    if not segment.size or segment.base_offset >= upper or producers.end_offset >= upper:
         return []
     fd = segment.file().fd
     aborted: list[AbortedTxn] = []
