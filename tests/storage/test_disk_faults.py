@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 from ottla.common.clock import ManualClock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition, random_topic_id
-from ottla.storage.disk import Disk
+from ottla.storage.disk import Disk, OpenFile
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager
@@ -192,3 +193,27 @@ def test_a_directory_that_cannot_be_made_is_offline_from_the_start(tmp_path: Pat
     assert [bool(one.offline) for one in logs.dirs] == [True, False]
     assert logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig()).dir.parent == tmp_path / "good"
     logs.close()
+
+
+def test_running_out_of_descriptors_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoMore(Disk):
+        none_left = False
+
+        def open(self, path: str | Path, flags: int) -> OpenFile:
+            if self.none_left:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return super().open(path, flags)
+
+    disk = NoMore()
+    log = open_log(tmp_path, LogConfig(segment_bytes=2 * ONE), disk)
+    for _ in range(4):
+        append(log, b"x" * 100)
+    log.segments[0].release()
+    disk.none_left = True
+    refuse(log, b"y" * 100)
+    with pytest.raises(ApiError) as caught:
+        log.read(0, 100, upper_offset=4, min_one=True)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    disk.none_left = False
+    assert append(log, b"y" * 100) == 4
+    assert len(read_all(log)) == 5

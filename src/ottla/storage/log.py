@@ -11,14 +11,13 @@ straight through; several batches, transactions and replication take `_append_ma
 from __future__ import annotations
 
 import errno
-import random
 import struct
 from pathlib import Path
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.records import batch as v2
-from ottla.storage import retention, timestamps, transactions
+from ottla.storage import retention, rolling, timestamps, transactions
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_config import LogConfig
@@ -37,6 +36,7 @@ _STAMP = struct.Struct(">qii")
 _RECENT_BATCHES = 64
 # A producer snapshot is taken inside a segment after this much.
 _SNAPSHOT_BYTES = 16 * 1024 * 1024
+_PASSING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _TXN_OR_CONTROL = v2.TRANSACTIONAL_BIT | v2.CONTROL_BIT
 
 
@@ -279,10 +279,14 @@ class Log(LogReader):
             self.disk.ftruncate(self._fd, position)
         except OSError as second:
             error = second
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"append to {self.name} failed: the disk is full")
-        self.owner.disk_failed(self, error)
-        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"append to {self.name} failed: {error.strerror}")
+        return self._disk_error(error)
+
+    def _disk_error(self, error: OSError) -> ApiError:
+        """A disk that is full, or a process that is out of descriptors, may recover; a disk that fails is given up."""
+        if error.errno not in _PASSING_ERRORS:
+            self.owner.disk_failed(self, error)
+        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {reason}")
 
     # -- segments --
 
@@ -297,39 +301,24 @@ class Log(LogReader):
                 f"{size} bytes do not fit into a segment of {self.config.segment_bytes} bytes (segment.bytes)",
             )
         segment = self._active
-        if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
+        if rolling.is_due(self.config, segment, size, last_offset, max_timestamp, now_ms):
             try:
                 segment = self.roll(now_ms, base_offset)
             except OSError as error:
-                raise self._undo_append(segment.size, error) from error
+                raise self._disk_error(error) from error
         if segment.size == 0:
             segment.first_timestamp = max_timestamp
-        segment.largest_timestamp()
-        self._fd = segment.file().fd
+        try:
+            segment.largest_timestamp()
+            self._fd = segment.file().fd
+        except OSError as error:
+            raise self._disk_error(error) from error
         self._size_limit = self.config.segment_bytes
         self._offset_limit = segment.max_offset
         first = segment.first_batch_timestamp()
         # Without timestamps a segment ages by the clock: never let such an append pass unexamined.
-        self._roll_at = first + self._segment_ms(segment) if first >= 0 else -2
+        self._roll_at = first + rolling.segment_ms(self.config, segment) if first >= 0 else -2
         return segment
-
-    def _segment_ms(self, segment: Segment) -> int:
-        config = self.config
-        segment_ms = config.segment_ms
-        if config.cleanup_compact and config.max_compaction_lag_ms > 0:
-            segment_ms = min(segment_ms, config.max_compaction_lag_ms)
-        return segment_ms - segment.jitter_ms
-
-    def _must_roll(self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        if segment.size > self.config.segment_bytes - size or last_offset > segment.max_offset:
-            return True
-        if segment.is_index_full(self.config.segment_index_bytes):
-            return True
-        if segment.size == 0:
-            return False
-        first = segment.first_batch_timestamp()
-        waited = max_timestamp - first if first >= 0 else now_ms - segment.created_ms
-        return waited > self._segment_ms(segment)
 
     def _forget_limits(self) -> None:
         """Send the next append through `_prepare`."""
@@ -355,8 +344,7 @@ class Log(LogReader):
     def new_segment(self, base_offset: int, now_ms: int) -> Segment:
         segment = Segment(self.dir, base_offset, index_interval=self.config.index_interval_bytes, disk=self.disk)
         segment.create(now_ms)
-        bound = min(self.config.segment_jitter_ms, self.config.segment_ms)
-        segment.jitter_ms = random.randrange(bound) if bound > 0 else 0
+        segment.jitter_ms = rolling.jitter_ms(self.config)
         self._flushing.folder_changed = True
         return segment
 

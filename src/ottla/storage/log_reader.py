@@ -86,7 +86,10 @@ class LogReader:
         if position is None:
             position = self._older.get(offset)
             if position is None:
-                return self._read_anywhere(offset, max_bytes, upper_offset, min_one)
+                try:
+                    return self._read_anywhere(offset, max_bytes, upper_offset, min_one)
+                except OSError as error:
+                    raise self._disk_error(error) from error
         segment = self._active
         if upper_offset >= self.log_end_offset:
             size = segment.size - position
@@ -150,6 +153,10 @@ class LogReader:
     def check_usable(self) -> None:
         if self._refusal is not None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, self._refusal)
+
+    def _disk_error(self, error: OSError) -> ApiError:
+        """What to raise when the disk fails under a read."""
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {error.strerror}")
 
     def _forget_positions(self) -> None:
         self._recent = {}
