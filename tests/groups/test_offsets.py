@@ -101,10 +101,10 @@ def test_offsets_of_a_topic_that_was_made_anew_are_not_found_by_its_id(desk: Des
 def test_fetches_of_a_consumer_group_carry_the_members_epoch(desk: Desk) -> None:
     desk.beat("m1", 0)
     check_fetch(desk.state, "g", None, -1)
-    check_fetch(desk.state, "g", "m1", 1)
+    check_fetch(desk.state, "g", "m1", 2)
     check_fetch(desk.state, "nowhere", "m1", 1)
     for member, epoch, expected in (
-        ("m1", 2, ErrorCode.STALE_MEMBER_EPOCH),
+        ("m1", 3, ErrorCode.STALE_MEMBER_EPOCH),
         ("stranger", 1, ErrorCode.UNKNOWN_MEMBER_ID),
     ):
         with pytest.raises(ApiError) as refused:
@@ -269,8 +269,8 @@ def test_offsets_of_other_kinds_of_groups_do_not_expire_while_they_live(desk: De
 
 def test_a_consumer_group_keeps_what_it_reads(desk: Desk) -> None:
     desk.beat("m1", 0)
-    desk.commit(5, member_id="m1", epoch=1)
-    desk.commit(5, member_id="m1", epoch=1, topic="old")
+    desk.commit(5, member_id="m1", epoch=2)
+    desk.commit(5, member_id="m1", epoch=2, topic="old")
     desk.clock.advance(DAY)
     expire(desk)
     assert (desk.committed(), desk.committed(topic="old")) == (5, None)
@@ -318,12 +318,12 @@ def test_a_consumer_group_is_described(desk: Desk) -> None:
     one = describe_consumer(desk.state, "g")
     assert (one.group_state, one.group_epoch, one.assignment_epoch, one.assignor_name) == (
         "Reconciling",
-        2,
-        2,
+        3,
+        3,
         "uniform",
     )
     first = one.members[0]
-    assert (first.member_id, first.member_epoch, first.member_type) == ("m1", 1, 1)
+    assert (first.member_id, first.member_epoch, first.member_type) == ("m1", 2, 1)
     assert [(two.topic_name, list(two.partitions)) for two in first.assignment.topic_partitions] == [
         ("orders", [0, 1, 2, 3])
     ]

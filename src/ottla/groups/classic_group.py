@@ -40,6 +40,10 @@ LEGAL: Mapping[State, tuple[State, ...]] = {
 }
 
 
+def refused_join(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None)
+
+
 class ClassicMember:
     __slots__ = (
         "assignment",
@@ -198,8 +202,7 @@ class ClassicGroup:
         if member.join_ticket is None:
             self.awaiting_join += 1
         else:
-            stale = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
-            out.answer(member.join_ticket, stale)
+            out.answer(member.join_ticket, refused_join(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         member.join_ticket = ticket
 
     def answer_join(self, member: ClassicMember, response: JoinGroupResponse, out: Result) -> bool:
@@ -221,8 +224,7 @@ class ClassicGroup:
         """The instance comes back under a new id; whoever used the old one is fenced."""
         old_id = self.static_ids[instance_id]
         member = self.members[old_id]
-        fenced = JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id)
-        self.answer_join(member, fenced, out)
+        self.answer_join(member, refused_join(ErrorCode.FENCED_INSTANCE_ID, old_id), out)
         self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID), out)
         self.rename(member, new_id)
         return member

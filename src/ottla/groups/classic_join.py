@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups import records
-from ottla.groups.classic_group import ClassicGroup, ClassicMember, Protocols, State
+from ottla.groups.classic_group import ClassicGroup, ClassicMember, Protocols, State, refused_join
 from ottla.groups.classic_rebalance import (
     join_response,
     joined_members,
@@ -48,7 +48,7 @@ class Join:
         return asked if asked >= 0 else self.request.session_timeout_ms
 
     def refuse(self, error: ErrorCode, out: Result, member_id: str = "") -> None:
-        out.answer(self.ticket, JoinGroupResponse(error_code=error, member_id=member_id))
+        out.answer(self.ticket, refused_join(error, member_id))
 
 
 def join_classic(state: GroupState, group: ClassicGroup, join: Join, out: Result) -> None:
@@ -171,7 +171,7 @@ def _replace_static(state: GroupState, group: ClassicGroup, join: Join, new_id: 
                 _welcome_back(group, member, join, old_leader, out)
             elif group.members.get(new_id) is member:
                 # The id is not in the log, so nobody may use it (KAFKA-10284).
-                group.answer_join(member, JoinGroupResponse(error_code=error), out)
+                group.answer_join(member, refused_join(error), out)
                 group.update(member, *before)
                 group.rename(member, old_id)
                 renew_session(group, member, out)

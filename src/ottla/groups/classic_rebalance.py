@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ottla.common.errors import ErrorCode
 from ottla.groups import records
-from ottla.groups.classic_group import ClassicGroup, ClassicMember, State
+from ottla.groups.classic_group import ClassicGroup, ClassicMember, State, refused_join
 from ottla.groups.result import Result, TimerKey
 from ottla.groups.state import GroupState
 from ottla.groups.timers import CLASSIC_JOIN, CLASSIC_SESSION, CLASSIC_SYNC
@@ -172,7 +172,7 @@ def expire_session(state: GroupState, group: ClassicGroup, member_id: str, out: 
 def remove_member(group: ClassicGroup, member: ClassicMember, out: Result) -> None:
     """A held join is answered so that a client that is still there tries again with a clean slate."""
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
-    group.answer_join(member, JoinGroupResponse(error_code=unknown), out)
+    group.answer_join(member, refused_join(unknown), out)
     group.answer_sync(member, SyncGroupResponse(error_code=unknown), out)
     group.remove(member.member_id)
     out.cancel(session_key(group, member.member_id))

@@ -91,6 +91,17 @@ def heartbeat_classic(group: ClassicGroup, request: HeartbeatRequest, out: Resul
     return HeartbeatResponse()
 
 
+def leave_unknown(request: LeaveGroupRequest) -> LeaveGroupResponse:
+    """The group is not there, so none of them is."""
+    one = LeaveGroupResponse.MemberResponse
+    return LeaveGroupResponse(
+        members=[
+            one(member_id=m.member_id, group_instance_id=m.group_instance_id, error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+            for m in request.members
+        ]
+    )
+
+
 def leave_classic(
     state: GroupState, group: ClassicGroup, request: LeaveGroupRequest, out: Result
 ) -> LeaveGroupResponse:

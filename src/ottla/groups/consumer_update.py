@@ -28,6 +28,8 @@ from ottla.groups.state import GroupState
 from ottla.groups.target import compute_target, may_assign_again, target_records
 from ottla.groups.timers import MEMBER_JOIN, MEMBER_REBALANCE, MEMBER_SESSION, MEMBER_SYNC
 
+FIRST_EPOCH = 2
+
 
 class Update:
     """One member's change on its way through the four steps."""
@@ -112,7 +114,8 @@ class Update:
         topics = subscribed_topics(self.members_after().values(), self.regexes)
         found = metadata_hash(topics, self.state.image)
         if is_bump or found != group.metadata_hash:
-            self.epoch += 1
+            # As Kafka 4.3, where the first epoch of a group that has never been a classic one is 2.
+            self.epoch = self.epoch + 1 if self.epoch else FIRST_EPOCH
             self.out.records.append(records.group_epoch(group.group_id, self.epoch, found))
         if group.has_partition_metadata_record:
             self.out.records.append(records.partition_metadata_tombstone(group.group_id))

@@ -63,14 +63,14 @@ def describe_classic(state: GroupState, group_id: str, version: int) -> Describe
 def _classic_member(
     group: ClassicGroup, member: ClassicMember, is_stable: bool
 ) -> DescribeGroupsResponse.DescribedGroupMember:
-    """Metadata and assignment mean something only together, that is in a stable group."""
+    """Which of a member's protocols counts is known only in a stable group."""
     return DescribeGroupsResponse.DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.metadata(group.protocol) if is_stable else b"",
-        member_assignment=member.assignment if is_stable else b"",
+        member_assignment=member.assignment,
     )
 
 
@@ -103,11 +103,19 @@ def _consumer_member(group: ConsumerGroup, member: Member, image: ClusterImage) 
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=list(member.topics),
-        subscribed_topic_regex=member.regex or None,
-        assignment=_assignment({topic_id: tuple(held) for topic_id, held in member.assigned.items()}, image),
+        subscribed_topic_regex=member.regex,
+        assignment=_assignment(_held(member), image),
         target_assignment=_assignment(group.targets.get(member.member_id, {}), image),
         member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
     )
+
+
+def _held(member: Member) -> dict[TopicId, tuple[int, ...]]:
+    """All that it has, be it only until it has given it up."""
+    return {
+        topic_id: (*member.assigned.get(topic_id, ()), *member.revoking.get(topic_id, ()))
+        for topic_id in {**member.assigned, **member.revoking}
+    }
 
 
 def _assignment(

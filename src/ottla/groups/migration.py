@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId
 from ottla.groups import consumer_protocol, records
-from ottla.groups.classic_group import ClassicGroup, ClassicMember
+from ottla.groups.classic_group import ClassicGroup, ClassicMember, refused_join
 from ottla.groups.classic_rebalance import join_key, prepare_rebalance, renew_session, session_key, sync_key
 from ottla.groups.consumer_group import ClassicMetadata, ConsumerGroup, Member, MemberState, Target, metadata_hash
 from ottla.groups.consumer_protocol import Subscription
@@ -25,7 +25,7 @@ from ottla.groups.state import GroupState
 from ottla.groups.timers import MEMBER_SESSION
 from ottla.metadata.image import ClusterImage
 from ottla.protocol.codec import MalformedMessage
-from ottla.protocol.messages import JoinGroupResponse, SyncGroupResponse
+from ottla.protocol.messages import SyncGroupResponse
 
 # --- up ----------------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ def _send_to_new_group(group: ClassicGroup, out: Result) -> None:
     out.cancel(join_key(group))
     out.cancel(sync_key(group))
     for member in group.members.values():
-        group.answer_join(member, JoinGroupResponse(error_code=rebalancing, member_id=member.member_id), out)
+        group.answer_join(member, refused_join(rebalancing, member.member_id), out)
         group.answer_sync(member, SyncGroupResponse(error_code=rebalancing), out)
         out.cancel(session_key(group, member.member_id))
         out.schedule((MEMBER_SESSION, group.group_id, member.member_id), member.session_timeout_ms)

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups import classic_rebalance, consumer_heartbeat, describe, offset_requests
-from ottla.groups.classic_group import ClassicGroup, State
+from ottla.groups.classic_group import ClassicGroup, State, refused_join
 from ottla.groups.classic_join import Join, join_classic
-from ottla.groups.classic_sync import heartbeat_classic, leave_classic, sync_classic
+from ottla.groups.classic_sync import heartbeat_classic, leave_classic, leave_unknown, sync_classic
 from ottla.groups.consumer_group import ConsumerGroup, MemberState
 from ottla.groups.migration import group_tombstones
 from ottla.groups.mixed_group import heartbeat_consumer, join_consumer, leave_consumer, sync_consumer
@@ -39,7 +39,6 @@ from ottla.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     HeartbeatRequest,
     JoinGroupRequest,
-    JoinGroupResponse,
     LeaveGroupRequest,
     OffsetCommitRequest,
     SyncGroupRequest,
@@ -167,7 +166,7 @@ class GroupShard:
             except ApiError as error:
                 out.records.clear()
                 out.follow_ups.clear()
-                join.refuse(error.code, out, join.request.member_id)
+                join.refuse(error.code, out)
 
     def _make_classic(self, join: Join, empty: ConsumerGroup | None, out: Result) -> None:
         """A group begins with a record that it exists; the join goes on when that is in the log."""
@@ -220,8 +219,8 @@ class GroupShard:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID)
         if group is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if isinstance(group, ClassicGroup):
+            out.reply = leave_unknown(request)
+        elif isinstance(group, ClassicGroup):
             out.reply = leave_classic(self.state, group, request, out)
         else:
             out.reply = leave_consumer(self.state, group, request, out)
@@ -361,8 +360,7 @@ class GroupShard:
         for group in self.state.groups.values():
             if isinstance(group, ClassicGroup):
                 for member in group.members.values():
-                    refused = JoinGroupResponse(error_code=elsewhere, member_id=member.member_id)
-                    group.answer_join(member, refused, out)
+                    group.answer_join(member, refused_join(elsewhere, member.member_id), out)
                     group.answer_sync(member, SyncGroupResponse(error_code=elsewhere), out)
                 group.move_to(State.DEAD, out.now_ms)
         self.timers.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.broker.authorized_operations import GROUP_OPERATIONS
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups.describe import describe_consumer
@@ -20,8 +20,10 @@ def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
     groups = [_describe(broker, group_id) for group_id in request.group_ids]
-    for one in groups:
-        one.authorized_operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    if request.include_authorized_operations:
+        for one in groups:
+            if not one.error_code:
+                one.authorized_operations = GROUP_OPERATIONS
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

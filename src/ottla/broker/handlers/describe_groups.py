@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.broker.authorized_operations import GROUP_OPERATIONS
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError
 from ottla.groups.describe import describe_classic
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     groups = [_describe(broker, group_id, context.version) for group_id in request.groups]
-    for one in groups:
-        one.authorized_operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    if request.include_authorized_operations:
+        for one in groups:
+            if not one.error_code:
+                one.authorized_operations = GROUP_OPERATIONS
     return DescribeGroupsResponse(groups=groups)
 
 

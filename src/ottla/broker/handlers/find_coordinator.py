@@ -62,10 +62,11 @@ def _answer(
     is_batched: bool,
     node: Node,
     error: ErrorCode = ErrorCode.NONE,
-    message: str | None = None,
+    message: str | None = "",
 ) -> FindCoordinatorResponse:
     node_id, host, port = node
     if not is_batched:
+        message = message or error.name  # Kafka's word for "no error" is NONE
         return FindCoordinatorResponse(error_code=error, error_message=message, node_id=node_id, host=host, port=port)
     return FindCoordinatorResponse(
         coordinators=[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError
+from ottla.groups.classic_group import refused_join
 from ottla.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def handle(
     try:
         shard = groups.shard(request.group_id)
     except ApiError as error:
-        return _for_version(JoinGroupResponse(error_code=error.code, member_id=request.member_id), version)
+        return _for_version(refused_join(error.code, request.member_id), version)
     client = groups.client(context)
     answer = groups.park(lambda ticket: shard.join(client, request, ticket))
     return _for_version(answer, version) if isinstance(answer, JoinGroupResponse) else _later(answer, version)

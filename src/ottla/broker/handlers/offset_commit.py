@@ -1,17 +1,18 @@
 """OffsetCommit v2-10. Stores offsets of a group; topics by name, from v10 on by id.
 
-A topic that does not exist gets its own error; what concerns the member or the group concerns every partition.
+A topic or partition that is not there gets its own error; what concerns the member or the group concerns them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.groups.offset_requests import CommitTopic
+from ottla.groups.result import Result
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 
@@ -26,59 +27,65 @@ _Partition = OffsetCommitResponse.OffsetCommitResponsePartition
 
 def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest) -> Message | Awaitable[Message]:
     with_ids = context.version >= _TOPIC_IDS_SINCE
-    known, unknown = _resolve(request, broker.image, with_ids)
+    known, refused = _resolve(request, broker.image, with_ids)
     try:
         if not known:
-            return _answer(request, [], unknown, with_ids)
+            return _answer(request, [], refused)
         out = broker.groups.shard(request.group_id).commit(request, context.version, known)
         if out.error is None:
-            return _later(broker, out, request, unknown, with_ids)
+            return _later(broker, out, request, refused)
         if out.error is not ErrorCode.NONE:
             raise ApiError(out.error)
-        return _answer(request, out.reply, unknown, with_ids)
+        return _answer(request, out.reply, refused)
     except ApiError as error:
         return _refused(request, error.code)
 
 
 async def _later(
-    broker: Broker, out: Any, request: OffsetCommitRequest, unknown: Sequence[int], with_ids: bool
+    broker: Broker, out: Result, request: OffsetCommitRequest, refused: Mapping[tuple[int, int], ErrorCode]
 ) -> Message:
     try:
         await broker.groups.settled(out)
-        return _answer(request, out.reply, unknown, with_ids)
+        return _answer(request, out.reply, refused)
     except ApiError as error:
         return _refused(request, error.code)
 
 
-def _resolve(request: OffsetCommitRequest, image: ClusterImage, with_ids: bool) -> tuple[list[CommitTopic], list[int]]:
-    """Topics that exist, and the places in the request of those that do not."""
+def _resolve(
+    request: OffsetCommitRequest, image: ClusterImage, with_ids: bool
+) -> tuple[list[CommitTopic], dict[tuple[int, int], ErrorCode]]:
+    """What can be committed, and the places (topic, partition) in the request of what cannot."""
     known: list[CommitTopic] = []
-    unknown: list[int] = []
+    refused: dict[tuple[int, int], ErrorCode] = {}
     for place, topic in enumerate(request.topics):
-        if with_ids:
-            found = image.topics_by_id.get(TopicId(topic.topic_id))
-            topic_id = TopicId(topic.topic_id)
-        else:
-            found = image.topics.get(topic.name)
-            topic_id = ZERO_TOPIC_ID
-        if found is None:
-            unknown.append(place)
-        else:
-            known.append(CommitTopic(found.name, topic_id, topic.partitions))
-    return known, unknown
+        topic_id = TopicId(topic.topic_id) if with_ids else ZERO_TOPIC_ID
+        found = image.topics_by_id.get(topic_id) if with_ids else image.topics.get(topic.name)
+        count = 0 if found is None else len(found.partitions)
+        missing = ErrorCode.UNKNOWN_TOPIC_ID if with_ids and found is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partitions = topic.partitions
+        if not all(0 <= one.partition_index < count for one in partitions):
+            places = [at for at, one in enumerate(partitions) if not 0 <= one.partition_index < count]
+            refused.update(dict.fromkeys(((place, at) for at in places), missing))
+            partitions = [one for one in partitions if 0 <= one.partition_index < count]
+        if found is not None and partitions:
+            known.append(CommitTopic(found.name, topic_id, partitions))
+    return known, refused
 
 
 def _answer(
-    request: OffsetCommitRequest, errors: Sequence[Sequence[ErrorCode]], unknown: Sequence[int], with_ids: bool
+    request: OffsetCommitRequest,
+    errors: Sequence[Sequence[ErrorCode]],
+    refused: Mapping[tuple[int, int], ErrorCode],
 ) -> OffsetCommitResponse:
-    missing = ErrorCode.UNKNOWN_TOPIC_ID if with_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    rows = iter(errors)
+    outcomes = (error for row in errors for error in row)
     topics = []
     for place, topic in enumerate(request.topics):
-        row = [missing] * len(topic.partitions) if place in unknown else next(rows)
         partitions = [
-            _Partition(partition_index=one.partition_index, error_code=error)
-            for one, error in zip(topic.partitions, row, strict=True)
+            _Partition(
+                partition_index=one.partition_index,
+                error_code=refused[place, at] if (place, at) in refused else next(outcomes),
+            )
+            for at, one in enumerate(topic.partitions)
         ]
         topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
     return OffsetCommitResponse(topics=topics)

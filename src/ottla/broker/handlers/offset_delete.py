@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
@@ -15,29 +15,36 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Message | Awaitable[Message]:
-    topics = broker.image.topics
+    counts = {name: len(topic.partitions) for name, topic in broker.image.topics.items()}
     known = [
-        (topic.name, [one.partition_index for one in topic.partitions])
+        (topic.name, [one.partition_index for one in topic.partitions if 0 <= one.partition_index < counts[topic.name]])
         for topic in request.topics
-        if topic.name in topics
+        if topic.name in counts
     ]
     out = broker.groups.shard(request.group_id).delete_offsets(request.group_id, known)
 
     def make(errors: Sequence[Sequence[ErrorCode]]) -> OffsetDeleteResponse:
-        rows = dict(zip((name for name, _ in known), errors, strict=True))
-        return OffsetDeleteResponse(topics=[_topic(topic, rows.get(topic.name)) for topic in request.topics])
+        outcome = {
+            (name, partition): error
+            for (name, partitions), row in zip(known, errors, strict=True)
+            for partition, error in zip(partitions, row, strict=True)
+        }
+        return OffsetDeleteResponse(topics=[_topic(topic, outcome) for topic in request.topics])
 
     return broker.groups.reply(out, make)
 
 
 def _topic(
-    topic: OffsetDeleteRequest.OffsetDeleteRequestTopic, errors: Sequence[ErrorCode] | None
+    topic: OffsetDeleteRequest.OffsetDeleteRequestTopic, outcome: Mapping[tuple[str, int], ErrorCode]
 ) -> OffsetDeleteResponse.OffsetDeleteResponseTopic:
-    row = errors or [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(topic.partitions)
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return OffsetDeleteResponse.OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=[
-            OffsetDeleteResponse.OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error)
-            for one, error in zip(topic.partitions, row, strict=True)
+            OffsetDeleteResponse.OffsetDeleteResponsePartition(
+                partition_index=one.partition_index,
+                error_code=outcome.get((topic.name, one.partition_index), missing),
+            )
+            for one in topic.partitions
         ],
     )

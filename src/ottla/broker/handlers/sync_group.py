@@ -6,15 +6,21 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
+# From this version on a member must say which protocol it believes to have been chosen.
+_PROTOCOL_SINCE = 5
+
 
 def handle(
     broker: Broker, context: RequestContext, request: SyncGroupRequest
 ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    if context.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
+        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     shard = broker.groups.shard(request.group_id)
     answer: Any = broker.groups.park(lambda ticket: shard.sync(request, ticket))
     return answer  # type: ignore[no-any-return]
