@@ -44,6 +44,7 @@ class Bench:
             broker = make_broker(kind, self.folder / label, properties)
             self._stack.enter_context(broker)
             self._running[label] = Contender(label, broker, self.scale)
+            warm_up(self._running[label])
         return self._running[label]
 
     def all(self) -> list[Contender]:
@@ -52,6 +53,13 @@ class Bench:
     def subject(self, purpose: str = "", properties: dict[str, str] | None = None) -> Contender:
         label, kind = self.kinds[-1]
         return self.contender(f"{label}-{purpose}" if purpose else label, kind, properties)
+
+
+def warm_up(contender: Contender) -> None:
+    """Work for a compiler that learns while it runs: Kafka's first seconds are no measure of it."""
+    lines_wire.single_produce(contender, 64)
+    lines_wire.single_produce(contender, 1)
+    lines_wire.bulk(contender, 1_000, contender.scale.bulk_bytes // 3)
 
 
 def catalogue(bench: Bench) -> dict[str, Callable[[], Comparison]]:

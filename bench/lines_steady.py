@@ -23,6 +23,7 @@ COMPACTION_SETTINGS = {"log.cleaner.backoff.ms": "500"}
 KEYED_BATCHES_SHARE = 5  # each key is written this often
 PACED_PER_S, PACED_CONNECTIONS, PACED_WINDOW_S = 1_000, 4, 2.0
 COMPACTION_SECONDS_MAX = 180
+SEGMENTS = 20  # the last one stays as it is: it is the active one
 
 FLAT = [throughput("single", "requests/s", goal=UNCHANGED, digits=0), throughput("bulk", "MB/s", goal=UNCHANGED)]
 
@@ -136,7 +137,10 @@ def _fill_with_keys(contender: Contender, topic_id: bytes) -> None:
 
 def _while_compacting(contender: Contender) -> Values:
     """Fills a topic, lets the cleaner at it, and measures for as long as the cleaner works."""
-    with contender.topic(config={"segment.bytes": "104857600"}) as dirty, contender.topic() as topic:
+    with (
+        contender.topic(config={"segment.bytes": str(contender.scale.compacted_bytes // SEGMENTS)}) as dirty,
+        contender.topic() as topic,
+    ):
         _fill_with_keys(contender, dirty.id)
         path = _small_frames(contender, topic.id)
         data_dir: Path = contender.broker.folder / "data"

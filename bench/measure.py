@@ -11,9 +11,14 @@ single round.
 
 from __future__ import annotations
 
+import os
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.process import CLOCK_TICKS, family_cpu_seconds
 
 Values = Mapping[str, float]
 
@@ -77,11 +82,30 @@ class Summary:
         return self.best_ratio >= self.metric.goal
 
 
+class OtherWork:
+    """How many cores the rest of the machine used meanwhile: with more than a trace, a measurement says little."""
+
+    def __init__(self) -> None:
+        self._at, self._all, self._ours = time.monotonic(), _busy_seconds(), family_cpu_seconds(os.getpid())
+
+    def cores(self) -> float:
+        elapsed = time.monotonic() - self._at
+        ours = family_cpu_seconds(os.getpid()) - self._ours
+        return max(0.0, (_busy_seconds() - self._all - ours) / elapsed) if elapsed > 0 else 0.0
+
+
+def _busy_seconds() -> float:
+    """CPU time spent by all processes since the machine started: neither idle nor waiting for a disk."""
+    user, nice, system, _idle, _waiting, irq, softirq = map(int, Path("/proc/stat").read_text().split()[1:8])
+    return (user + nice + system + irq + softirq) / CLOCK_TICKS
+
+
 @dataclass
 class Result:
     name: str
     title: str
     arms: list[str]
+    others_cores: float = 0.0  # used by processes that are no part of the benchmark, in the busiest round
     summaries: list[Summary] = field(default_factory=list)
     failure: str | None = None
     notes: str = ""
@@ -96,7 +120,9 @@ def run(comparison: Comparison, rounds: int, tell: Callable[[str], None]) -> Res
     for number in range(rounds):
         order = comparison.arms if number % 2 == 0 else list(reversed(comparison.arms))
         for arm in order:
+            others = OtherWork()
             values = arm.measure()
+            result.others_cores = max(result.others_cores, others.cores())
             samples[arm.label].append(values)
             told = ", ".join(
                 f"{metric.name} {values[metric.name]:,.{metric.digits}f} {metric.unit}" for metric in comparison.metrics

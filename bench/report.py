@@ -15,6 +15,7 @@ from bench import loadgen
 from bench.measure import Result, Summary
 
 RESULTS = Path(__file__).resolve().parent / "results"
+OTHERS_CORES_MAX = 0.15
 HEADINGS = ("line", "metric", "baseline", "subject", "best", "median", "rounds", "goal")
 
 
@@ -67,7 +68,19 @@ def text(results: Sequence[Result]) -> str:
         "Figures are the median (best) of the rounds. Ratios above 1 are good for the subject; `best` compares",
     ]
     lines += ["the best rounds, `median` the medians, `rounds` is the lowest and highest ratio within one round."]
+    if disturbed := disturbances(results):
+        lines += ["", disturbed]
     return "\n".join(lines)
+
+
+def disturbances(results: Sequence[Result]) -> str:
+    """A warning when other processes were at work: a broker that is starved of CPU loses for no fault of its own."""
+    busy = [one for one in results if one.others_cores > OTHERS_CORES_MAX]
+    if not busy:
+        return ""
+    most = max(one.others_cores for one in busy)
+    names = ", ".join(one.name for one in busy)
+    return f"NOT A FAIR MEASUREMENT: other processes used up to {most:.1f} cores meanwhile, in: {names}."
 
 
 def markdown(results: Sequence[Result]) -> str:
@@ -76,6 +89,8 @@ def markdown(results: Sequence[Result]) -> str:
     lines += ["| line | metric | baseline | subject | ratio of best | of medians | of single rounds |"]
     lines += ["|---|---|---|---|---|---|---|"]
     lines += ["| " + " | ".join(row[:7]) + " |" for row in rows(results)]
+    if disturbed := disturbances(results):
+        lines += ["", disturbed]
     return "\n".join(lines)
 
 
@@ -113,6 +128,7 @@ def _as_json(result: Result) -> dict[str, Any]:
         "title": result.title,
         "failure": result.failure,
         "notes": result.notes,
+        "others_cores": round(result.others_cores, 2),
         "metrics": [
             {
                 "name": one.metric.name,

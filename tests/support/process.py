@@ -120,30 +120,37 @@ class BrokerProcess:
 
     def cpu_seconds(self) -> float:
         """User and system time of the broker, of its live children, and of the children it has waited for."""
-        ticks = 0
-        for pid in self._family():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                ticks += sum(int(field) for field in fields[11:15])
-        return ticks / CLOCK_TICKS
+        return family_cpu_seconds(self.pid)
 
     def rss_bytes(self) -> int:
         """Resident memory of the broker and its children; pages they share are counted once per process."""
         pages = 0
-        for pid in self._family():
+        for pid in family(self.pid):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         return pages * PAGE_BYTES
 
-    def _family(self) -> list[int]:
-        found, waiting = [], [self.pid]
-        while waiting:
-            pid = waiting.pop()
-            found.append(pid)
-            for children in Path(f"/proc/{pid}/task").glob("*/children"):
-                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                    waiting += map(int, children.read_text().split())
-        return found
+
+def family(pid: int) -> list[int]:
+    """The process and all that descend from it and live."""
+    found, waiting = [], [pid]
+    while waiting:
+        one = waiting.pop()
+        found.append(one)
+        for children in Path(f"/proc/{one}/task").glob("*/children"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                waiting += map(int, children.read_text().split())
+    return found
+
+
+def family_cpu_seconds(pid: int) -> float:
+    """User and system time of a process and its descendants, those that it has waited for included."""
+    ticks = 0
+    for one in family(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(int(field) for field in fields[11:15])
+    return ticks / CLOCK_TICKS
 
 
 def free_ports(count: int) -> list[int]:
