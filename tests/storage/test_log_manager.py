@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition, random_topic_id
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager
-from tests.storage.batches import append, read_all
+from tests.storage.batches import append, open_log, read_all
 
 
 def manager(*dirs: Path, clock: ManualClock | None = None, node_id: int = 1) -> LogManager:
@@ -85,3 +86,38 @@ def test_deleted_files_go_after_the_delay(tmp_path: Path) -> None:
     removal.result()
     assert not list(tmp_path.glob("t-0*"))
     logs.close()
+
+
+@pytest.mark.parametrize("ahead", ["a", "b", None])
+def test_a_partition_in_two_directories_is_kept_where_it_goes_further(tmp_path: Path, ahead: str | None) -> None:
+    logs = manager(tmp_path / "a", tmp_path / "b")
+    logs.open()
+    tp = TopicPartition("t", 0)
+    log = logs.create(tp, random_topic_id(), LogConfig())
+    append(log, b"1")
+    logs.close()
+    shutil.copytree(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")
+    if ahead is not None:
+        lone = open_log(tmp_path / ahead / "t-0")
+        append(lone, b"2")
+        lone.close()
+    for folder in ("a", "b"):
+        (tmp_path / folder / ".kafka_cleanshutdown").unlink()
+    logs = manager(tmp_path / "a", tmp_path / "b")
+    logs.open()
+    kept = logs.logs[tp]
+    assert kept.dir.parent.name == (ahead or "a")
+    assert len(read_all(kept)) == (2 if ahead else 1)
+    assert len(list(tmp_path.glob("*/t-0.*-stray"))) == 1
+    logs.close()
+
+
+def test_two_topics_of_one_name_in_two_directories_are_for_a_person_to_sort_out(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        logs = manager(tmp_path / name)
+        logs.open()
+        logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig())
+        logs.close()
+    with pytest.raises(OttlaError, match="remove one of them"):
+        manager(tmp_path / "a", tmp_path / "b").open()
+    manager(tmp_path / "a").open()

@@ -6,6 +6,7 @@ import fcntl
 import json
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from ottla.common.errors import OttlaError
@@ -81,5 +82,5 @@ class LogDir:
     def read_offsets(self, name: str) -> dict[TopicPartition, int]:
         return checkpoints.read_offsets(self.path / name)
 
-    def write_offsets(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+    def write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         checkpoints.write_offsets(self.path / name, offsets, self.disk)

@@ -12,6 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -120,9 +121,6 @@ class LogManager(LogOwner):
         self, log_dir: LogDir, topic_partition: TopicPartition, clean: bool, start: int, recovery_point: int
     ) -> Log:
         directory = log_dir.path / str(topic_partition)
-        if topic_partition in self._logs:
-            other = self._logs[topic_partition].dir
-            raise OttlaError(f"{topic_partition} is both in {other} and in {directory}; remove one of them.")
         log = load_log(
             directory,
             topic_partition,
@@ -135,8 +133,22 @@ class LogManager(LogOwner):
             owner=self,
             disk=self.disk,
         )
-        self._add(log_dir, log)
+        other = self._logs.get(topic_partition)
+        if other is None or self._put_twin_aside(log, other) is other:
+            self._add(log_dir, log)
         return log
+
+    def _put_twin_aside(self, log: Log, other: Log) -> Log:
+        """A crash at the end of a move leaves the partition in two directories. Keep the one that goes further, else
+        the one that was there first; nothing is deleted."""
+        if log.topic_id != other.topic_id:
+            raise OttlaError(f"{log.name} is both in {other.dir} and in {log.dir}; remove one of them.")
+        loser = other if log.log_end_offset > other.log_end_offset else log
+        aside = loser.dir.with_name(marked_folder(loser.topic_partition, STRAY_SUFFIX))
+        logger.warning("%s is in two log directories; %s is set aside as %s", log.name, loser.dir, aside.name)
+        loser.close(keep_files=False)
+        self.disk.rename(loser.dir, aside)
+        return loser
 
     def _add(self, log_dir: LogDir, log: Log) -> None:
         log.last_flush_ms = self.clock.monotonic_ms()
@@ -158,7 +170,7 @@ class LogManager(LogOwner):
         try:
             if topic_partition in self._checkpointed:
                 # Of a deleted partition of the same name: its offsets must not be taken for this one's after a crash.
-                self.checkpoint()
+                self.checkpoint(wait=True)
             self._make_folder(directory, topic_partition, topic_id)
             log = load_log(
                 directory,
@@ -308,27 +320,29 @@ class LogManager(LogOwner):
             self._housekeeping = ThreadPoolExecutor(1, thread_name_prefix="ottla-housekeeping")
         return self._housekeeping.submit(work)
 
-    def checkpoint(self) -> None:
-        """Write the checkpoints of every directory."""
+    def checkpoint(self, *, wait: bool = False) -> None:
+        """Write the checkpoints of every directory: what they say is gathered now, the files are written and synced in
+        the housekeeping thread, or at once with `wait`."""
         self._checkpointed = set(self._logs)
         for log_dir in self.dirs:
-            if log_dir.offline is None:
-                try:
-                    self._checkpoint_dir(log_dir)
-                except OSError as error:
-                    logger.warning("the checkpoints of %s could not be written: %s", log_dir.path, error)
-
-    def _checkpoint_dir(self, log_dir: LogDir) -> None:
-        logs = {tp: log for tp, log in self._logs.items() if self._dir_of[tp] is log_dir}
-        log_dir.write_offsets(checkpoints.RECOVERY_POINTS, {tp: log.recovery_point for tp, log in logs.items()})
-        log_dir.write_offsets(checkpoints.HIGH_WATERMARKS, {tp: log.high_watermark for tp, log in logs.items()})
-        for log in logs.values():
-            log.snapshot_producers()
-        starts = {
-            tp: log.log_start_offset for tp, log in logs.items() if log.log_start_offset > log.segments[0].base_offset
-        }
-        log_dir.write_offsets(checkpoints.LOG_STARTS, starts)
-        self._checkpoint_cleaned(log_dir)
+            if log_dir.offline is not None:
+                continue
+            logs = {tp: log for tp, log in self._logs.items() if self._dir_of[tp] is log_dir}
+            for log in logs.values():
+                log.snapshot_producers()
+            content = {
+                checkpoints.RECOVERY_POINTS: {tp: log.recovery_point for tp, log in logs.items()},
+                checkpoints.HIGH_WATERMARKS: {tp: log.high_watermark for tp, log in logs.items()},
+                checkpoints.LOG_STARTS: {
+                    tp: log.log_start_offset
+                    for tp, log in logs.items()
+                    if log.log_start_offset > log.segments[0].base_offset
+                },
+            }
+            written = self.in_background(partial(_write_checkpoints, log_dir, content))
+            if wait:
+                written.result()
+            self._checkpoint_cleaned(log_dir)
 
     def checkpoint_cleaned(self, log: Log) -> None:
         log_dir = self._dir_of.get(log.topic_partition)
@@ -383,7 +397,10 @@ class LogManager(LogOwner):
             self._housekeeping = None
         for log_dir in self.dirs:
             if clean and log_dir.offline is None:
-                log_dir.write_clean_mark()
+                try:
+                    log_dir.write_clean_mark()
+                except OSError as error:
+                    logger.warning("%s gets no mark of a clean stop: %s", log_dir.path, error)
             log_dir.unlock()
         self._logs.clear()
         self._dir_of.clear()
@@ -395,6 +412,14 @@ class LogManager(LogOwner):
             self.disk_failed(log, error)
         except ApiError:  # the sync failed: the directory is offline now, and gets no clean mark
             pass
+
+
+def _write_checkpoints(log_dir: LogDir, content: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+    try:
+        for name, offsets in content.items():
+            log_dir.write_offsets(name, offsets)
+    except OSError as error:  # a full disk; what an old checkpoint costs is time
+        logger.warning("the checkpoints of %s could not be written: %s", log_dir.path, error)
 
 
 def _remove(paths: Iterable[Path]) -> None:
