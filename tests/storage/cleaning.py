@@ -86,7 +86,7 @@ def clean_all(log: Log, now_ms: int = NOW_MS, *, map_bytes_max: int = 1 << 24) -
 
 def headers(log: Log) -> Iterator[tuple[bytes, int, v2.BatchHeader]]:
     """(segment's bytes, position, header) of every batch."""
-    for segment in log.segments:
+    for segment in filter(lambda one: one.size, log.segments):
         data = segment.path(".log").read_bytes()[: segment.size]
         for at, header in iterate_batches(data):
             assert v2.compute_crc(data, at, header.size) == header.crc

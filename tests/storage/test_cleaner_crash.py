@@ -14,16 +14,13 @@ from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from tests.storage.batches import NOW_MS, open_log, read_all
 from tests.storage.cleaning import COMPACT, DAY_MS, clean, clean_all, leftovers, pairs, put, table
+from tests.storage.disks import Crash
 
 CONFIG = LogConfig(cleanup_compact=True, cleanup_delete=False, segment_bytes=1200, index_interval_bytes=200)
 
 
-class Crash(BaseException):
-    """The process is gone: nothing catches this."""
-
-
-class CrashingDisk(Disk):
-    """Counts the calls that change files, and crashes instead of the n-th."""
+class StepDisk(Disk):
+    """Counts the calls that change anything, and crashes instead of the n-th."""
 
     def __init__(self, crash_at: int | None = None) -> None:
         self.steps = 0
@@ -77,7 +74,7 @@ def _folders(tmp_path: Path) -> Iterator[tuple[int, Path, Disk]]:
     log = open_log(prepared, CONFIG)
     fill(log)
     log.close()
-    counting = CrashingDisk()
+    counting = StepDisk()
     shutil.copytree(prepared, tmp_path / "count")
     log = open_log(tmp_path / "count", CONFIG, counting, clean=True)
     start = counting.steps
@@ -86,11 +83,11 @@ def _folders(tmp_path: Path) -> Iterator[tuple[int, Path, Disk]]:
     for step in range(start, counting.steps):
         folder = tmp_path / f"crash-{step}"
         shutil.copytree(prepared, folder)
-        yield step, folder, CrashingDisk(step)
+        yield step, folder, StepDisk(step)
 
 
 def test_every_step(tmp_path: Path) -> None:
-    reference = open_log(tmp_path / "reference", CONFIG, CrashingDisk())
+    reference = open_log(tmp_path / "reference", CONFIG, StepDisk())
     fill(reference)
     expected, original = table(reference), pairs(reference)
     rounds(reference)
@@ -100,7 +97,7 @@ def test_every_step(tmp_path: Path) -> None:
         log = open_log(folder, CONFIG, disk, clean=True)
         with pytest.raises(Crash):
             rounds(log)
-        again = open_log(folder, CONFIG, CrashingDisk())
+        again = open_log(folder, CONFIG, StepDisk())
         assert leftovers(folder, (".cleaned", ".swap", ".deleted")) == [], step
         found = pairs(again)
         assert table(again) == expected, step
@@ -123,7 +120,7 @@ def test_a_crash_while_a_start_completes_a_swap(tmp_path: Path) -> None:
     fill(log)
     expected = table(log)
     log.close()
-    counting = CrashingDisk()
+    counting = StepDisk()
     shutil.copytree(prepared, tmp_path / "count")
     log = open_log(tmp_path / "count", CONFIG, counting, clean=True)
     start = counting.steps
@@ -133,13 +130,13 @@ def test_a_crash_while_a_start_completes_a_swap(tmp_path: Path) -> None:
         folder = tmp_path / "folder"
         shutil.copytree(prepared, folder)
         with pytest.raises(Crash):
-            rounds(open_log(folder, CONFIG, CrashingDisk(crash_at), clean=True))
+            rounds(open_log(folder, CONFIG, StepDisk(crash_at), clean=True))
         if not leftovers(folder, (".swap",)):
             shutil.rmtree(folder)
             continue
         for step in range(100):
             try:
-                again = open_log(folder, CONFIG, CrashingDisk(step))
+                again = open_log(folder, CONFIG, StepDisk(step))
                 break
             except Crash:
                 renames += 1

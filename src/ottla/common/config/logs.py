@@ -234,7 +234,7 @@ class LogCleanerSettings(Configuration):
     log_cleaner_threads = integer(
         "log.cleaner.threads",
         1,
-        "How many logs are compacted at a time, each in a child process; 0 pauses compaction.",
+        "One log at a time is compacted, in a child process, whatever the number; 0 pauses compaction.",
         unit=Unit.COUNT,
         check=at_least(0),
         scope=Scope.CLUSTER_WIDE,

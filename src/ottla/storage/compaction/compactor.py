@@ -42,10 +42,11 @@ class _Round:
         self._disk = disk
         self._directory = Path(job.directory)
         self._throttle = Throttle(job.bytes_per_second)
+        self._segments = [one for group in job.groups for one in group]
         self._sources = {
             one.base_offset: disk.open(self._directory / file_name(one.base_offset, LOG_SUFFIX), os.O_RDONLY)
-            for group in job.groups
-            for one in group
+            for one in self._segments
+            if one.size  # an empty one may have no file
         }
         self._map = OffsetMap(job.map_bytes_max)
         self._bytes_read = 0
@@ -76,11 +77,11 @@ class _Round:
         """Returns where the map ends: as far as its memory reached, or the end of the cleanable part."""
         job = self._job
         transactions = self._walk_transactions()
-        for segment in [one for group in job.groups for one in group]:
-            following = self._end_of(segment)
-            if following <= job.first_dirty_offset:
+        ends = [*(one.base_offset for one in self._segments[1:]), job.upper_offset]
+        for segment, end in zip(self._segments, ends, strict=False):
+            if end <= job.first_dirty_offset:
                 continue
-            for _, chunk, at, header in self._batches(segment):
+            for _, chunk, at, header in self._batches(segment) if segment.size else ():
                 if header.is_control:
                     transactions.marker_is_done(header, _marker(chunk, at, header))
                 elif not transactions.is_aborted(header) and header.last_offset >= job.first_dirty_offset:
@@ -89,7 +90,7 @@ class _Round:
                     self._add_to_map(chunk, at, header)
                 self._map.latest = max(self._map.latest, header.last_offset)
             # Offsets at the end of the segment may be of batches that went in an earlier round.
-            self._map.latest = max(self._map.latest, following - 1)
+            self._map.latest = max(self._map.latest, end - 1)
         return self._map.latest + 1
 
     def _add_to_map(self, chunk: bytes, at: int, header: v2.BatchHeader) -> None:
@@ -108,11 +109,6 @@ class _Round:
 
     def _walk_transactions(self) -> TransactionWalk:
         return TransactionWalk(AbortedTxn(*one) for one in self._job.aborted)
-
-    def _end_of(self, segment: SourceSegment) -> int:
-        segments = [one for group in self._job.groups for one in group]
-        following = segments.index(segment) + 1
-        return segments[following].base_offset if following < len(segments) else self._job.upper_offset
 
     # -- second pass --
 
@@ -143,6 +139,8 @@ class _Round:
         differs = len(group) > 1
         try:
             for segment in group:
+                if segment.size == 0:
+                    continue
                 source = self._sources[segment.base_offset]
                 for position, chunk, at, header in self._batches(segment):
                     self._records_read += header.record_count

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 # Why a job failed: the log is damaged; its files went away; the disk refused; anything else.
 DAMAGED, GONE, DISK, UNEXPECTED = "damaged", "gone", "disk", "unexpected"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSegment:
+class SourceSegment(NamedTuple):
     base_offset: int
     size: int
     modified_ms: int
@@ -40,11 +39,12 @@ class CompactionJob:
     producers: list[tuple[int, int, int]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        # Not `asdict`: that would copy every segment and producer, on the broker's loop.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> CompactionJob:
-        groups = [[SourceSegment(**one) for one in group] for group in values["groups"]]
+        groups = [[SourceSegment(*one) for one in group] for group in values["groups"]]
         return cls(**{**values, "groups": groups})
 
 

@@ -117,11 +117,18 @@ def make_job(
         map_bytes_max=map_bytes_max,
         bytes_per_second=bytes_per_second,
         aborted=[(one[0], one[1], one[2], one[3]) for one in _aborted(log)],
-        producers=[
-            (producer_id, entry.batches[-1][1] if entry.batches else -1, entry.epoch)
-            for producer_id, entry in log.producers.entries.items()
-        ],
+        producers=_last_records(log, cleanable.upper_offset),
     )
+
+
+def _last_records(log: Log, upper_offset: int) -> list[tuple[int, int, int]]:
+    """Of the producers whose last batch is in the part that is cleaned, or of whom only a marker may be left."""
+    found = []
+    for producer_id, entry in log.producers.entries.items():
+        last_data_offset = entry.batches[-1][1] if entry.batches else -1
+        if last_data_offset < upper_offset:
+            found.append((producer_id, last_data_offset, entry.epoch))
+    return found
 
 
 def _source(segment: Segment) -> SourceSegment:

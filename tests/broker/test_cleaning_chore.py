@@ -1,0 +1,216 @@
+"""The chore that drives compaction: what it does when a log or the worker process gives it trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.broker.cleaning import Cleaning
+from ottla.common.clock import ManualClock
+from ottla.common.config import BrokerConfig
+from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.storage.log import Log
+from ottla.storage.log_config import LogConfig
+from ottla.storage.log_manager import LogManager
+from ottla.storage.worker import run_job
+from ottla.storage.worker_process import WorkerDied
+from tests.storage.batches import NOW_MS
+from tests.storage.cleaning import COMPACT, leftovers, pairs, put
+
+CONFIG = COMPACT
+
+
+class Worker:
+    """Works in this process, after `before_job`; dies when told to."""
+
+    def __init__(self) -> None:
+        self.jobs: list[str] = []
+        self.kills = 0
+        self.dies = False
+        self.before_answer: Callable[[dict[str, Any]], None] = lambda answer: None
+
+    async def run(self, values: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        self.jobs.append(Path(values["directory"]).name)
+        if self.dies:
+            raise WorkerDied("for a test")
+        answers: list[dict[str, Any]] = []
+        run_job({**values, "groups": [list(map(tuple, group)) for group in values["groups"]]}, answers.append)
+        for answer in answers:
+            self.before_answer(answer)
+            yield answer
+
+    async def kill(self) -> None:
+        self.kills += 1
+
+    async def close(self) -> None:
+        await self.kill()
+
+
+class Chore:
+    def __init__(self, folder: Path) -> None:
+        self.clock = ManualClock(NOW_MS)
+        self.logs = LogManager([folder], node_id=1, cluster_id="c", clock=self.clock, default_config=CONFIG)
+        self.logs.open()
+        self.config = BrokerConfig.load({})
+        self.worker = Worker()
+        self.cleaning = Cleaning(self.logs, self.config, self.clock, _in_thread, self.worker)  # type: ignore[arg-type]
+
+    def dirty_log(self, name: str, config: LogConfig = CONFIG) -> Log:
+        log = self.logs.create(TopicPartition(name, 0), random_topic_id(), config)
+        self.make_dirty(log)
+        return log
+
+    def make_dirty(self, log: Log) -> None:
+        for n in range(50):
+            put(log, (b"key-%d" % (n % 3), b"%d" % n), timestamp=self.clock.now_ms())
+        log.roll(self.clock.now_ms())
+
+
+def _in_thread(work: Callable[..., Any], *arguments: Any) -> Awaitable[Any]:
+    return asyncio.get_running_loop().run_in_executor(None, work, *arguments)
+
+
+@pytest.fixture
+def chore(tmp_path: Path) -> Iterator[Chore]:
+    one = Chore(tmp_path)
+    yield one
+    one.logs.close()
+
+
+async def test_all_that_is_due_is_cleaned_in_one_go(chore: Chore) -> None:
+    logs = [chore.dirty_log(name) for name in ("a", "b", "c")]
+    chore.dirty_log("plain", LogConfig())
+    await chore.cleaning.tick()
+    assert sorted(chore.worker.jobs) == ["a-0", "b-0", "c-0"]
+    assert [len(pairs(log)) for log in logs] == [3, 3, 3]
+    await chore.cleaning.tick()
+    assert len(chore.worker.jobs) == 3
+
+
+@pytest.mark.parametrize("settings", [{"log.cleaner.enable": "false"}, {"log.cleaner.threads": "0"}])
+async def test_it_can_be_switched_off(chore: Chore, settings: dict[str, str]) -> None:
+    chore.dirty_log("a")
+    chore.cleaning._config = BrokerConfig.load(settings)
+    await chore.cleaning.tick()
+    assert chore.worker.jobs == []
+
+
+async def test_a_damaged_log_is_not_tried_again(chore: Chore) -> None:
+    bad, good = chore.dirty_log("bad"), chore.dirty_log("good")
+    with bad.segments[0].path(".log").open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xff\xff")
+    for _ in range(3):
+        await chore.cleaning.tick()
+        chore.clock.advance(120_000)
+        chore.make_dirty(good)
+    assert chore.worker.jobs.count("bad-0") == 1
+    assert chore.worker.jobs.count("good-0") == 3
+    assert chore.cleaning.uncleanable == [bad]
+    # Made anew, the partition gets another chance.
+    chore.logs.delete(TopicPartition("bad", 0))
+    again = chore.dirty_log("bad")
+    await chore.cleaning.tick()
+    assert chore.cleaning.uncleanable == []
+    assert len(pairs(again)) == 3
+
+
+async def test_after_trouble_that_may_pass_a_log_waits_a_minute(chore: Chore) -> None:
+    log = chore.dirty_log("a")
+    chore.worker.dies = True
+    for _ in range(3):
+        await chore.cleaning.tick()
+        chore.clock.advance(10_000)
+    assert len(chore.worker.jobs) == 1
+    chore.worker.dies = False
+    chore.clock.advance(40_000)
+    await chore.cleaning.tick()
+    assert len(pairs(log)) == 3
+    assert chore.cleaning.uncleanable == []
+
+
+async def test_a_topic_that_is_deleted_under_the_worker(chore: Chore) -> None:
+    chore.dirty_log("a")
+    chore.worker.before_answer = lambda answer: chore.logs.delete(TopicPartition("a", 0))
+    await chore.cleaning.tick()
+    assert chore.worker.kills == 1
+    assert chore.cleaning.uncleanable == []
+
+
+async def test_a_topic_that_is_deleted_and_made_again_under_the_worker(chore: Chore) -> None:
+    chore.dirty_log("a")
+
+    def replace(answer: dict[str, Any]) -> None:
+        if chore.worker.jobs == ["a-0"] and chore.worker.kills == 0:
+            chore.logs.delete(TopicPartition("a", 0))
+            fresh = chore.logs.create(TopicPartition("a", 0), random_topic_id(), CONFIG)
+            put(fresh, (b"new", b"1"))
+
+    chore.worker.before_answer = replace
+    await chore.cleaning.tick()
+    fresh = chore.logs.get(TopicPartition("a", 0))
+    assert fresh is not None
+    assert pairs(fresh) == [(0, b"new", b"1")]
+
+
+async def test_a_log_that_is_truncated_under_the_worker(chore: Chore) -> None:
+    log = chore.dirty_log("a")
+    done = False
+
+    def truncate(answer: dict[str, Any]) -> None:
+        nonlocal done
+        if not done:
+            done = True
+            log.truncate_to(20, NOW_MS)
+            log.high_watermark = 20
+            log.roll(NOW_MS)
+
+    chore.worker.before_answer = truncate
+    await chore.cleaning.tick()
+    # The first round was void; the second one, in the same tick, cleaned what is left.
+    assert chore.worker.jobs == ["a-0", "a-0"]
+    assert [offset for offset, _, _ in pairs(log)] == [17, 18, 19]
+    assert leftovers(log.dir) == []
+    assert chore.cleaning.uncleanable == []
+
+
+async def test_a_folder_that_cannot_be_synced_goes_offline(chore: Chore, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = chore.dirty_log("a")
+
+    def fail(path: str | Path) -> None:
+        raise OSError(5, os.strerror(5))
+
+    monkeypatch.setattr(type(log.disk), "fsync_path", staticmethod(fail))
+    await chore.cleaning.tick()
+    assert log.failed is not None
+    await chore.cleaning.tick()
+    assert len(chore.worker.jobs) == 1
+
+
+async def test_an_idle_worker_is_let_go(chore: Chore) -> None:
+    chore.dirty_log("a")
+    await chore.cleaning.tick()
+    chore.clock.advance(29_000)
+    await chore.cleaning.tick()
+    assert chore.worker.kills == 0
+    chore.clock.advance(1_000)
+    await chore.cleaning.tick()
+    assert chore.worker.kills == 1
+
+
+async def test_a_clock_that_jumps_ahead_ends_no_retention_early(chore: Chore) -> None:
+    log = chore.logs.create(TopicPartition("a", 0), random_topic_id(), CONFIG)
+    put(log, (b"a", None), (b"b", b"1"))
+    log.roll(NOW_MS)
+    await chore.cleaning.tick()
+    chore.clock.set_wall(NOW_MS + 1000 * 86_400_000)
+    put(log, (b"c", None))
+    log.roll(NOW_MS)
+    log.cleaned_offset = 0
+    await chore.cleaning.tick()
+    assert [offset for offset, _, value in pairs(log) if value is None] == [0, 2]
