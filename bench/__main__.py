@@ -72,6 +72,7 @@ def catalogue(bench: Bench) -> dict[str, Callable[[], Comparison]]:
 
     lines["start"] = lambda: lines_process.start_up_line(bench.kinds, bench.folder)
     add("sync", lines_wire.single_produce_line, CONNECTIONS)
+    add("pinned", lines_wire.pinned_produce_line, CONNECTIONS[1:2])
     add("bulk", lines_wire.bulk_line, RECORD_BYTES)
     add("java", lines_clients.java_line, RECORD_BYTES if kafka_libs() else ())
     add("librdkafka", lines_clients.librdkafka_line, RECORD_BYTES)

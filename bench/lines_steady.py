@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench import frames, loadgen
 from bench.contenders import Contender
-from bench.lines_wire import IN_FLIGHT, SMALL_RECORD_BYTES, bulk, single_produce
+from bench.lines_wire import IN_FLIGHT, bulk, single_produce
 from bench.measure import Arm, Comparison, Values, cost, throughput
 from bench.wire import frame
 from ottla.protocol.messages import ApiVersionsRequest
@@ -21,6 +21,7 @@ RECORD_BYTES = 1_000
 
 COMPACTION_SETTINGS = {"log.cleaner.backoff.ms": "500"}
 KEYED_BATCHES_SHARE = 5  # each key is written this often
+PACED_RECORD_BYTES = 100
 PACED_PER_S, PACED_CONNECTIONS, PACED_WINDOW_S = 1_000, 4, 2.0
 COMPACTION_SECONDS_MAX = 180
 SEGMENTS = 20  # the last one stays as it is: it is the active one
@@ -106,7 +107,7 @@ def _paced_p99(contender: Contender, path: Path) -> float:
 
 
 def _small_frames(contender: Contender, topic_id: bytes) -> Path:
-    return frames.write(contender.scratch("paced"), [frames.produce(topic_id, 0, frames.batch(1, SMALL_RECORD_BYTES))])
+    return frames.write(contender.scratch("paced"), [frames.produce(topic_id, 0, frames.batch(1, PACED_RECORD_BYTES))])
 
 
 def _quiet(contender: Contender) -> Values:

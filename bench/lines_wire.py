@@ -6,25 +6,34 @@ from bench import frames
 from bench.contenders import Contender, arms
 from bench.measure import Comparison, Values, cost, throughput
 
-SMALL_RECORD_BYTES = 100
-PARTITIONS_MAX = 16
+SMALL_RECORD_BYTES = (100, 80, 110, 90, 120)
+E2E_RECORD_BYTES = 100
+PARTITIONS = 16
 IN_FLIGHT = 5  # the Java producer's default
 E2E_BATCH_RECORDS_MAX = 128
 
 
-def single_produce(contender: Contender, connections: int, partitions: int | None = None) -> Values:
-    """Each connection sends one record, waits for the answer (acks=all), and sends the next."""
-    partitions = partitions or min(connections, PARTITIONS_MAX)
+def single_produce(
+    contender: Contender, connections: int, partitions: int = PARTITIONS, *, pinned: bool = False
+) -> Values:
+    """Each connection sends one record, waits for the answer (acks=all), and sends the next.
+
+    As a producer of keyed records does, it goes from partition to partition, and sizes vary; a broker can remember
+    little from one request to the next. `pinned` is the opposite: always the same partition and the same size.
+    """
+    sizes = SMALL_RECORD_BYTES[:1] if pinned else SMALL_RECORD_BYTES
     with contender.topic(partitions) as topic:
-        one = frames.batch(1, SMALL_RECORD_BYTES)
+        records = [frames.batch(1, size) for size in sizes]
         path = frames.write(
-            contender.scratch("single"), (frames.produce(topic.id, index, one) for index in range(partitions))
+            contender.scratch("single"),
+            (frames.produce(topic.id, index, one) for one in records for index in range(partitions)),
         )
         load, cpu_s = contender.with_cpu(
             lambda: contender.load(
                 "produce",
                 frames=path,
                 connections=connections,
+                pinned=int(pinned),
                 seconds=contender.scale.seconds,
                 warmup=contender.scale.warm_up_s,
             )
@@ -37,20 +46,28 @@ def single_produce(contender: Contender, connections: int, partitions: int | Non
     }
 
 
+SINGLE_METRICS = [
+    throughput("throughput", "requests/s", digits=0),
+    cost("p50", "ms", digits=3),
+    cost("p99", "ms", goal=1.0, digits=3),
+    cost("broker CPU", "s per M requests", digits=1),
+]
+
+
 def single_produce_line(contenders: list[Contender], connections: int) -> Comparison:
-    return Comparison(
-        f"sync-{connections}",
-        f"one-record produce, acks=all, {connections} conn.",
-        [
-            throughput("throughput", "requests/s", digits=0),
-            cost("p50", "ms", digits=3),
-            cost("p99", "ms", goal=1.0, digits=3),
-            cost("broker CPU", "s per M requests", digits=1),
-        ],
-        arms(
-            contenders, lambda each: single_produce(each, connections), lambda each: single_produce(each, connections)
-        ),
-    )
+    def measure(each: Contender) -> Values:
+        return single_produce(each, connections)
+
+    title = f"one-record produce, acks=all, {connections} conn."
+    return Comparison(f"sync-{connections}", title, SINGLE_METRICS, arms(contenders, measure, measure))
+
+
+def pinned_produce_line(contenders: list[Contender], connections: int) -> Comparison:
+    def measure(each: Contender) -> Values:
+        return single_produce(each, connections, pinned=True)
+
+    title = f"the same, each of {connections} conn. to its own partition"
+    return Comparison(f"pinned-{connections}", title, SINGLE_METRICS, arms(contenders, measure, measure))
 
 
 def bulk(contender: Contender, record_bytes: int, volume_bytes: int) -> Values:
@@ -101,7 +118,7 @@ def end_to_end(contender: Contender, rate: int, seconds: float) -> Values:
         out = frames.write(
             contender.scratch("e2e"),
             (
-                frames.produce(topic.id, 0, frames.batch(count, SMALL_RECORD_BYTES))
+                frames.produce(topic.id, 0, frames.batch(count, E2E_RECORD_BYTES))
                 for count in range(1, E2E_BATCH_RECORDS_MAX + 1)
             ),
         )

@@ -5,8 +5,8 @@
  * frames (each with its 4-byte length, one after the other in a file), and says where in a response the error code is
  * and where in a fetch request the offset goes. Only the correlation id, and that offset, are patched.
  *
- *   loadgen produce  closed loop: each connection keeps `inflight` requests out, round and round through the frames;
- *                    with --rate, open loop: request n is due at start + n/rate and its latency counts from there
+ *   loadgen produce  closed loop: each connection keeps `inflight` requests out, round and round through the frames,
+ *                    or with --pinned 1 always the same frame (the next connection the next one); with --rate, open loop: request n is due at start + n/rate and its latency counts from there
  *   loadgen fetch    each connection follows its own fetch frame (a partition) up to --end-offset
  *   loadgen e2e      one connection produces records at --rate (frame i carries i+1 records), another fetches them;
  *                    a record's latency counts from the moment it was due, so a stall is not forgotten
@@ -58,13 +58,13 @@ typedef struct {
 
 static struct {
     const char *mode, *host;
-    int port, connections, inflight, error_at, offset_at;
+    int port, connections, inflight, error_at, offset_at, pinned;
     double seconds, warmup, rate;
     int64_t end_offset, requests_max;
 } opt = {.host = "127.0.0.1", .connections = 1, .inflight = 1, .seconds = 3, .end_offset = -1, .requests_max = -1};
 
 static Frame *frames, *fetch_frames;
-static uint32_t frame_count, fetch_frame_count;
+static uint32_t frame_count, fetch_frame_count, mean_frame_bytes;
 static Conn *conns;
 static int epoll_fd, timer_fd;
 static int64_t start_ns, measure_ns, end_ns, last_ns;
@@ -183,7 +183,7 @@ static void send_fetch(Conn *c) {
 
 static void send_next(Conn *c, int64_t counts_from_ns) {
     const Frame *f = &frames[c->next_frame];
-    c->next_frame = (c->next_frame + opt.connections) % frame_count;
+    c->next_frame = (c->next_frame + (opt.pinned ? 0 : 1)) % frame_count;
     send_frame(c, f, counts_from_ns);
 }
 
@@ -242,11 +242,11 @@ static void on_answer(Conn *c, const uint8_t *answer, uint32_t size, int64_t now
     if (opt.mode[0] == 'i') { finish(c); return; }
     check_error(answer, size, opt.error_at);
     if (opt.mode[0] == 'e') return;
-    total_bytes += frames[0].size;
+    total_bytes += mean_frame_bytes;
     if (now >= measure_ns && now < end_ns) {
         record_latency(now - since);
         counted++;
-        counted_bytes += frames[0].size;
+        counted_bytes += mean_frame_bytes;
     }
 }
 
@@ -352,7 +352,7 @@ static void start(void) {
     end_ns = measure_ns + (int64_t)(opt.seconds * 1e9);
     for (int i = 0; i < opt.connections; i++) {
         Conn *c = &conns[i];
-        c->next_frame = i % (frame_count ? frame_count : 1);
+        c->next_frame = frame_count ? (opt.pinned ? i : (uint64_t)i * frame_count / opt.connections) % frame_count : 0;
         c->fetching = fetching || (opt.mode[0] == 'e' && i == 1);
         if (c->fetching) {
             Frame f = fetch_frames[fetching ? i % fetch_frame_count : 0];
@@ -397,7 +397,7 @@ int main(int argc, char **argv) {
         {"host", 1, 0, 'h'}, {"port", 1, 0, 'p'}, {"frames", 1, 0, 'f'}, {"fetch-frames", 1, 0, 'F'},
         {"connections", 1, 0, 'c'}, {"inflight", 1, 0, 'i'}, {"seconds", 1, 0, 's'}, {"warmup", 1, 0, 'w'},
         {"rate", 1, 0, 'r'}, {"error-at", 1, 0, 'e'}, {"offset-at", 1, 0, 'o'}, {"end-offset", 1, 0, 'E'},
-        {"requests", 1, 0, 'n'}, {0, 0, 0, 0}};
+        {"requests", 1, 0, 'n'}, {"pinned", 1, 0, 'P'}, {0, 0, 0, 0}};
     for (int o; (o = getopt_long(argc - 1, argv + 1, "", names, NULL)) != -1;) switch (o) {
         case 'h': opt.host = optarg; break;
         case 'p': opt.port = atoi(optarg); break;
@@ -412,11 +412,15 @@ int main(int argc, char **argv) {
         case 'o': opt.offset_at = atoi(optarg); break;
         case 'E': opt.end_offset = atoll(optarg); break;
         case 'n': opt.requests_max = atoll(optarg); break;
+        case 'P': opt.pinned = atoi(optarg); break;
         default: return 2;
     }
     if (opt.mode[0] == 'e') opt.connections = 2;
     if (opt.mode[0] == 'f' ? !fetch_frame_count : !frame_count) die("no frames");
     if (opt.inflight > INFLIGHT_MAX) die("too many in flight");
+    for (uint32_t i = 0; i < frame_count; i++) total_bytes += frames[i].size;
+    mean_frame_bytes = frame_count ? total_bytes / frame_count : 0;
+    total_bytes = 0;
     conns = calloc(opt.connections, sizeof(Conn));
     latency_us = calloc(LATENCY_US_MAX, sizeof *latency_us);
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -67,6 +67,7 @@ class Generator:
         self.options = options
         self.frames = split(options.frames)
         self.fetch_frames = split(options.fetch_frames)
+        self.mean_frame_bytes = sum(map(len, self.frames)) // max(1, len(self.frames))
         self.latencies: list[float] = []
         self.counted = self.counted_bytes = self.total_requests = self.total_bytes = self.records = self.issued = 0
         self.last = 0.0
@@ -85,7 +86,8 @@ class Generator:
     def begin(self) -> None:
         mode = self.options.mode
         for index, one in enumerate(self.connections):
-            one.next_frame = index % max(1, len(self.frames))
+            first = index if self.options.pinned else index * len(self.frames) // len(self.connections)
+            one.next_frame = first % max(1, len(self.frames))
             if mode == "fetch" or (mode == "e2e" and index == 1):
                 one.fetch_frame = self.fetch_frames[index % len(self.fetch_frames) if mode == "fetch" else 0]
                 self.send_fetch(one)
@@ -99,7 +101,7 @@ class Generator:
 
     def send_next(self, one: Connection, counts_from: float) -> None:
         one.send(self.frames[one.next_frame], counts_from)
-        one.next_frame = (one.next_frame + len(self.connections)) % len(self.frames)
+        one.next_frame = (one.next_frame + (0 if self.options.pinned else 1)) % len(self.frames)
         self.issued += 1
 
     def can_send(self, one: Connection) -> bool:
@@ -148,10 +150,10 @@ class Generator:
         else:
             check(answer, self.options.error_at)
             if self.options.mode == "produce":
-                self.total_bytes += len(self.frames[0])
+                self.total_bytes += self.mean_frame_bytes
                 if self.measure_from <= now < self.end:
                     self.counted += 1
-                    self.counted_bytes += len(self.frames[0])
+                    self.counted_bytes += self.mean_frame_bytes
                     self.latencies.append(now - since)
 
     def on_fetched(self, one: Connection, answer: bytes, now: float) -> None:
@@ -262,6 +264,7 @@ def parse() -> argparse.Namespace:
         "offset-at": 0,
         "end-offset": -1,
         "requests": -1,
+        "pinned": 0,
     }
     for name, default in whole.items():
         parser.add_argument(f"--{name}", type=int, default=default)
