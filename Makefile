@@ -45,8 +45,8 @@ test-slow: setup test-tools  ## the long runs: fuzzing, crash loops, big simulat
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m slow --timeout 3600 $(ARGS)
 
 check: setup  ## ruff, mypy --strict, layer contracts
-	@$(BIN)/ruff check --quiet .
-	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/ruff check --quiet src tests bench tools
+	@$(BIN)/ruff format --quiet --check src tests bench tools
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
