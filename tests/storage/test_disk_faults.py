@@ -17,8 +17,10 @@ from ottla.storage.disk import Disk, OpenFile
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager
+from ottla.storage.results import Origin
 from tests.storage.batches import NOW_MS, append, batch, open_log, read_all
 from tests.storage.disks import BrokenDisk, FullDisk
+from tests.storage.markers import TRANSACTIONAL, marker
 
 ONE = len(batch(b"x" * 100))
 
@@ -87,6 +89,22 @@ def test_producer_state_does_not_move_with_a_failed_write(tmp_path: Path) -> Non
         append(log, b"b", producer_id=1, producer_epoch=0, base_sequence=1)
     disk.room = 1 << 30
     assert append(log, b"b", producer_id=1, producer_epoch=0, base_sequence=1) == 1
+
+
+def test_aborted_transactions_are_known_after_a_stop_on_a_full_disk(tmp_path: Path) -> None:
+    disk = FullDisk()
+    log = open_log(tmp_path, disk=disk)
+    append(log, b"a", producer_id=1, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL)
+    log.append(marker(commit=False, producer_id=1), leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    log.flush()
+    append(log, b"b", producer_id=1, producer_epoch=0, base_sequence=1, attributes=TRANSACTIONAL)
+    log.append(marker(commit=False, producer_id=1), leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    expected = log.aborted_transactions(0, 4)
+    disk.room = 0
+    log.close()
+    again = open_log(tmp_path, clean=True)
+    assert again.aborted_transactions(0, 4) == expected
+    assert len(expected) == 2
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small tmpfs needs root")

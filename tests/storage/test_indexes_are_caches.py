@@ -89,6 +89,41 @@ def test_damage_to_every_file_of_a_kind(tmp_path: Path, kind: str, how: str, cle
                 assert dump.index_problems(segment.path(suffix)) == []
 
 
+@pytest.mark.parametrize("kind", [".index", ".timeindex", ".txnindex"])
+@pytest.mark.parametrize("how", ["delete", "zero", "rubbish", "cut", "longer", "swap"])
+def test_damage_is_mended_also_if_the_first_thing_is_an_append(tmp_path: Path, kind: str, how: str) -> None:
+    log = fill(tmp_path / "log")
+    log.close()
+    expected = read_all(open_log(tmp_path / "log", CONFIG, clean=True))
+    other = fill(tmp_path / "other", size=33)
+    other.close()
+    for path in sorted((tmp_path / "log").glob("*" + kind)):
+        damage(path, how, next((tmp_path / "other").glob("*" + kind)))
+    again = open_log(tmp_path / "log", CONFIG, clean=True)
+    for n in range(100):
+        end = marker(commit=False, producer_id=n % 3) if n % 4 == 0 else None
+        if end is not None:
+            again.append(end, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+        else:
+            append(again, b"more", timestamp=NOW_MS + 100 + n)
+    assert read_all(again)[: len(expected)] == expected
+    again.close()
+    last = open_log(tmp_path / "log", CONFIG, clean=True)
+    assert read_all(last)[: len(expected)] == expected
+    assert last.log_end_offset == again.log_end_offset
+
+
+def test_an_index_made_again_reaches_the_disk(tmp_path: Path) -> None:
+    log = fill(tmp_path)
+    log.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*index")}
+    for path in tmp_path.glob("*index"):
+        path.unlink()
+    again = open_log(tmp_path, CONFIG, clean=True)
+    again.close()
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*index")} == before
+
+
 def test_an_index_of_another_segment_never_leads_past_the_record(tmp_path: Path) -> None:
     log = fill(tmp_path)
     expected = read_all(log)

@@ -128,3 +128,16 @@ def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
         append(log, b"x" * 2000)
     assert caught.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
     assert log.log_end_offset == 0
+
+
+def test_the_upper_offset_of_a_slice_is_above_everything_in_it(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_bytes=5000, index_interval_bytes=300))
+    for n in range(200):
+        append(log, b"%06d" % n, b"tail")
+    for start in range(0, 400, 7):
+        for size in (1, 300, 1000, 1 << 20):
+            piece = log.read(start, size, upper_offset=400, min_one=True)
+            last = max(offset for offset, _ in _records(slice_bytes(piece)))
+            upper = log.upper_offset_of(piece)
+            assert last < upper <= 400
+            assert upper <= last + 12, "and not far above"

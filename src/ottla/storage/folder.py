@@ -26,6 +26,7 @@ from ottla.storage.segment import (
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
     Segment,
 )
 
@@ -33,9 +34,9 @@ logger = logging.getLogger(__name__)
 
 
 class Folder:
-    """`segments` are attached but not opened; `without_index` are those that lack an index file."""
+    """`segments` are attached but not opened; the two lists name those that lack an index file."""
 
-    __slots__ = ("directory", "disk", "segments", "snapshot_offsets", "without_index")
+    __slots__ = ("directory", "disk", "segments", "snapshot_offsets", "without_index", "without_txn_index")
 
     def __init__(self, directory: Path, index_interval: int, disk: Disk = DISK) -> None:
         self.directory = directory
@@ -47,6 +48,7 @@ class Folder:
                 found = {entry.name: entry for entry in entries}
         self.segments: list[Segment] = []
         self.without_index: list[Segment] = []
+        self.without_txn_index: list[Segment] = []
         self.snapshot_offsets: list[int] = []
         for name, entry in found.items():
             stem, _, suffix = name.partition(".")
@@ -58,6 +60,8 @@ class Folder:
                 status = entry.stat()
                 segment.attach(status.st_size, status.st_mtime_ns // 1_000_000)
                 self.segments.append(segment)
+                if stem + TXN_INDEX_SUFFIX not in found:
+                    self.without_txn_index.append(segment)
                 if stem + INDEX_SUFFIX not in found or stem + TIME_INDEX_SUFFIX not in found:
                     self.without_index.append(segment)
             elif suffix == SNAPSHOT_SUFFIX:

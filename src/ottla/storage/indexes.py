@@ -10,7 +10,7 @@ start reads a few bytes per partition, not the indexes.
 
 from __future__ import annotations
 
-import itertools
+import operator
 import os
 import struct
 import sys
@@ -219,7 +219,7 @@ class OffsetIndex(_Index):
         # The first entry comes after index.interval.bytes: neither of its fields can be zero.
         numbers = _big_endian_ints(raw)
         for column in (numbers[0::2], numbers[1::2]):
-            if column[0] <= 0 or any(a >= b for a, b in itertools.pairwise(column)):
+            if column[0] <= 0 or not all(map(operator.lt, column, column[1:])):
                 raise CorruptIndex(f"{self.name} has entries out of order")
 
     def _decode(self, raw: bytes) -> None:

@@ -205,6 +205,9 @@ class Log(LogReader):
         except OSError as error:
             raise self._undo_append(start, error) from error
         self.log_end_offset = last.last_offset + 1
+        if start == 0 and len(batches) > 1:
+            segment.first_timestamp = first.max_timestamp
+            self._forget_limits()
         for at, header in batches:
             segment.note_batch(start + at, header.size, header.last_offset, header.max_timestamp)
             self._recent[header.base_offset] = start + at
@@ -452,6 +455,7 @@ class Log(LogReader):
         """Give back the files of segments that nobody read since the last time."""
         for segment in self.segments[:-1]:
             if not segment.used:
+                segment.finish()  # an index that was made again reaches the disk
                 segment.release()
             segment.used = False
 
@@ -468,10 +472,19 @@ class Log(LogReader):
 
         With `keep_files=False` the folder is about to go: nothing is written."""
         if keep_files and self._refusal is None:
-            self._active.finish()
+            self._finish_segments()
             self.flush()
             # Not synced: if a power cut takes it, it is made again from the log.
             self._take_snapshot(self.log_end_offset)
         for segment in self.segments:
             segment.release()
         self.fail("the log is closed")
+
+    def _finish_segments(self) -> None:
+        for segment in self.segments:
+            try:
+                segment.finish()
+            except OSError as error:
+                if error.errno not in _PASSING_ERRORS:
+                    raise
+                segment.give_up_indexes()

@@ -40,7 +40,10 @@ class LogFlush:
         log = self._log
         if up_to <= log.recovery_point and not self._has_other_changes():
             return
-        job = self._make_job(up_to)
+        try:
+            job = self._make_job(up_to)
+        except OSError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"flush of {log.name} failed: {error.strerror}") from error
         try:
             job.run(log.disk)
         except OSError as error:

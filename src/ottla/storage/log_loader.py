@@ -21,7 +21,7 @@ from ottla.storage.producer_snapshot_files import SnapshotFiles
 from ottla.storage.producer_state import ProducerState
 from ottla.storage.recovery import Recovery
 from ottla.storage.segment import Segment
-from ottla.storage.transactions import load_producers
+from ottla.storage.transactions import load_producers, rebuild_txn_index
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +94,10 @@ def load_log(
         new=new,
     )
     log.damage = tuple(damage)
+    for segment in folder.without_txn_index:
+        # Kafka leaves out empty ones: of a folder that it wrote every segment is walked once. Not while serving.
+        if segment.size and not segment.txns.loaded:
+            rebuild_txn_index(log, segment)
     # Thousands of logs are loaded: none keeps a file open before it is used.
     for segment in segments:
         segment.release()

@@ -387,16 +387,14 @@ class LogManager(LogOwner):
                 if log.failed is None and log.recovery_point < log.log_end_offset:
                     log.flush_async()
         self.flusher.close()
+        unclean = {log.dir.parent for log in self._logs.values() if not (clean and self._close_log(log))}
         if clean:
-            for log in self._logs.values():
-                if log.failed is None:
-                    self._close_log(log)
             self.checkpoint()
         if self._housekeeping is not None:
             self._housekeeping.shutdown(wait=True)
             self._housekeeping = None
         for log_dir in self.dirs:
-            if clean and log_dir.offline is None:
+            if clean and log_dir.offline is None and log_dir.path not in unclean:
                 try:
                     log_dir.write_clean_mark()
                 except OSError as error:
@@ -405,13 +403,19 @@ class LogManager(LogOwner):
         self._logs.clear()
         self._dir_of.clear()
 
-    def _close_log(self, log: Log) -> None:
+    def _close_log(self, log: Log) -> bool:
+        """Whether all of it is on disk."""
+        if log.failed is not None:
+            return False
         try:
             log.close()
         except OSError as error:
             self.disk_failed(log, error)
-        except ApiError:  # the sync failed: the directory is offline now, and gets no clean mark
-            pass
+        except ApiError as error:
+            logger.warning("%s was not closed cleanly: %s", log.name, error)
+        else:
+            return True
+        return False
 
 
 def _write_checkpoints(log_dir: LogDir, content: Mapping[str, Mapping[TopicPartition, int]]) -> None:

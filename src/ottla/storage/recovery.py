@@ -69,8 +69,8 @@ class Recovery:
             try:
                 segment.offsets.truncate_to(self._recovery_point)
                 segment.times.truncate_to(self._recovery_point)
-                _, position = segment.offsets.last()
-                if position and segment.begins_batch(position) and _time_entry_holds(segment):
+                indexed, position = segment.offsets.last()
+                if position and segment.begins_batch(position, indexed) and _time_entry_holds(segment):
                     segment.max_timestamp, segment.max_timestamp_offset = segment.times.last()
                     return position
             except (CorruptIndex, BrokenChain) as error:

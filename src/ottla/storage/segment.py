@@ -193,7 +193,8 @@ class Segment:
 
     def is_index_full(self, index_bytes: int) -> bool:
         # Kafka keeps one time entry free for the one added on roll.
-        return len(self.offsets) >= index_bytes // 8 or len(self.times) >= index_bytes // 12 - 1
+        offsets = self._ask_index(self.offsets.__len__)
+        return offsets >= index_bytes // 8 or self._ask_index(self.times.__len__) >= index_bytes // 12 - 1
 
     def finish(self) -> None:
         """Bring the indexes on disk to what a closed segment has."""
@@ -207,7 +208,14 @@ class Segment:
 
     def persist_indexes(self) -> list[OpenFile]:
         """Gives the files back for a sync."""
-        return [self.offsets.file_to_sync(), self.times.file_to_sync(), *self.txns.persist()]
+        files = [self._ask_index(self.offsets.file_to_sync), self._ask_index(self.times.file_to_sync)]
+        return files + self.txns.persist()
+
+    def give_up_indexes(self) -> None:
+        """They cannot be written. Offsets and times are found again from what is there; aborted transactions only if
+        their index is known to be missing."""
+        if self.txns.is_behind:
+            self.txns.discard()
 
     # -- looking up --
 
@@ -222,7 +230,7 @@ class Segment:
                 self.rebuild_indexes()
             # If it happens again it is not the index.
             self.damaged = isinstance(error, BrokenChain)
-        _, start = self.offsets.lookup(offset)
+        _, start = self._ask_index(lambda: self.offsets.lookup(offset))
         for position, header in self.headers(start):
             if header.last_offset >= offset:
                 return position, header.base_offset, header.last_offset, header.size
@@ -325,10 +333,11 @@ class Segment:
                     raise CorruptIndex(f"{self.txns.name} names a marker that is not there")
         return entries
 
-    def begins_batch(self, position: int) -> bool:
-        """Whether a batch with a right CRC starts here."""
+    def begins_batch(self, position: int, indexed: int) -> bool:
+        """Whether a batch with a right CRC starts here, and ends no later than the index says."""
         try:
-            return next(scan_batches(self.file().fd, position, self.size), None) is not None
+            found = next(scan_batches(self.file().fd, position, self.size), None)
+            return found is not None and found[1].last_offset <= indexed
         except BrokenChain:
             return False
 

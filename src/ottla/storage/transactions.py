@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from bisect import bisect_left
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ottla.records import batch as v2
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_LAST_OFFSET = attrgetter("last_offset")
 # How far back a producer's history is looked for when a snapshot brought back only its last batch.
 _HISTORY_BYTES = 16 * 1024 * 1024
 
@@ -127,6 +130,8 @@ def rebuild_txn_index(log: Log, segment: Segment) -> None:
     fd = segment.file().fd
     aborted = [replay_batch(producers, fd, position, header) for position, header in segment.headers()]
     segment.txns.replace(one for one in aborted if one is not None)
+    if segment is not log.segments[-1]:
+        segment.txns.persist()
 
 
 def aborted_between(log: Log, start: int, upper: int) -> list[tuple[int, int]]:
@@ -137,8 +142,8 @@ def aborted_between(log: Log, start: int, upper: int) -> list[tuple[int, int]]:
         except CorruptIndex:
             rebuild_txn_index(log, segment)
             entries = segment.txns.entries()
-        for entry in entries:
-            if entry.last_offset >= start and entry.first_offset < upper:
+        for entry in entries[bisect_left(entries, start, key=_LAST_OFFSET) :]:
+            if entry.first_offset < upper:
                 found.append((entry.producer_id, entry.first_offset))
             # Whatever is aborted later began at or above this offset.
             if entry.last_stable_offset >= upper:

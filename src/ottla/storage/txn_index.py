@@ -48,6 +48,11 @@ class TxnIndex:
     def loaded(self) -> bool:
         return self._entries is not None
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the file lacks entries."""
+        return self._dirty
+
     def entries(self) -> list[AbortedTxn]:
         """Raises CorruptIndex when the file is missing or cannot be of this segment."""
         if self._entries is None:

@@ -190,7 +190,7 @@ class Fetch:
             if found.size:
                 line.slice = found
                 if self._isolated:
-                    line.aborted = log.aborted_transactions(offset, upper)
+                    line.aborted = log.aborted_transactions(offset, min(upper, log.upper_offset_of(found)))
         except ApiError as error:
             line.error = error.code
         return line
