@@ -13,7 +13,7 @@ from tests.interop.foreign.topics import create_topic
 from tests.interop.foreign.waiting import eventually
 from tests.support.process import BrokerProcess
 
-pytestmark = pytest.mark.foreign
+pytestmark = [pytest.mark.foreign, pytest.mark.xdist_group("foreign")]
 Step = Callable[..., Any]
 
 

@@ -12,7 +12,7 @@ from tests.interop.foreign.topics import create_topic
 from tests.interop.foreign.waiting import eventually
 from tests.support.process import BrokerProcess
 
-pytestmark = pytest.mark.foreign
+pytestmark = [pytest.mark.foreign, pytest.mark.xdist_group("foreign")]
 LAST_OFFSET = 40
 EAGER = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": "1048576"}
 

@@ -15,7 +15,7 @@ from tests.interop.foreign.waiting import eventually
 from tests.support.kafka_jars import class_path, require_kafka_libs
 from tests.support.process import BrokerProcess
 
-pytestmark = [pytest.mark.foreign, pytest.mark.jvm]
+pytestmark = [pytest.mark.foreign, pytest.mark.jvm, pytest.mark.xdist_group("foreign")]
 TOOLS = "org.apache.kafka.tools"
 Tool = Callable[..., str]
 

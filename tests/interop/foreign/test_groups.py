@@ -12,7 +12,7 @@ from tests.interop.foreign.topics import create_topic
 from tests.interop.foreign.waiting import eventually
 from tests.support.process import BrokerProcess
 
-pytestmark = pytest.mark.foreign
+pytestmark = [pytest.mark.foreign, pytest.mark.xdist_group("foreign")]
 PARTITIONS = 6
 
 # Settings under which members of different makers agree: `range` is the assignor that all of them have.

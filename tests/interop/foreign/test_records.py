@@ -12,7 +12,7 @@ from tests.interop.foreign.clients import Client, Sent
 from tests.interop.foreign.topics import create_topic
 from tests.support.process import BrokerProcess
 
-pytestmark = pytest.mark.foreign
+pytestmark = [pytest.mark.foreign, pytest.mark.xdist_group("foreign")]
 CLIENTS = ["java", "kafkajs", "franz-go", "confluent"]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 LARGE_BYTES = 5_000_000
