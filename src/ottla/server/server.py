@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -98,6 +99,7 @@ class Server:
 
 async def run_until_signal(config: BrokerConfig, on_ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT."""
+    _allow_many_files()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for one in (signal.SIGTERM, signal.SIGINT):
@@ -109,3 +111,10 @@ async def run_until_signal(config: BrokerConfig, on_ready: Callable[[str], None]
     log.info("stopping")
     await server.stop()
     log.info("stopped")
+
+
+def _allow_many_files() -> None:
+    """Every connection and every partition in use holds a descriptor; 1024, the usual soft limit, is soon used up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
