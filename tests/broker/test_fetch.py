@@ -493,6 +493,36 @@ def test_sessions_give_way_when_there_is_no_room() -> None:
             assert next_fetch(client, second, 3).error_code == 0
 
 
+def test_sessions_have_a_bounded_number_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are remembered whether they exist or not, so a client could fill the memory with a few requests."""
+    monkeypatch.setattr(FetchSessions, "PARTITIONS_MAX", 1000)
+    with Broker() as broker, RawClient.to(broker.bootstrap_servers) as client:
+        broker.create_topic("topic")
+        many = [("nowhere", number, 0) for number in range(600)]
+        first = open_session(client, many)
+        second = client.call(fetch_request(many, session_epoch=0, max_wait_ms=0), 12)
+        assert (second.session_id, second.error_code, len(lines(second))) == (0, 0, 600)
+        small = open_session(client, [("topic", 0, 0)]).session_id
+        grown = next_fetch(client, first.session_id, 1, wanted=[("elsewhere", one, 0) for one in range(600)])
+        assert ErrorCode(grown.error_code) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert next_fetch(client, small, 1).error_code == 0
+        assert open_session(client, many).session_id != small
+
+
+def test_a_large_request_waits_like_a_small_one(client: RawClient, other: RawClient, make_topic: MakeTopic) -> None:
+    topic = make_topic(partitions=2)
+    wanted: list[tuple[Any, int, int]] = [(topic, 0, 0)] * 2000 + [(topic, 1, 0)]
+    client.send(fetch_request(wanted, max_wait_ms=20_000), 12)
+    time.sleep(0.2)
+    other.produce(topic, batch_of(b"late"), partition=1)
+    assert values(lines(client.receive("FetchRequest", 12))[-1].records) == [b"late"]
+    # The next one is given up with its connection.
+    client.send(fetch_request(wanted[:-1], max_wait_ms=2**31 - 1), 12)
+    time.sleep(0.1)
+    client.close()
+    assert other.produce(topic, batch_of(b"x")).error_code == 0
+
+
 def test_a_topic_made_again_under_a_session_by_id_is_another_topic(
     client: RawClient, make_topic: MakeTopic, broker: Broker
 ) -> None:

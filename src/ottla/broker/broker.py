@@ -27,6 +27,7 @@ from ottla.broker.timers import Handle, Timers
 from ottla.broker.topic_plan import NewTopic, Placement
 from ottla.broker.topic_service import TopicService
 from ottla.broker.transaction_service import TransactionService
+from ottla.broker.turns import Turns
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
@@ -75,8 +76,7 @@ class Broker:
         self.fetch_bytes_max = config.fetch_max_bytes
         # Work that blocks or computes without the interpreter lock: fsync, codecs, deleting files.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla")
-        # Held for a millisecond at a time by work in plain Python that cannot leave the loop.
-        self.turn = asyncio.Lock()
+        self.turns = Turns()
         self._addresses: dict[str, tuple[str, int]] = {}
         self._store: EmbeddedStore | None = None
 
