@@ -304,13 +304,13 @@ def test_an_error_is_told_at_once(client: RawClient, make_topic: MakeTopic) -> N
     before = time.monotonic()
     answer = client.call(fetch_request([(topic, 0, 0), (topic, 5, 0)], max_wait_ms=20_000), 11)
     assert [error_of(line).name for line in lines(answer)] == ["NONE", "UNKNOWN_TOPIC_OR_PARTITION"]
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 15
 
 
 def test_a_fetch_of_nothing_is_answered_at_once(client: RawClient) -> None:
     before = time.monotonic()
     assert lines(client.call(fetch_request([], max_wait_ms=20_000), 11)) == []
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 15
 
 
 def test_other_clients_are_served_while_many_wait(broker: Broker, other: RawClient, make_topic: MakeTopic) -> None:
@@ -321,7 +321,7 @@ def test_other_clients_are_served_while_many_wait(broker: Broker, other: RawClie
     before = time.monotonic()
     for number in range(100):
         assert other.produce(elsewhere, batch_of(b"x")).base_offset == number
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 15
     other.produce(topic, batch_of(b"for all"))
     for one in waiting:
         assert values(lines(one.receive("FetchRequest", 11))[0].records) == [b"for all"]
@@ -339,7 +339,7 @@ def test_a_topic_that_is_deleted_under_a_waiting_fetch(
     assert other.call(request, 5).responses[0].error_code == 0
     (line,) = lines(client.receive("FetchRequest", 12))
     assert error_of(line) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 15
 
 
 def test_a_topic_that_is_deleted_while_its_records_are_being_sent(

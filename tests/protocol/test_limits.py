@@ -21,7 +21,7 @@ def refused_at_once(work: Callable[[], object]) -> None:
     before = time.perf_counter()
     with pytest.raises(MalformedMessage):
         work()
-    assert time.perf_counter() - before < 1
+    assert time.perf_counter() - before < 10  # without the limit it is half a minute
 
 
 def test_millions_of_header_tags() -> None:

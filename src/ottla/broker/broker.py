@@ -72,6 +72,8 @@ class Broker:
         self.rack = config.broker_rack
         self.configs = ConfigService(config)
         self.partitions = Partitions()
+        # Fetches that wait for records, each with what makes it answer at once.
+        self.parked_fetches: dict[int, Callable[[], None]] = {}
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.clock)
         self.fetch_bytes_max = config.fetch_max_bytes
         # Work that blocks or computes without the interpreter lock: fsync, codecs, deleting files.
@@ -130,7 +132,9 @@ class Broker:
         self._start_chores()
 
     def release_waiting(self) -> None:
-        """The broker is about to stop: requests that wait for other members are answered now."""
+        """The broker is about to stop: requests that wait for records or for other members are answered now."""
+        for finish in list(self.parked_fetches.values()):
+            finish()
         self.groups.stop()
         self.transactions.stop()
 

@@ -279,6 +279,9 @@ class Connection:
             self._after_answer()
 
     def _after_answer(self) -> None:
+        if self.listener.draining:
+            self.close()
+            return
         self.last_active_ms = self.listener.clock.monotonic_ms()
         if self._read_ahead or not self._reading:
             self._schedule_turn()

@@ -104,6 +104,8 @@ class Listener:
         # Connections in the middle of a frame that has a buffer of its own.
         self.receiving = 0
         self._sock: socket.socket | None = None
+        # Set when the broker stops: connections close instead of reading on.
+        self.draining = False
         self.host = ""
         self.port = 0
 
@@ -211,13 +213,17 @@ class Listener:
                 connection.close()
 
     async def stop(self, grace_s: float) -> None:
-        """No new connections; what was asked is answered within the grace time; then all are closed."""
+        """No new connections and no new requests: each connection closes when what it asked is answered, or when the
+        grace time is over."""
+        self.draining = True
         if self._sock is not None:
             self.loop.remove_reader(self._sock.fileno())
             self._sock.close()
             self._sock = None
+        for connection in [one for one in self._connections.values() if one.is_idle]:
+            connection.close()
         deadline = self.loop.time() + grace_s
-        while any(not one.is_idle for one in self._connections.values()) and self.loop.time() < deadline:
-            await asyncio.sleep(0.01)
+        while self._connections and self.loop.time() < deadline:
+            await asyncio.sleep(0.005)
         for connection in list(self._connections.values()):
             connection.close()

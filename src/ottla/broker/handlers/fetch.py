@@ -107,6 +107,7 @@ class Fetch:
         self._missing = self._min_bytes - size
         self._future = future = loop.create_future()
         self._deadline = self._broker.call_later(max_wait_ms, self._finish)
+        self._broker.parked_fetches[id(self)] = self._finish
         future.add_done_callback(self._on_done)
         found = (self._broker.partitions.get_by_key(*asked.key) for asked in self._partitions)
         # A partition that is named twice is watched once: its size counts once too.
@@ -137,6 +138,7 @@ class Fetch:
             self._future.set_result(self._encode(self._look()[0]))
 
     def _on_done(self, _: asyncio.Future[Answer]) -> None:
+        self._broker.parked_fetches.pop(id(self), None)
         if self._deadline is not None:
             self._deadline.cancel()
         for partition in self._watched:
