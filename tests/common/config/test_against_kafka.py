@@ -18,6 +18,9 @@ pytestmark = pytest.mark.jvm
 # Where we differ on purpose: our default, and Kafka's.
 OTHER_DEFAULTS = {
     "node.id": ("1", "<required>"),  # one broker needs no number
+    # A fixed buffer keeps the kernel from tuning it: docs/decisions/0007.
+    "socket.send.buffer.bytes": ("-1", "102400"),
+    "socket.receive.buffer.bytes": ("-1", "102400"),
     "log.dir": ("/tmp/ottla-logs", "/tmp/kafka-logs"),  # a Kafka on the same machine must not find our data
     "controller.listener.names": ("", "<required>"),
     "process.roles": ("<null>", "<required>"),

@@ -53,11 +53,11 @@ class NetworkSettings(Configuration):
         check=at_least(1),
     )
     socket_send_buffer_bytes = integer(
-        "socket.send.buffer.bytes", 102_400, "SO_SNDBUF of client sockets; -1 leaves it to the system.", unit=Unit.BYTES
+        "socket.send.buffer.bytes", -1, "SO_SNDBUF of client sockets; -1 leaves it to the system.", unit=Unit.BYTES
     )
     socket_receive_buffer_bytes = integer(
         "socket.receive.buffer.bytes",
-        102_400,
+        -1,
         "SO_RCVBUF of client sockets; -1 leaves it to the system.",
         unit=Unit.BYTES,
     )
