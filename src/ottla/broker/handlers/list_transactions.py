@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
+from ottla.common.linear_regex import BadPattern, compile_pattern
 from ottla.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 from ottla.transactions.states import TxnState
 from ottla.transactions.transaction import Transaction
@@ -23,12 +23,12 @@ def handle(broker: Broker, context: RequestContext, request: ListTransactionsReq
     pattern = None
     if request.transactional_id_pattern:
         try:
-            pattern = re.compile(request.transactional_id_pattern)
-        except (re.error, RecursionError, OverflowError):
+            pattern = compile_pattern(request.transactional_id_pattern)
+        except BadPattern:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     if broker.transactions.is_loading:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    now_ms = broker.clock.now_ms()
+    now_ms = broker.transactions.now_ms()
     return ListTransactionsResponse(
         unknown_state_filters=[one for one in request.state_filters if one not in _KNOWN],
         transaction_states=[
@@ -38,7 +38,7 @@ def handle(broker: Broker, context: RequestContext, request: ListTransactionsReq
                 transaction_state=one.state.text,
             )
             for one in broker.transactions.all()
-            if _wanted(one, request, now_ms) and (pattern is None or pattern.fullmatch(one.transactional_id))
+            if _wanted(one, request, now_ms) and (pattern is None or pattern.fullmatch(one.transactional_id.encode()))
         ],
     )
 
@@ -48,6 +48,5 @@ def _wanted(one: Transaction, request: ListTransactionsRequest, now_ms: int) -> 
         return False
     if request.producer_id_filters and one.producer_id not in request.producer_id_filters:
         return False
-    return request.duration_filter < 0 or (
-        one.state is TxnState.ONGOING and now_ms - one.started_ms > request.duration_filter
-    )
+    # As Kafka: an id without a transaction counts as older than anything.
+    return request.duration_filter < 0 or now_ms - one.started_ms > request.duration_filter
