@@ -3,7 +3,8 @@
     python -m tests.transactions.simulation SEED        # replay one schedule, printing each event
 
 A crash may come before or after any single append. What is lost then is exactly the memory: the coordinator is built
-again from its records and finishes what was decided.
+again from its records and finishes what was decided. A marker may also fail to be written; then clients meet a
+transaction that is decided and not complete until it is tried again.
 """
 
 from __future__ import annotations
@@ -51,11 +52,15 @@ class Entry:
 
 
 class System:
+    # A test of the simulation itself puts a broken one here.
+    make_coordinator = TransactionCoordinator
+
     def __init__(self, seed: int, *, epoch_start: int = 0, trace: bool = False) -> None:
         self.rng = random.Random(seed)
+        self.version = (2, 2, 1)[seed // 7 % 3]
         self.trace = trace
         self.now_ms = 1_000
-        self.records: list[tuple[bytes, bytes]] = []
+        self.records: list[tuple[bytes, bytes | None]] = []
         self.logs: dict[TopicPartition, list[Entry]] = {one: [] for one in PARTITIONS}
         self.coordinator = self._coordinator()
         # A reader of the coordinator's log that never crashes; it has replayed this many records.
@@ -65,6 +70,8 @@ class System:
         self.next_token = 0
         self.next_name = 0
         self.crash_chance = 0.0
+        self.disk_full_chance = 0.0
+        self.written: dict[str, set[TopicPartition]] = {}  # markers of an unfinished transaction that are there
         self.decided: dict[int, bool] = {}  # token -> outcome, fixed by the PREPARE record
         self.owner: dict[tuple[int, int], int] = {}  # identity -> token that was last written under it
         self.promised: dict[int, bool] = {}  # token -> what a client was told
@@ -72,7 +79,7 @@ class System:
         self.epoch_start = epoch_start
 
     def _coordinator(self) -> TransactionCoordinator:
-        return TransactionCoordinator(timeout_ms_max=60_000, id_expiration_ms=600_000)
+        return self.make_coordinator(timeout_ms_max=60_000, id_expiration_ms=600_000, version=self.version)
 
     def log(self, *what: object) -> None:
         if self.trace:
@@ -97,13 +104,14 @@ class System:
         if self.epoch_start and not self.records:
             write = replace(write, producer_epoch=self.epoch_start)
             decision = replace(decision, reply=ProducerIdentity(write.producer_id, write.producer_epoch))
-        self.records.append((encode_key(write.transactional_id), encode_value(write)))
+        value = None if write.state is TxnState.DEAD else encode_value(write, self.version)
+        self.records.append((encode_key(write.transactional_id), value))
         self.note_decision(decision)
         self.maybe_crash("after record")
         self.coordinator.apply(write)
-        if decision.markers is None:
-            return decision.reply
-        return self.complete(decision.markers)
+        if decision.markers is not None:
+            self.complete(decision.markers)
+        return decision.reply
 
     def note_decision(self, decision: Decision) -> None:
         write = decision.write
@@ -117,24 +125,39 @@ class System:
                         outcome = write.state is TxnState.PREPARE_COMMIT
                         assert self.decided.setdefault(entry.token, outcome) == outcome, "decided twice"
 
-    def complete(self, markers: Markers) -> ProducerIdentity | None:
+    def complete(self, markers: Markers) -> None:
+        written = self.written.setdefault(markers.transactional_id, set())
         for partition in markers.partitions:
+            if partition in written:
+                continue
             self.maybe_crash(f"before marker {partition}")
+            if self.rng.random() < self.disk_full_chance:
+                self.log("    disk full, no marker in", partition)
+                return
+            written.add(partition)
             self.logs[partition].append(Entry(markers.producer_id, markers.epoch, commit=markers.commit))
             self.maybe_crash(f"after marker {partition}")
-        done = self.coordinator.markers_written(markers.transactional_id, self.now_ms)
-        return self.perform(done)
+        del self.written[markers.transactional_id]
+        self.perform(Decision(write=self.coordinator.markers_written(markers.transactional_id, self.now_ms)))
+
+    def finish(self) -> None:
+        """As the broker does now and then."""
+        for markers in self.coordinator.unfinished():
+            self.complete(markers)
+
+    def load(self, coordinator: TransactionCoordinator, key: bytes, value: bytes | None) -> None:
+        name = decode_key(key)
+        assert name is not None
+        coordinator.load(name, None if value is None else decode_value(name, value), self.now_ms)
 
     def restart(self) -> None:
         self.coordinator = self._coordinator()
+        self.written.clear()
         for key, value in self.records:
-            transactional_id = decode_key(key)
-            assert transactional_id is not None
-            self.coordinator.load(transactional_id, decode_value(transactional_id, value))
+            self.load(self.coordinator, key, value)
         chance, self.crash_chance = self.crash_chance, self.crash_chance / 2
         try:
-            for markers in self.coordinator.unfinished():
-                self.complete(markers)
+            self.finish()
         except Crash:
             self.restart()
         self.crash_chance = chance
@@ -167,13 +190,26 @@ class System:
 
     def step(self) -> None:
         self.now_ms += self.rng.choice((1, 10, 1000))
-        events = [self.start_client, self.init, self.begin_or_produce, self.end, self.expire, self.stray_write]
-        event = self.rng.choices(events, (1, 3, 9, 6, 0.5, 1))[0]
+        events = {
+            self.start_client: 1.0,
+            self.init: 3.0,
+            self.begin_or_produce: 9.0,
+            self.end: 6.0,
+            self.expire: 0.5,
+            self.finish: 1.0,
+            self.stray_write: 1.0,
+            self.set_version: 0.1,
+        }
+        event = self.rng.choices(list(events), list(events.values()))[0]
         try:
             event()
         except Crash:
             self.restart()
         self.check()
+
+    def set_version(self) -> None:
+        """UpdateFeatures while transactions are open."""
+        self.version = self.coordinator.version = self.rng.choice((1, 2))
 
     def pick(self) -> Client | None:
         return self.rng.choice(self.clients) if self.clients else None
@@ -197,7 +233,7 @@ class System:
                     client.transactional_id, self.rng.choice((500, 5_000)), expected, self.new_producer_id, self.now_ms
                 )
                 reply = self.perform(decision)
-                if decision.markers is None:
+                if reply is not None:
                     break
         except ApiError as error:
             self.refused(client, error)
@@ -288,12 +324,13 @@ class System:
     def expire(self) -> None:
         if self.rng.random() < 0.3:
             self.now_ms += self.rng.choice((600, 6_000, 700_000))
-        for decision in (*self.coordinator.abort_overdue(self.now_ms), *self.coordinator.forget_unused(self.now_ms)):
-            assert decision.write is not None
-            self.log("expire", decision.write.transactional_id, decision.write.state.text)
-            if decision.write.state is TxnState.DEAD:
-                self.identities[decision.write.transactional_id].clear()
-            self.perform(decision)
+        for name in self.coordinator.overdue(self.now_ms):
+            self.log("overdue", name)
+            self.perform(self.coordinator.abort_overdue(name, self.new_producer_id, self.now_ms))
+        for forgotten in self.coordinator.unused(self.now_ms):
+            self.log("unused", forgotten.transactional_id)
+            self.identities[forgotten.transactional_id].clear()
+            self.perform(Decision(write=forgotten))
 
     def refused(self, client: Client, error: ApiError) -> None:
         self.log("   refused", error.code.name)
@@ -320,10 +357,7 @@ class System:
 
     def check_replay_is_the_state(self) -> None:
         while self.mirrored < len(self.records):
-            key, value = self.records[self.mirrored]
-            transactional_id = decode_key(key)
-            assert transactional_id is not None
-            self.mirror.load(transactional_id, decode_value(transactional_id, value))
+            self.load(self.mirror, *self.records[self.mirrored])
             self.mirrored += 1
         live = {one.transactional_id: replace(one, last_epoch=NO_EPOCH) for one in self.coordinator}
         assert live == {one.transactional_id: replace(one, last_epoch=NO_EPOCH) for one in self.mirror}
@@ -345,11 +379,12 @@ class System:
             # What is open in the log is open in the coordinator: nothing hangs.
             holders = [one for one in self.coordinator if one.producer_id == producer_id]
             assert holders and partition in holders[0].partitions, f"transaction {tokens} hangs in {partition}"
-            assert holders[0].state is TxnState.ONGOING
+            assert holders[0].state is TxnState.ONGOING or holders[0].state.is_decided
 
     def settle(self) -> None:
         """Nothing happens any more but time: every transaction must come to its end."""
-        self.crash_chance = 0
+        self.crash_chance = self.disk_full_chance = 0
+        self.finish()
         self.now_ms += 100_000
         self.expire()
         for one in self.coordinator:
@@ -365,6 +400,7 @@ class System:
 def run(seed: int, steps: int = 100, trace: bool = False) -> System:
     system = System(seed, epoch_start=EPOCH_MAX - 4 if seed % 5 == 0 else 0, trace=trace)
     system.crash_chance = (0.0, 0.02, 0.1)[seed % 3]
+    system.disk_full_chance = (0.0, 0.2)[seed // 3 % 2]
     for _ in range(steps):
         system.step()
     system.settle()

@@ -27,13 +27,13 @@ from ottla.broker.timers import Handle, Timers
 from ottla.broker.topic_plan import NewTopic, Placement
 from ottla.broker.topic_service import TopicService
 from ottla.broker.transaction_service import TransactionService
-from ottla.broker.turns import Turns
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
 from ottla.metadata.image import ClusterImage
 from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
 from ottla.metastore.embedded import EmbeddedStore
+from ottla.storage.disk import DISK, Disk
 from ottla.storage.log_manager import LogManager
 
 log = logging.getLogger("ottla.broker")
@@ -62,8 +62,10 @@ class Broker:
         *,
         clock: Clock | None = None,
         make_timers: Callable[[asyncio.AbstractEventLoop, Clock], Timers] = Timers,
+        disk: Disk = DISK,
     ) -> None:
         self.config = config
+        self._disk = disk
         self.clock = clock or SystemClock()
         self.loop = asyncio.get_running_loop()
         self.timers = make_timers(self.loop, self.clock)
@@ -72,13 +74,12 @@ class Broker:
         self.rack = config.broker_rack
         self.configs = ConfigService(config)
         self.partitions = Partitions()
-        # Fetches that wait for records, each with what makes it answer at once.
-        self.parked_fetches: dict[int, Callable[[], None]] = {}
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.clock)
         self.fetch_bytes_max = config.fetch_max_bytes
         # Work that blocks or computes without the interpreter lock: fsync, codecs, deleting files.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla")
-        self.turns = Turns()
+        # Held for a millisecond at a time by work in plain Python that cannot leave the loop.
+        self.turn = asyncio.Lock()
         self._addresses: dict[str, tuple[str, int]] = {}
         self._store: EmbeddedStore | None = None
 
@@ -107,6 +108,7 @@ class Broker:
             clock=self.clock,
             default_config=log_config({}),
             config_for=lambda topic: log_config(image.topics[topic].configs if topic in image.topics else {}),
+            disk=self._disk,
         )
         self.logs.open()
         topic_startup.reconcile(store, image, self.logs, log_config)
@@ -132,9 +134,7 @@ class Broker:
         self._start_chores()
 
     def release_waiting(self) -> None:
-        """The broker is about to stop: requests that wait for records or for other members are answered now."""
-        for finish in list(self.parked_fetches.values()):
-            finish()
+        """The broker is about to stop: requests that wait for other members are answered now."""
         self.groups.stop()
         self.transactions.stop()
 

@@ -1,6 +1,6 @@
 """One partition of `__consumer_offsets` as its group shard sees it: records in, and at start-up records out.
 
-Coordinator records are ours alone to write, so nothing can come in between while the partition is read.
+Coordinator records are ours alone to write; while the partition is read only markers of transactions are added to it.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ class GroupLog:
     async def load_into(self, state: GroupState) -> int:
         """Replay the whole partition, giving the event loop its turns. How many records there were."""
         partition_log = self._partition.log
-        offset, end = partition_log.log_start_offset, partition_log.log_end_offset
+        offset = partition_log.log_start_offset
         count = 0
         turn_ends = time.perf_counter() + _LOAD_TURN_S
-        while offset < end:
+        while offset < (end := partition_log.log_end_offset):
             part = partition_log.read(offset, _LOAD_BYTES, upper_offset=end, min_one=True)
             data = os.pread(part.file, part.size, part.position) if part.size else b""
             before = offset

@@ -71,6 +71,12 @@ class Partition:
         if self._watchers:
             self.notify(appended_bytes)
 
+    async def publish_when_flushed(self, appended_bytes: int = 0) -> None:
+        """What is in the log now is on disk when this is done, and readers may see it. Raises ApiError."""
+        await self.log.flush_async()
+        # Not to the log end: what came in during the flush is not on disk yet.
+        self.advance_high_watermark(appended_bytes, self.log.recovery_point)
+
     def notify(self, size: int = EVERYTHING) -> None:
         for callback in tuple(self._watchers):
             callback(size)

@@ -25,9 +25,7 @@ def coloured(stream: TextIO) -> bool:
 
 def paint(text: str, colour: str | None = None, *, bold: bool = False, stream: TextIO | None = None) -> str:
     """`text` in colour where the stream (stdout unless said) can show it."""
-    if (colour is None and not bold) or not coloured(stream or sys.stdout):
-        return text
-    return click.style(text, fg=colour, bold=bold or None)
+    return click.style(text, fg=colour, bold=bold or None) if coloured(stream or sys.stdout) else text
 
 
 def notice(text: str, colour: str | None = None) -> None:

@@ -361,9 +361,12 @@ class Log(LogReader):
 
     @property
     def last_stable_offset(self) -> int:
-        """First offset of the first undecided transaction, else the high watermark."""
+        """First offset of the first undecided transaction, else the high watermark. Never below the log start: the
+        beginning of a transaction may have been deleted."""
         unstable = self.producers.first_unstable_offset(self.high_watermark)
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        if unstable is None:
+            return self.high_watermark
+        return max(self.log_start_offset, min(unstable, self.high_watermark))
 
     def aborted_transactions(self, start: int, upper: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions that a reader of [start, upper) must filter."""

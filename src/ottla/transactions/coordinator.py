@@ -1,13 +1,14 @@
 """The coordinator of the transactional ids of one `__transaction_state` partition.
 
-Theory of operation. A request is answered with a `Decision`: a reply at once, or a new value of one transactional id
-to append to the log, and what follows when it is there. The runtime appends the record, calls `apply`, writes the
-markers if there are any and comes back with `markers_written`. So the outcome of a transaction is in the log
-(PREPARE_*) before any marker is written, and after a crash whatever was decided is finished from there.
+Theory of operation. A request is answered with a `Decision`: a new value of one transactional id to append to the log,
+a reply, and markers to write. The runtime appends the record, calls `apply`, writes the markers and comes back with
+`markers_written`. So the outcome of a transaction is in the log (PREPARE_*) before any marker is written, and after a
+crash whatever was decided is finished from there.
 
 Epochs (KIP-360, KIP-890): a new instance gets a higher epoch, which fences the older one; with transactions v2 every
 transaction ends with a bump, so a late message of an earlier transaction can never join a later one. Aborting on behalf
-of a client (time-out, new instance) bumps too (KAFKA-6119).
+of a client (time-out, new instance) bumps too (KAFKA-6119). The last epoch of a producer id is never given out: whoever
+comes so far gets a new producer id.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from ottla.common.ids import TopicPartition
 from ottla.transactions.states import TxnState, check_transition
 from ottla.transactions.transaction import EPOCH_MAX, NO_EPOCH, NO_PRODUCER, Transaction
 
-V2 = 2  # the client's transaction version from which epochs are bumped at the end of each transaction
+V2 = 2  # the transaction version from which each transaction ends with a new epoch
+_CLASSIC = 0
+
+NewProducerId = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +44,23 @@ class Markers:
     epoch: int
     commit: bool
     partitions: tuple[TopicPartition, ...]
-    client_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Append `write` if there is one; then `markers` if there are any; then `reply`."""
+    """Append `write` if there is one; then `markers` if there are any. `reply` holds as soon as `write` is safe."""
 
     reply: ProducerIdentity | None = None
     write: Transaction | None = None
     markers: Markers | None = None
 
 
-def _fenced(what: str) -> ApiError:
-    return ApiError(ErrorCode.PRODUCER_FENCED, what)
-
-
 class TransactionCoordinator:
-    def __init__(self, *, timeout_ms_max: int, id_expiration_ms: int) -> None:
+    def __init__(self, *, timeout_ms_max: int, id_expiration_ms: int, version: int = V2) -> None:
         self.timeout_ms_max = timeout_ms_max
         self.id_expiration_ms = id_expiration_ms
+        # The finalized transaction.version: how a transaction ends that its client does not end itself.
+        self.version = version
         self._transactions: dict[str, Transaction] = {}
 
     # --- state
@@ -74,10 +75,13 @@ class TransactionCoordinator:
         else:
             self._transactions[transaction.transactional_id] = transaction
 
-    def load(self, transactional_id: str, transaction: Transaction | None) -> None:
-        """As `apply`, while reading a log that may be compacted: states may be missing between two records."""
+    def load(self, transactional_id: str, transaction: Transaction | None, now_ms: int) -> None:
+        """As `apply`, while reading a log that may be compacted: states may be missing between two records. Nothing
+        began in the future; a clock that was set back meanwhile must not keep a transaction open for that long."""
         if transaction is None or transaction.state is TxnState.DEAD:
             self._transactions.pop(transactional_id, None)
+        elif transaction.started_ms > now_ms:
+            self._transactions[transactional_id] = replace(transaction, started_ms=now_ms)
         else:
             self._transactions[transactional_id] = transaction
 
@@ -97,7 +101,7 @@ class TransactionCoordinator:
         transactional_id: str,
         timeout_ms: int,
         expected: ProducerIdentity | None,
-        new_producer_id: Callable[[], int],
+        new_producer_id: NewProducerId,
         now_ms: int,
     ) -> Decision:
         """A new instance begins (`expected` is None) or one that met an error goes on under a new epoch (KIP-360).
@@ -112,14 +116,17 @@ class TransactionCoordinator:
             )
         known = self._transactions.get(transactional_id)
         if known is None:
-            made = Transaction(transactional_id, new_producer_id(), 0, timeout_ms, updated_ms=now_ms)
-            return Decision(ProducerIdentity(made.producer_id, 0), made)
+            producer_id = new_producer_id()
+            made = Transaction(
+                transactional_id, producer_id, 0, timeout_ms, updated_ms=now_ms, previous_producer_id=producer_id
+            )
+            return Decision(ProducerIdentity(producer_id, 0), made)
+        if known.state.is_decided:
+            raise _busy()
         if expected is not None:
             _check_expected(known, expected)
-        if known.state.is_decided:
-            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is still being completed")
         if known.state is TxnState.ONGOING:
-            return self._abort_for(known, now_ms, by_owner=expected is not None)
+            return self._abort(known, new_producer_id, now_ms)
         return self._next_identity(known, timeout_ms, expected, new_producer_id, now_ms)
 
     def _next_identity(
@@ -127,54 +134,32 @@ class TransactionCoordinator:
         known: Transaction,
         timeout_ms: int,
         expected: ProducerIdentity | None,
-        new_producer_id: Callable[[], int],
+        new_producer_id: NewProducerId,
         now_ms: int,
     ) -> Decision:
+        producer_id, epoch, last_epoch = known.producer_id, known.producer_epoch, known.last_epoch
+        is_repeated = expected is not None and expected.epoch != known.producer_epoch
+        if known.is_epoch_exhausted:
+            last_epoch = epoch if expected is not None else NO_EPOCH
+            producer_id, epoch = new_producer_id(), 0
+        elif not is_repeated:
+            last_epoch = epoch if expected is not None else NO_EPOCH
+            epoch += 1
+        # Else the answer to the first time was lost, or its own transaction was aborted just now: bumped already.
         fresh = replace(
             known,
             state=TxnState.EMPTY,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            last_epoch=last_epoch,
+            previous_producer_id=known.producer_id,
+            next_producer_id=NO_PRODUCER,
             partitions=(),
             timeout_ms=timeout_ms,
             started_ms=-1,
             updated_ms=now_ms,
-            next_producer_id=NO_PRODUCER,
         )
-        behind = expected is not None and expected.epoch != known.producer_epoch
-        if behind and not known.is_epoch_exhausted:
-            # A repetition whose first answer was lost, or its own transaction was aborted just now: bumped already.
-            return Decision(ProducerIdentity(known.producer_id, known.producer_epoch), fresh)
-        last_epoch = known.producer_epoch if expected is not None else NO_EPOCH
-        if known.is_epoch_exhausted:
-            fresh = replace(
-                fresh,
-                producer_id=new_producer_id(),
-                producer_epoch=0,
-                last_epoch=last_epoch,
-                previous_producer_id=known.producer_id if expected is not None else NO_PRODUCER,
-            )
-        else:
-            fresh = replace(
-                fresh,
-                producer_epoch=known.producer_epoch + 1,
-                last_epoch=last_epoch,
-                previous_producer_id=NO_PRODUCER,
-            )
-        return Decision(ProducerIdentity(fresh.producer_id, fresh.producer_epoch), fresh)
-
-    def _abort_for(self, known: Transaction, now_ms: int, *, by_owner: bool = False) -> Decision:
-        """Abort without an EndTxn. The bump shuts out the instance that had the transaction open, unless it is that
-        instance which asks."""
-        write = replace(
-            known,
-            state=TxnState.PREPARE_ABORT,
-            producer_epoch=min(known.producer_epoch + 1, EPOCH_MAX),
-            last_epoch=known.producer_epoch if by_owner else NO_EPOCH,
-            next_producer_id=NO_PRODUCER,
-            # The bump has happened; completing must not bump again.
-            client_version=min(known.client_version, V2 - 1),
-            updated_ms=now_ms,
-        )
-        return Decision(write=write, markers=_markers(write))
+        return Decision(ProducerIdentity(producer_id, epoch), fresh)
 
     # --- adding partitions
 
@@ -187,19 +172,21 @@ class TransactionCoordinator:
         client_version: int,
         now_ms: int,
     ) -> Decision:
-        known = self._known(transactional_id, producer_id)
-        _check_epoch(known, epoch)
-        if known.state.is_decided:
-            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is still being completed")
-        open_ = known.state is TxnState.ONGOING
-        merged = known.with_partitions(partitions) if open_ else tuple(sorted(set(partitions)))
-        if open_ and merged == known.partitions:
+        known = self._transactions.get(transactional_id)
+        if known is not None and known.state.is_decided:
+            # Before the identity is looked at: the client may hold the next one, which takes effect in a moment.
+            raise _busy()
+        known = _checked(known, producer_id, epoch)
+        is_open = known.state is TxnState.ONGOING
+        merged = known.with_partitions(partitions) if is_open else tuple(sorted(set(partitions)))
+        if is_open and merged == known.partitions:
             return Decision()
         write = replace(
             known,
             state=TxnState.ONGOING,
             partitions=merged,
-            started_ms=known.started_ms if open_ else now_ms,
+            previous_producer_id=known.producer_id,
+            started_ms=known.started_ms if is_open else now_ms,
             updated_ms=now_ms,
             client_version=client_version,
         )
@@ -208,12 +195,11 @@ class TransactionCoordinator:
     def verify(self, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition) -> None:
         """Is this partition part of the open transaction? Asked before the first append of a client that adds its
         partitions itself: a late or forged write must not leave a hanging transaction (KIP-890)."""
-        known = self._known(transactional_id, producer_id)
-        _check_epoch(known, epoch)
+        known = _checked(self._transactions.get(transactional_id), producer_id, epoch)
         if known.state.is_decided:
-            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is still being completed")
-        if known.state is not TxnState.ONGOING or partition not in known.partitions:
-            raise ApiError(ErrorCode.INVALID_TXN_STATE, f"{partition} is not part of an open transaction")
+            raise _busy()
+        if partition not in known.partitions:
+            raise ApiError(ErrorCode.TRANSACTION_ABORTABLE)
 
     # --- ending
 
@@ -224,96 +210,74 @@ class TransactionCoordinator:
         epoch: int,
         commit: bool,
         client_version: int,
-        new_producer_id: Callable[[], int],
+        new_producer_id: NewProducerId,
         now_ms: int,
     ) -> Decision:
+        known = self._transactions.get(transactional_id)
         if client_version >= V2:
-            return self._end_v2(transactional_id, producer_id, epoch, commit, client_version, new_producer_id, now_ms)
-        known = self._known(transactional_id, producer_id)
-        _check_epoch(known, epoch)
-        done = TxnState.COMPLETE_COMMIT if commit else TxnState.COMPLETE_ABORT
-        if known.state is done:
+            return self._end_v2(known, producer_id, epoch, commit, client_version, new_producer_id, now_ms)
+        known = _checked(known, producer_id, epoch)
+        if known.state is (TxnState.COMPLETE_COMMIT if commit else TxnState.COMPLETE_ABORT):
             return Decision(ProducerIdentity(known.producer_id, known.producer_epoch))
-        self._check_can_end(known, commit)
-        return self._prepare(known, commit, client_version, NO_PRODUCER, now_ms, bump=False)
+        if known.state is (TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT):
+            raise _busy()
+        if known.state is not TxnState.ONGOING:
+            raise _wrong_end(known, commit)
+        return _prepare(known, commit, client_version, NO_PRODUCER, now_ms)
 
     def _end_v2(
         self,
-        transactional_id: str,
+        known: Transaction | None,
         producer_id: int,
         epoch: int,
         commit: bool,
         client_version: int,
-        new_producer_id: Callable[[], int],
+        new_producer_id: NewProducerId,
         now_ms: int,
     ) -> Decision:
-        known = self._transactions.get(transactional_id)
-        overflowed = (
-            known is not None
-            and known.previous_producer_id == producer_id
-            and known.producer_epoch == 0
-            and epoch == EPOCH_MAX - 1
-        )
-        if known is None or (known.producer_id != producer_id and not overflowed):
+        """The same request twice has the same epoch, but what it ended has the next one; so a repetition is told from
+        the end of the next transaction. An abort of nothing is allowed: the client wants the epoch."""
+        if known is not None and known.state.is_decided:
+            raise _busy()
+        if known is None or not (known.producer_id == producer_id or known.is_successor_of(producer_id, epoch)):
             raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        state = known.state
-        # Only the end of a v2 transaction bumps by its client's will; any other bump was to shut that client out.
-        repeated = overflowed or (
-            known.producer_epoch == epoch + 1
-            and known.client_version >= V2
-            and state not in (TxnState.EMPTY, TxnState.ONGOING)
-        )
-        if not repeated and (known.producer_epoch != epoch or state.is_decided):
-            raise _fenced(f"epoch {epoch} is not the current one")
-        if repeated and state.is_decided:
-            self._check_can_end(known, commit)
-        if repeated:
-            if state is (TxnState.COMPLETE_COMMIT if commit else TxnState.COMPLETE_ABORT):
+        if known.was_ended_at(producer_id, epoch):
+            if known.state is (TxnState.COMPLETE_COMMIT if commit else TxnState.COMPLETE_ABORT):
                 return Decision(ProducerIdentity(known.producer_id, known.producer_epoch))
             raise _wrong_end(known, commit)
-        if state is not TxnState.ONGOING and commit:
+        if known.producer_epoch != epoch:
+            raise _fenced(epoch)
+        if commit and known.state is not TxnState.ONGOING:
             raise _wrong_end(known, commit)
-        # An abort with nothing in it is allowed: it still ends with a bump, which is what the client wants.
         next_id = new_producer_id() if known.is_epoch_exhausted else NO_PRODUCER
-        return self._prepare(known, commit, client_version, next_id, now_ms, bump=True)
+        return _prepare(known, commit, client_version, next_id, now_ms)
 
-    def _check_can_end(self, known: Transaction, commit: bool) -> None:
-        if known.state is (TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT):
-            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction is still being completed")
-        if known.state is not TxnState.ONGOING:
-            raise _wrong_end(known, commit)
+    def _abort(self, known: Transaction, new_producer_id: NewProducerId, now_ms: int) -> Decision:
+        """Without an EndTxn, so with a new epoch: whoever holds the old one is shut out. With transactions v2 the
+        owner is told apart from a zombie by it and may go on."""
+        if self.version >= V2:
+            next_id = new_producer_id() if known.is_epoch_exhausted else NO_PRODUCER
+            decision = _prepare(known, False, V2, next_id, now_ms)
+        else:
+            fenced = replace(known, producer_epoch=min(known.producer_epoch + 1, EPOCH_MAX), last_epoch=NO_EPOCH)
+            decision = _prepare(fenced, False, _CLASSIC, NO_PRODUCER, now_ms)
+        return replace(decision, reply=None)
 
-    def _prepare(
-        self, known: Transaction, commit: bool, client_version: int, next_id: int, now_ms: int, *, bump: bool
-    ) -> Decision:
-        write = replace(
-            known,
-            state=TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT,
-            producer_epoch=known.producer_epoch + 1 if bump else known.producer_epoch,
-            last_epoch=known.producer_epoch if bump else known.last_epoch,
-            next_producer_id=next_id,
-            partitions=known.partitions if known.state is TxnState.ONGOING else (),
-            started_ms=known.started_ms if known.state is TxnState.ONGOING else now_ms,
-            client_version=client_version,
-            updated_ms=now_ms,
-        )
-        return Decision(write=write, markers=_markers(write))
-
-    def markers_written(self, transactional_id: str, now_ms: int) -> Decision:
-        """All markers are in their logs: the transaction is over."""
+    def markers_written(self, transactional_id: str, now_ms: int) -> Transaction:
+        """All markers are in their logs: the transaction is over once this is written down."""
         known = self._transactions[transactional_id]
         done = TxnState.COMPLETE_COMMIT if known.state is TxnState.PREPARE_COMMIT else TxnState.COMPLETE_ABORT
-        write = replace(known, state=done, partitions=(), updated_ms=now_ms)
-        if known.next_producer_id != NO_PRODUCER:
-            write = replace(
-                write,
-                producer_id=known.next_producer_id,
-                producer_epoch=0,
-                previous_producer_id=known.producer_id,
-                last_epoch=EPOCH_MAX - 1,
-                next_producer_id=NO_PRODUCER,
-            )
-        return Decision(ProducerIdentity(write.producer_id, write.producer_epoch), write)
+        producer_id, epoch = known.identity_after_end
+        return replace(
+            known,
+            state=done,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            previous_producer_id=known.producer_id,
+            next_producer_id=NO_PRODUCER,
+            partitions=(),
+            updated_ms=now_ms,
+        )
 
     # --- time
 
@@ -321,29 +285,45 @@ class TransactionCoordinator:
         """Decided transactions whose markers must be written (again), after loading or a failed write."""
         return [_markers(one) for one in self._transactions.values() if one.state.is_decided]
 
-    def abort_overdue(self, now_ms: int) -> list[Decision]:
-        """What has been open longer than the time-out its client asked for."""
-        return [
-            self._abort_for(one, now_ms)
-            for one in self._transactions.values()
-            if one.state is TxnState.ONGOING and now_ms - one.started_ms > one.timeout_ms
-        ]
+    def overdue(self, now_ms: int) -> list[str]:
+        """The ids whose transaction has been open longer than their clients asked for."""
+        return [name for name, one in self._transactions.items() if _is_overdue(one, now_ms)]
 
-    def forget_unused(self, now_ms: int) -> list[Decision]:
-        """Transactional ids that nobody used for `transactional.id.expiration.ms`."""
-        return [
-            Decision(write=replace(one, state=TxnState.DEAD, partitions=()))
-            for one in self._transactions.values()
-            if one.state.is_between and now_ms - one.updated_ms > self.id_expiration_ms
-        ]
-
-    # --- checks
-
-    def _known(self, transactional_id: str, producer_id: int) -> Transaction:
+    def abort_overdue(self, transactional_id: str, new_producer_id: NewProducerId, now_ms: int) -> Decision:
         known = self._transactions.get(transactional_id)
-        if known is None or known.producer_id != producer_id:
-            raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        return known
+        if known is None or not _is_overdue(known, now_ms):
+            return Decision()  # ended while we came here
+        return self._abort(known, new_producer_id, now_ms)
+
+    def unused(self, now_ms: int) -> list[Transaction]:
+        """To be written: transactional ids that nobody used for `transactional.id.expiration.ms` are forgotten."""
+        return [
+            replace(one, state=TxnState.DEAD, partitions=())
+            for one in self._transactions.values()
+            if one.state.is_between and now_ms - one.updated_ms >= self.id_expiration_ms
+        ]
+
+
+def _is_overdue(transaction: Transaction, now_ms: int) -> bool:
+    return transaction.state is TxnState.ONGOING and now_ms - transaction.started_ms > transaction.timeout_ms
+
+
+def _prepare(known: Transaction, commit: bool, client_version: int, next_id: int, now_ms: int) -> Decision:
+    """The decision itself. With transactions v2 it takes the next epoch, and a new producer id when epochs run out."""
+    is_open, bump = known.state is TxnState.ONGOING, client_version >= V2
+    write = replace(
+        known,
+        state=TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT,
+        producer_epoch=min(known.producer_epoch + 1, EPOCH_MAX) if bump else known.producer_epoch,
+        last_epoch=known.producer_epoch if bump else known.last_epoch,
+        previous_producer_id=known.producer_id,
+        next_producer_id=next_id,
+        partitions=known.partitions if is_open else (),
+        started_ms=known.started_ms if is_open else now_ms,
+        client_version=client_version,
+        updated_ms=now_ms,
+    )
+    return Decision(ProducerIdentity(*write.identity_after_end), write, _markers(write))
 
 
 def _markers(transaction: Transaction) -> Markers:
@@ -353,14 +333,19 @@ def _markers(transaction: Transaction) -> Markers:
         transaction.producer_epoch,
         transaction.state is TxnState.PREPARE_COMMIT,
         transaction.partitions,
-        transaction.client_version,
     )
 
 
-def _check_epoch(known: Transaction, epoch: int) -> None:
-    """The exact epoch, not just a recent one (KAFKA-9600)."""
-    if epoch != known.producer_epoch:
-        raise _fenced(f"epoch {epoch} is not the current one")
+# --- checks
+
+
+def _checked(known: Transaction | None, producer_id: int, epoch: int) -> Transaction:
+    """Whoever asks is the current holder: the exact epoch, not just a recent one (KAFKA-9600)."""
+    if known is None or known.producer_id != producer_id:
+        raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if known.producer_epoch != epoch:
+        raise _fenced(epoch)
+    return known
 
 
 def _check_expected(known: Transaction, expected: ProducerIdentity) -> None:
@@ -368,9 +353,17 @@ def _check_expected(known: Transaction, expected: ProducerIdentity) -> None:
     if expected.producer_id == known.producer_id:
         if expected.epoch in (known.producer_epoch, known.last_epoch):
             return
-    elif expected.producer_id == known.previous_producer_id and expected.epoch == known.last_epoch:
+    elif known.is_successor_of(expected.producer_id, expected.epoch) and expected.epoch == known.last_epoch:
         return
-    raise _fenced("another instance has taken over this transactional id")
+    raise _fenced(expected.epoch)
+
+
+def _fenced(epoch: int) -> ApiError:
+    return ApiError(ErrorCode.PRODUCER_FENCED, f"epoch {epoch} is not the current one")
+
+
+def _busy() -> ApiError:
+    return ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is still being completed")
 
 
 def _wrong_end(known: Transaction, commit: bool) -> ApiError:

@@ -14,7 +14,6 @@ NO_PRODUCER = -1
 NO_EPOCH = -1
 EPOCH_MAX = 32767
 _KEY_TYPE = 0  # every key starts with its type as an int16
-_VALUE_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +27,38 @@ class Transaction:
     partitions: tuple[TopicPartition, ...] = ()
     started_ms: int = -1
     updated_ms: int = -1
-    # What the client held before the last bump: a repeated request is told from a stale one by it (KIP-360).
+    # What the client held before the last step: a repeated request is told from a stale one by it (KIP-360).
     last_epoch: int = NO_EPOCH
     previous_producer_id: int = NO_PRODUCER
     # Set while a transaction ends with the last epoch of its producer id (KIP-890).
     next_producer_id: int = NO_PRODUCER
+    # The protocol of the client's last step: 2 ends each transaction with a new epoch.
     client_version: int = 0
 
     @property
     def is_epoch_exhausted(self) -> bool:
         """One epoch is kept back, so that whoever holds the last one can still be fenced."""
         return self.producer_epoch >= EPOCH_MAX - 1
+
+    @property
+    def identity_after_end(self) -> tuple[int, int]:
+        """Producer id and epoch once the transaction that is being ended is over."""
+        if self.next_producer_id != NO_PRODUCER:
+            return self.next_producer_id, 0
+        return self.producer_id, self.producer_epoch
+
+    def is_successor_of(self, producer_id: int, epoch: int) -> bool:
+        """The producer id is new, because this last epoch of the one before was used up."""
+        return producer_id == self.previous_producer_id and self.producer_epoch == 0 and epoch >= EPOCH_MAX - 1
+
+    def was_ended_at(self, producer_id: int, epoch: int) -> bool:
+        """The last transaction is over and was open under this epoch. Only the end of a v2 transaction leaves the next
+        epoch behind; after any other bump whoever held the old one is shut out."""
+        if self.client_version < 2 or self.state not in (TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT):
+            return False
+        return self.is_successor_of(producer_id, epoch) or (
+            self.producer_id == producer_id and self.producer_epoch == epoch + 1
+        )
 
     def with_partitions(self, added: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
         return tuple(sorted({*self.partitions, *added}))
@@ -56,7 +76,9 @@ def decode_key(raw: bytes) -> str | None:
     return key.transactional_id
 
 
-def encode_value(transaction: Transaction) -> bytes:
+def encode_value(transaction: Transaction, transaction_version: int = 2) -> bytes:
+    """Before transaction.version 1 the record has no tagged fields, so that an older broker can read it."""
+    version = 0 if transaction_version == 0 else 1
     by_topic: dict[str, list[int]] = {}
     for topic, partition in transaction.partitions:
         by_topic.setdefault(topic, []).append(partition)
@@ -75,7 +97,7 @@ def encode_value(transaction: Transaction) -> bytes:
         transaction_start_timestamp_ms=transaction.started_ms,
         client_transaction_version=transaction.client_version,
     )
-    return _VALUE_VERSION.to_bytes(2, "big") + bytes(codec.encode(value, _VALUE_VERSION))
+    return version.to_bytes(2, "big") + bytes(codec.encode(value, version))
 
 
 def decode_value(transactional_id: str, raw: bytes) -> Transaction:
@@ -106,7 +128,7 @@ def _last_epoch(value: TransactionLogValue) -> int:
     """The record does not carry it. After an ending under transactions v2 it is known; otherwise a retry that spans a
     restart of the broker is fenced and the client begins anew, as with Kafka."""
     if value.client_transaction_version >= 2 and value.transaction_status in (2, 3, 4, 5):
-        if value.previous_producer_id != NO_PRODUCER and value.producer_epoch == 0:
+        if value.producer_epoch == 0:
             return EPOCH_MAX - 1
         return value.producer_epoch - 1
     return NO_EPOCH

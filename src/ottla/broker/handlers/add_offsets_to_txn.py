@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, run
 from ottla.broker.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -16,17 +18,22 @@ _KNOWS_FENCED_SINCE = 2
 _CLASSIC = 0
 
 
-async def handle(broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest
+) -> AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse]:
+    return run(_add(broker, context.version, request))
+
+
+def _add(broker: Broker, version: int, request: AddOffsetsToTxnRequest) -> Steps[AddOffsetsToTxnResponse]:
     try:
         if not request.transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        await broker.groups.make_topic()
+        if not broker.groups.has_topic:
+            yield broker.groups.make_topic()
         partition = broker.groups.offsets_partition(request.group_id)
-        shard = broker.transactions.add_partitions(
+        yield from broker.transactions.add_partitions(
             request.transactional_id, request.producer_id, request.producer_epoch, [partition], _CLASSIC
         )
-        if shard is not None:
-            await shard.log.durable()
     except ApiError as error:
-        return AddOffsetsToTxnResponse(error_code=for_version(error.code, context.version, _KNOWS_FENCED_SINCE))
+        return AddOffsetsToTxnResponse(error_code=for_version(error.code, version, _KNOWS_FENCED_SINCE))
     return AddOffsetsToTxnResponse()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, run
 from ottla.broker.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import EndTxnRequest, EndTxnResponse
@@ -16,19 +18,25 @@ _KNOWS_FENCED_SINCE = 2
 _V2_SINCE = 5
 
 
-async def handle(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: EndTxnRequest
+) -> EndTxnResponse | Awaitable[EndTxnResponse]:
+    return run(_end(broker, context.version, request))
+
+
+def _end(broker: Broker, version: int, request: EndTxnRequest) -> Steps[EndTxnResponse]:
     try:
         if not request.transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        identity = await broker.transactions.end(
+        identity = yield from broker.transactions.end(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
             request.committed,
-            2 if context.version >= _V2_SINCE else 0,
+            2 if version >= _V2_SINCE else 0,
         )
     except ApiError as error:
-        code = for_version(error.code, context.version, _KNOWS_FENCED_SINCE)
+        code = for_version(error.code, version, _KNOWS_FENCED_SINCE)
         if code is ErrorCode.KAFKA_STORAGE_ERROR:
             # The outcome is decided or not written at all; either way asking again finds out.
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -7,9 +7,11 @@ a higher epoch, which fences whoever held it before and aborts what that one lef
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import run
 from ottla.broker.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
@@ -22,8 +24,13 @@ _NO_PRODUCER_ID, _NO_EPOCH = -1, -1
 _KNOWS_FENCED_SINCE = 4
 
 
-async def handle(broker: Broker, context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    version = context.version
+def handle(
+    broker: Broker, context: RequestContext, request: InitProducerIdRequest
+) -> Awaitable[InitProducerIdResponse]:
+    return _init(broker, context.version, request)
+
+
+async def _init(broker: Broker, version: int, request: InitProducerIdRequest) -> InitProducerIdResponse:
     if (request.producer_id == _NO_PRODUCER_ID) != (request.producer_epoch == _NO_EPOCH):
         return _refused(ErrorCode.INVALID_REQUEST)
     try:
@@ -46,8 +53,11 @@ async def _transactional(
         expected = ProducerIdentity(request.producer_id, request.producer_epoch)
     if not transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id has at least one character")
-    await broker.transactions.make_topic()
-    identity = await broker.transactions.init_producer(transactional_id, request.transaction_timeout_ms, expected)
+    if not broker.transactions.has_topic:
+        await broker.transactions.make_topic()
+    steps = broker.transactions.init_producer(transactional_id, request.transaction_timeout_ms, expected)
+    done = run(steps)
+    identity = done if isinstance(done, ProducerIdentity) else await done
     return InitProducerIdResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)
 
 

@@ -7,14 +7,13 @@ acks=1 and acks=all mean the same unless the topic flushes on each write; then t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
 from ottla.broker.partitions import Partition
-from ottla.broker.transaction_errors import for_produce
+from ottla.broker.transaction_entrance import Entrance
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
-from ottla.common.ids import TopicPartition
 from ottla.protocol.codec import MalformedMessage
 from ottla.protocol.produce_frames import (
     WITH_TOPIC_IDS,
@@ -23,7 +22,6 @@ from ottla.protocol.produce_frames import (
     Outcomes,
     Piece,
     Terms,
-    Topics,
     decode,
     encode,
     remember_layout,
@@ -35,10 +33,6 @@ from ottla.records.validate import HeaderFields, RecordErrors, validate_batch
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.server.connection import Answer
-
-_ADDS_PARTITIONS_SINCE = 12
-# Partitions of one request that are written before others get their turn.
-_PIECES_AT_ONCE = 128
 
 Waiting = list[tuple[list[Outcome], int, Awaitable[Outcome]]]
 
@@ -55,43 +49,22 @@ def handle_frame(
     if version < 3:
         raise MalformedMessage("produce versions below 3 are not served")
     terms, topics = decode(frame, position, version)
-    if sum(len(pieces) for _, pieces in topics) > _PIECES_AT_ONCE:
-        # The frame's buffer is used again as soon as we return: read it once more from a copy.
-        terms, topics = decode(memoryview(bytes(frame)), position, version)
-        return _produce_in_turns(broker, version, context.correlation_id, terms, topics)
+    acks = terms.acks
     context.produce_layout = remember_layout(frame, position, version, terms, topics)
-    outcomes: Outcomes = []
     waiting: Waiting = []
-    for _ in _produce_all(broker, version, terms, topics, outcomes, waiting):
-        pass
-    if waiting:
-        return _answer_later(version, context.correlation_id, terms.acks, outcomes, waiting)
-    return _answer(version, context.correlation_id, terms.acks, outcomes)
-
-
-def _produce_all(
-    broker: Broker, version: int, terms: Terms, topics: Topics, outcomes: Outcomes, waiting: Waiting
-) -> Generator[None, None, None]:
-    """Fills in the outcomes, and those that are to come; stops after each topic and every few partitions."""
+    outcomes: Outcomes = []
     for key, pieces in topics:
         lines: list[Outcome] = []
-        for number, piece in enumerate(pieces, 1):
+        for piece in pieces:
             done = _produce(broker, version, key, piece, terms)
             if not isinstance(done, Outcome):
                 waiting.append((lines, len(lines), done))
                 done = Outcome(piece.partition)
             lines.append(done)
-            if number % _PIECES_AT_ONCE == 0:
-                yield
         outcomes.append((key, lines))
-        yield
-
-
-async def _produce_in_turns(broker: Broker, version: int, correlation_id: int, terms: Terms, topics: Topics) -> Answer:
-    outcomes: Outcomes = []
-    waiting: Waiting = []
-    await broker.turns.run(_produce_all(broker, version, terms, topics, outcomes, waiting))
-    return await _answer_later(version, correlation_id, terms.acks, outcomes, waiting)
+    if waiting:
+        return _answer_later(version, context.correlation_id, acks, outcomes, waiting)
+    return _answer(version, context.correlation_id, acks, outcomes)
 
 
 def _produce_as_before(
@@ -141,10 +114,12 @@ def _produce(broker: Broker, version: int, key: bytes, piece: Piece, terms: Term
         now_ms = broker.clock.now_ms()
         rules = partition.rules
         header = validate_batch(records, rules, version, now_ms)
+        entrance, joining = None, None
         if header[5] & TRANSACTIONAL_BIT:
-            _join_transaction(broker, version, terms.transactional_id, partition, header)
-        if rules.may_open_records and needs_records(rules, header):
-            return _prepare_then_append(broker, partition, bytes(records), now_ms)
+            entrance = Entrance(broker, partition, version, terms.transactional_id, header[9], header[10])
+            joining = entrance.join()
+        if joining is not None or (rules.may_open_records and needs_records(rules, header)):
+            return _append_later(broker, partition, bytes(records), header, now_ms, entrance, joining)
         return _append(partition, records, now_ms)
     except ApiError as error:
         return _refused(partition, error)
@@ -159,33 +134,12 @@ def _check_allowed(partition: Partition, acks: int) -> None:
         raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "min.insync.replicas asks for more brokers than there are")
 
 
-def _join_transaction(
-    broker: Broker, version: int, transactional_id: str | None, partition: Partition, header: HeaderFields
-) -> None:
-    """Before a partition takes the first batch of a transaction its coordinator must know (KIP-890): from v12 on this
-    adds the partition, before that the client has done so, and it is checked."""
-    producer_id, epoch = header[9], header[10]
-    entry = partition.log.producers.entries.get(producer_id)
-    if entry is not None and entry.epoch == epoch and entry.txn_first_offset >= 0:
-        return
-    if transactional_id is None:
-        raise ApiError(ErrorCode.INVALID_TXN_STATE, "a transactional batch comes in a request with a transactional id")
-    if entry is not None and epoch < entry.epoch:
-        return  # the log has the better answer
-    where = TopicPartition(partition.topic, partition.index)
-    try:
-        if version >= _ADDS_PARTITIONS_SINCE:
-            broker.transactions.add_partitions(transactional_id, producer_id, epoch, [where], 2)
-        elif broker.config.transaction_partition_verification_enable:
-            broker.transactions.verify(transactional_id, producer_id, epoch, where)
-    except ApiError as error:
-        raise ApiError(for_produce(error.code, version), error.message) from None
-
-
 def _append(partition: Partition, data: Any, now_ms: int) -> Outcome | Awaitable[Outcome]:
     log = partition.log
     result = log.append(data, leader_epoch=partition.leader_epoch, now_ms=now_ms)
     append_time = now_ms if partition.rules.log_append_time else -1
+    if result.duplicate:
+        append_time = result.timestamp
     outcome = Outcome(partition.index, 0, result.base_offset, append_time, log.log_start_offset)
     if result.flush_due:
         return _flush_then(partition, outcome, len(data))
@@ -193,9 +147,24 @@ def _append(partition: Partition, data: Any, now_ms: int) -> Outcome | Awaitable
     return outcome
 
 
-async def _prepare_then_append(broker: Broker, partition: Partition, batch: bytes, now_ms: int) -> Outcome:
+async def _append_later(
+    broker: Broker,
+    partition: Partition,
+    batch: bytes,
+    header: HeaderFields,
+    now_ms: int,
+    entrance: Entrance | None,
+    joining: Awaitable[None] | None,
+) -> Outcome:
+    """A batch that must wait: for its transaction to be written down, or for its records to be made ready."""
     try:
-        data = await prepare_records(batch, partition.rules, broker.run_in_thread, broker.turns.run)
+        if joining is not None:
+            await joining
+        data: Any = batch
+        if needs_records(partition.rules, header):
+            data = await prepare_records(batch, partition.rules, broker.run_in_thread, broker.turn)
+        if entrance is not None:
+            entrance.check_again()
         done = _append(partition, data, now_ms)
     except ApiError as error:
         return _refused(partition, error)
@@ -204,11 +173,9 @@ async def _prepare_then_append(broker: Broker, partition: Partition, batch: byte
 
 async def _flush_then(partition: Partition, outcome: Outcome, size: int) -> Outcome:
     try:
-        await partition.log.flush_async()
+        await partition.publish_when_flushed(size)
     except ApiError as error:
         return _refused(partition, error)
-    # Not to the log end: what came in during the flush is not on disk yet.
-    partition.advance_high_watermark(size, partition.log.recovery_point)
     return outcome
 
 

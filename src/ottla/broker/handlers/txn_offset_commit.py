@@ -5,9 +5,12 @@ Up to v4 the client has added the group with AddOffsetsToTxn before; with v5 (tr
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, run
+from ottla.broker.transaction_errors import for_offsets
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
 from ottla.groups.offset_requests import CommitTopic
@@ -17,57 +20,83 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 _R = TxnOffsetCommitResponse
+_Codes = dict[tuple[str, int], ErrorCode]
 _V2_SINCE = 5
+_V2 = 2
 
 
-async def handle(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    known = [one for one in request.topics if one.name in broker.image.topics]
+def handle(
+    broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
+    return run(_commit(broker, context.version, request))
+
+
+def _commit(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> Steps[TxnOffsetCommitResponse]:
+    topics = _known_topics(broker, request)
+    if not topics:
+        return _answer(request, {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         if not request.transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        await _join_transaction(broker, context.version, request)
-        topics = [CommitTopic(one.name, ZERO_TOPIC_ID, one.partitions) for one in known]
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID)
+        yield from _join_transaction(broker, version, request)
         out = broker.groups.shard(request.group_id).commit_transactional(request, topics)
-        await broker.groups.settled(out)
+        if out.error is None:
+            yield broker.groups.settled(out)
+        elif out.error is not ErrorCode.NONE:
+            raise ApiError(out.error)
+        rows: Sequence[Sequence[ErrorCode]] = out.reply
     except ApiError as error:
-        return _answer(request, {}, _code(error.code))
-    rows = dict(zip((one.name for one in known), out.reply, strict=True))
-    return _answer(request, rows, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        code = for_offsets(error.code, version)
+        rows = [[code] * len(topic.partitions) for topic in topics]
+    codes = {
+        (topic.name, one.partition_index): code
+        for topic, row in zip(topics, rows, strict=True)
+        for one, code in zip(topic.partitions, row, strict=True)
+    }
+    return _answer(request, codes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-async def _join_transaction(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> None:
-    await broker.groups.make_topic()
-    partition = broker.groups.offsets_partition(request.group_id)
-    identity = (request.transactional_id, request.producer_id, request.producer_epoch)
-    if version < _V2_SINCE:
-        if broker.config.transaction_partition_verification_enable:
-            broker.transactions.verify(*identity, partition)
-        return
-    shard = broker.transactions.add_partitions(*identity, [partition], 2)
-    if shard is not None:
-        await shard.log.durable()
-
-
-def _code(code: ErrorCode) -> ErrorCode:
-    """As Kafka: a producer knows no other words for these."""
-    if code is ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return code
-
-
-def _answer(
-    request: TxnOffsetCommitRequest, rows: dict[str, list[ErrorCode]], otherwise: ErrorCode
-) -> TxnOffsetCommitResponse:
+def _known_topics(broker: Broker, request: TxnOffsetCommitRequest) -> list[CommitTopic]:
+    """Without the partitions that are not there."""
     topics = []
     for topic in request.topics:
-        codes = rows.get(topic.name) or [otherwise] * len(topic.partitions)
-        topics.append(
+        image = broker.image.topics.get(topic.name)
+        if image is not None:
+            count = len(image.partitions)
+            known = [one for one in topic.partitions if 0 <= one.partition_index < count]
+            if known:
+                topics.append(CommitTopic(topic.name, ZERO_TOPIC_ID, known))
+    return topics
+
+
+def _join_transaction(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> Steps[None]:
+    """When this is done the group's partition is known to belong to the open transaction."""
+    if not broker.groups.has_topic:
+        yield broker.groups.make_topic()
+    partition = broker.groups.offsets_partition(request.group_id)
+    transactions = broker.transactions
+    identity = (request.transactional_id, request.producer_id, request.producer_epoch)
+    if version >= _V2_SINCE:
+        yield from transactions.add_partitions(*identity, [partition], _V2)
+    if version >= _V2_SINCE or broker.config.transaction_partition_verification_enable:
+        transactions.verify(*identity, partition)  # it may have ended while its record went to the disk
+
+
+def _answer(request: TxnOffsetCommitRequest, codes: _Codes, otherwise: ErrorCode) -> TxnOffsetCommitResponse:
+    return _R(
+        topics=[
             _R.TxnOffsetCommitResponseTopic(
                 name=topic.name,
                 partitions=[
-                    _R.TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
-                    for one, code in zip(topic.partitions, codes, strict=True)
+                    _R.TxnOffsetCommitResponsePartition(
+                        partition_index=one.partition_index,
+                        error_code=codes.get((topic.name, one.partition_index), otherwise),
+                    )
+                    for one in topic.partitions
                 ],
             )
-        )
-    return _R(topics=topics)
+            for topic in request.topics
+        ]
+    )

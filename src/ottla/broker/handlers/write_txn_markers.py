@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, run
+from ottla.broker.transaction_markers import control_batch
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 if TYPE_CHECKING:
@@ -13,43 +17,44 @@ if TYPE_CHECKING:
 
 _R = WriteTxnMarkersResponse
 _Marker = WriteTxnMarkersRequest.WritableTxnMarker
+# Transactions of this version end with a new epoch.
+_BUMPS_SINCE = 2
 
 
-def handle(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    return _R(
-        markers=[
-            _R.WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=[
-                    _R.WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=[
-                            _R.WritableTxnMarkerPartitionResult(
-                                partition_index=index, error_code=_write(broker, marker, topic.name, index)
-                            )
-                            for index in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
-        ]
-    )
+def handle(
+    broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
+) -> WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]:
+    return run(_write_all(broker, request))
 
 
-def _write(broker: Broker, marker: _Marker, topic: str, index: int) -> ErrorCode:
-    if broker.partitions.get(topic, index) is None:
+def _write_all(broker: Broker, request: WriteTxnMarkersRequest) -> Steps[WriteTxnMarkersResponse]:
+    results = []
+    for marker in request.markers:
+        topics = []
+        for topic in marker.topics:
+            rows = []
+            for index in topic.partition_indexes:
+                code = yield from _write(broker, marker, TopicPartition(topic.name, index))
+                rows.append(_R.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code))
+            topics.append(_R.WritableTxnMarkerTopicResult(name=topic.name, partitions=rows))
+        results.append(_R.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+    return _R(markers=results)
+
+
+def _write(broker: Broker, marker: _Marker, where: TopicPartition) -> Steps[ErrorCode]:
+    partition = broker.partitions.get(*where)
+    if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    known = partition.log.producers.entries.get(marker.producer_id)
+    if known is not None and marker.transaction_version >= _BUMPS_SINCE and marker.producer_epoch <= known.epoch:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    commit = marker.transaction_result
+    now_ms = broker.clock.now_ms()
+    batch = control_batch(marker.producer_id, marker.producer_epoch, commit, marker.coordinator_epoch, now_ms)
     try:
-        broker.transactions.write_marker(
-            topic,
-            index,
-            marker.producer_id,
-            marker.producer_epoch,
-            marker.transaction_result,
-            marker.coordinator_epoch,
-        )
+        waiting = broker.transactions.markers.write(where, marker.producer_id, commit, batch)
+        if waiting is not None:
+            yield waiting
     except ApiError as error:
         return error.code
     return ErrorCode.NONE

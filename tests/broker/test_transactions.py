@@ -1,0 +1,403 @@
+"""What the coordinator does by itself and at its edges: time, failing disks, what must be on disk, huge requests."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.broker.handlers import produce
+from ottla.common.clock import ManualClock
+from ottla.common.errors import ErrorCode
+from ottla.protocol import messages as m
+from ottla.records.record import iterate_batches, read_records
+from ottla.storage.disk import Disk
+from ottla.testing import Broker
+from ottla.transactions.transaction import decode_key
+from tests.support.loop_broker import LoopBroker
+from tests.support.raw_client import RawClient, fetch_request
+from tests.support.transactional_client import (
+    Identity,
+    add_codes,
+    add_request,
+    all_codes,
+    committed_records,
+    end_request,
+    init_request,
+    offsets_request,
+    produce_request,
+    transactional_batch,
+)
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+class Desk:
+    """A broker with a topic, and one transactional id."""
+
+    def __init__(self, broker: LoopBroker, clock: ManualClock) -> None:
+        self.broker = broker
+        self.clock = clock
+        self.transactions = broker.broker.transactions
+
+    async def init(self, name: str = "t", timeout_ms: int = 60_000) -> Identity:
+        answer = await self.ask(init_request(name, timeout_ms), 5)
+        return Identity(answer.producer_id, answer.producer_epoch)
+
+    async def ask(self, request: Any, version: int) -> Any:
+        answer = await self.broker.call(request, version)
+        assert not any(all_codes(answer)), answer
+        return answer
+
+    async def code(self, request: Any, version: int) -> ErrorCode:
+        answer = await self.broker.call(request, version)
+        return ErrorCode(max(all_codes(answer)))
+
+    async def produce(self, who: Identity, value: bytes = b"x", *, name: str = "t", **more: Any) -> Any:
+        return await self.ask(self.produce_request(who, value, name, **more), 12)
+
+    def produce_request(self, who: Identity, value: bytes = b"x", name: str = "t", **more: Any) -> Any:
+        topic, partition = more.pop("topic", "data"), more.pop("partition", 0)
+        return produce_request(name, transactional_batch(who, value, **more), topic, partition)
+
+    async def end(self, who: Identity, commit: bool, name: str = "t") -> Identity:
+        answer = await self.ask(end_request(name, who, commit), 5)
+        return Identity(answer.producer_id, answer.producer_epoch)
+
+    async def state(self, name: str = "t") -> str:
+        answer = await self.broker.call(m.DescribeTransactionsRequest(transactional_ids=[name]), 0)
+        return str(answer.transaction_states[0].transaction_state)
+
+    async def read(self, topic: str = "data", partition: int = 0, offset: int = 0) -> list[bytes]:
+        request = fetch_request([(topic, partition, offset)], isolation_level=1, max_wait_ms=0)
+        line = (await self.broker.call(request, 12)).responses[0].partitions[0]
+        assert not line.error_code, ErrorCode(line.error_code).name
+        found = committed_records(bytes(line.records or b""), line.aborted_transactions, line.last_stable_offset)
+        return [record.value or b"" for record in found]
+
+    def log(self, topic: str = "data", partition: int = 0) -> Any:
+        found = self.broker.broker.partitions.get(topic, partition)
+        assert found is not None
+        return found.log
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    clock = ManualClock(time.time_ns() // 1_000_000)
+    async with LoopBroker(tmp_path, clock=clock) as broker:
+        await broker.create_topic("data", 3)
+        yield Desk(broker, clock)
+
+
+# --- time
+
+
+async def test_what_is_open_for_too_long_is_aborted_and_its_owner_may_go_on(desk: Desk) -> None:
+    who = await desk.init(timeout_ms=5_000)
+    await desk.produce(who, b"late")
+    desk.clock.advance(5_000)
+    await desk.transactions.abort_overdue()
+    assert await desk.state() == "Ongoing"
+    desk.clock.advance(1)
+    await desk.transactions.abort_overdue()
+    assert await desk.state() == "CompleteAbort"
+    assert await desk.code(desk.produce_request(who, sequence=1), 12) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert await desk.code(end_request("t", who, True), 5) is ErrorCode.INVALID_TXN_STATE
+    after = await desk.end(who, False)
+    assert after == Identity(who.producer_id, who.epoch + 1)
+    await desk.produce(after, b"on time")
+    await desk.end(after, True)
+    assert await desk.read() == [b"on time"]
+
+
+async def test_a_classic_client_that_took_too_long_is_fenced(desk: Desk) -> None:
+    who = await desk.init(timeout_ms=5_000)
+    await desk.ask(add_request("t", who, {"data": [0]}), 3)
+    await desk.ask(desk.produce_request(who), 11)
+    desk.clock.advance(5_001)
+    await desk.transactions.abort_overdue()
+    assert await desk.code(end_request("t", who, True), 3) is ErrorCode.PRODUCER_FENCED
+    assert await desk.read() == []
+
+
+async def test_a_clock_that_jumps_ends_nothing(desk: Desk) -> None:
+    who = await desk.init(timeout_ms=5_000)
+    await desk.produce(who)
+    desk.clock.set_wall(desk.clock.now_ms() + 1000 * DAY_MS)
+    await desk.transactions.abort_overdue()
+    desk.transactions.forget_unused()
+    assert await desk.state() == "Ongoing"
+    desk.clock.set_wall(desk.clock.now_ms() - 2000 * DAY_MS)
+    desk.clock.advance(5_001)
+    await desk.transactions.abort_overdue()
+    assert await desk.state() == "CompleteAbort"
+
+
+async def test_a_transaction_from_the_future_is_aborted_in_time_after_a_restart(tmp_path: Path) -> None:
+    clock = ManualClock(time.time_ns() // 1_000_000)
+    async with LoopBroker(tmp_path, clock=clock) as broker:
+        await broker.create_topic("data")
+        desk = Desk(broker, clock)
+        await desk.produce(await desk.init(timeout_ms=5_000))
+    earlier = ManualClock(clock.now_ms() - 100 * DAY_MS)
+    async with LoopBroker(tmp_path, clock=earlier) as broker:
+        await broker.loaded()
+        earlier.advance(5_001)
+        await broker.broker.transactions.abort_overdue()
+        assert await Desk(broker, earlier).state() == "CompleteAbort"
+
+
+async def test_ids_that_nobody_uses_are_forgotten_with_a_tombstone(desk: Desk) -> None:
+    open_ = await desk.init("open", 900_000)
+    await desk.produce(open_, name="open")
+    first = await desk.init()
+    desk.clock.advance(7 * DAY_MS)
+    desk.transactions.forget_unused()
+    assert await desk.code(m.DescribeTransactionsRequest(transactional_ids=["t"]), 0) is (
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    )
+    assert await desk.state("open") == "Ongoing"
+    (path,) = desk.log("__transaction_state").dir.glob("*.log")
+    data = path.read_bytes()
+    last = [record for position, _ in iterate_batches(data) for record in read_records(data, position)][-1]
+    assert (decode_key(last.key or b""), last.value) == ("t", None)
+    assert await desk.code(end_request("t", first, False), 5) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert (await desk.init()).producer_id != first.producer_id
+
+
+# --- epochs
+
+
+async def test_a_producer_id_that_runs_out_of_epochs_is_replaced(desk: Desk) -> None:
+    who = await desk.init()
+    (shard,) = desk.transactions._shards
+    known = shard.coordinator.get("t")
+    assert known is not None
+    shard.write(type(known)(**{**{one: getattr(known, one) for one in known.__slots__}, "producer_epoch": 32766}))
+    who = Identity(who.producer_id, 32766)
+    await desk.produce(who, b"last")
+    after = await desk.end(who, True)
+    assert after.producer_id != who.producer_id
+    assert after.epoch == 0
+    assert await desk.end(who, True) == after, "asked again"
+    await desk.produce(after, b"first")
+    await desk.end(after, True)
+    assert await desk.read() == [b"last", b"first"]
+
+
+# --- the log
+
+
+async def test_the_last_stable_offset_is_not_before_the_log_start(desk: Desk) -> None:
+    who = await desk.init()
+    await desk.produce(who)
+    await desk.produce(who, sequence=1)
+    log = desk.log()
+    log.delete_records(1)
+    assert log.last_stable_offset == 1
+    assert await desk.read(offset=1) == []
+    await desk.end(who, True)
+    assert await desk.read(offset=1) == [b"x"]
+
+
+async def test_a_batch_that_was_made_ready_too_slowly_does_not_join_a_later_transaction(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.broker.create_topic("packed", configs={"compression.type": "gzip"})
+    ready, prepare = asyncio.Event(), produce.prepare_records
+
+    async def slowly(*arguments: Any) -> Any:
+        prepared = await prepare(*arguments)
+        await ready.wait()
+        return prepared
+
+    who = await desk.init()
+    await desk.produce(who, b"in time")
+    monkeypatch.setattr(produce, "prepare_records", slowly)
+    late = asyncio.ensure_future(desk.broker.call(desk.produce_request(who, b"too late", topic="packed"), 12))
+    await asyncio.sleep(0.01)
+    assert await desk.state() == "Ongoing"
+    await desk.end(who, True)
+    ready.set()
+    assert max(all_codes(await late)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    log = desk.log("packed")
+    assert (log.log_end_offset, log.last_stable_offset) == (1, 1), "nothing but the marker"
+
+
+async def test_a_recompressing_topic_takes_part_in_transactions(desk: Desk) -> None:
+    await desk.broker.create_topic("packed", configs={"compression.type": "zstd"})
+    await desk.broker.create_topic("compacted", configs={"cleanup.policy": "compact"})
+    who = await desk.init()
+    for topic in ("packed", "compacted"):
+        await desk.produce(who, topic.encode(), topic=topic, key=b"k")
+        await desk.produce(who, topic.encode(), topic=topic, key=b"k", sequence=1)
+    await desk.end(who, True)
+    for topic in ("packed", "compacted"):
+        assert await desk.read(topic) == [topic.encode()] * 2
+
+
+# --- disks
+
+
+class FussyDisk(Disk):
+    """Full for the folders named; and a diary of what was written and synced."""
+
+    def __init__(self) -> None:
+        self.full: set[str] = set()
+        self.diary: list[tuple[str, str]] = []
+        self.gate: threading.Event | None = None
+
+    def _folder(self, fd: int) -> str:
+        path = Path(os.readlink(f"/proc/self/fd/{fd}"))
+        return path.parent.name if path.suffix == ".log" else ""
+
+    def _note(self, what: str, fd: int) -> None:
+        folder = self._folder(fd)
+        if folder:
+            self.diary.append((what, folder))
+
+    def pwrite(self, fd: int, data: Any, position: int) -> int:
+        if self._folder(fd) in self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = os.pwrite(fd, data, position)
+        self._note("write", fd)
+        return written
+
+    def pwritev(self, fd: int, buffers: Any, position: int) -> int:
+        return self.pwrite(fd, b"".join(bytes(one) for one in buffers), position)
+
+    def fsync(self, fd: int) -> None:
+        os.fsync(fd)
+        self._note("sync", fd)
+
+
+async def test_a_marker_that_cannot_be_written_is_tried_again(tmp_path: Path) -> None:
+    clock, disk = ManualClock(time.time_ns() // 1_000_000), FussyDisk()
+    async with LoopBroker(tmp_path, clock=clock, disk=disk) as broker:
+        await broker.create_topic("data", 2)
+        desk = Desk(broker, clock)
+        who = await desk.init()
+        await desk.produce(who, b"good")
+        await desk.produce(who, b"full", partition=1)
+        disk.full.add("data-1")
+        after = await desk.end(who, True)
+        assert await desk.state() == "PrepareCommit", "decided, so the client is told; but not complete"
+        assert (await desk.read(), await desk.read(partition=1)) == ([b"good"], [])
+        assert await desk.code(desk.produce_request(after), 12) is ErrorCode.CONCURRENT_TRANSACTIONS
+        assert await desk.code(init_request("t"), 5) is ErrorCode.CONCURRENT_TRANSACTIONS
+        for _ in range(5):
+            await desk.transactions.abort_overdue()
+        assert desk.log().log_end_offset == 2, "the marker that is there is not written again and again"
+        disk.full.clear()
+        await desk.transactions.abort_overdue()
+        assert await desk.state() == "CompleteCommit"
+        assert await desk.read(partition=1) == [b"full"]
+        await desk.produce(after, b"next")
+
+
+async def test_a_full_disk_under_the_coordinator_decides_nothing(tmp_path: Path) -> None:
+    clock, disk = ManualClock(time.time_ns() // 1_000_000), FussyDisk()
+    async with LoopBroker(tmp_path, clock=clock, disk=disk) as broker:
+        await broker.create_topic("data")
+        desk = Desk(broker, clock)
+        who = await desk.init()
+        await desk.produce(who)
+        disk.full.add("__transaction_state-0")
+        assert await desk.code(end_request("t", who, True), 5) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert await desk.code(init_request("other"), 5) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert await desk.state() == "Ongoing"
+        disk.full.clear()
+        await desk.end(who, True)
+        assert await desk.read() == [b"x"]
+
+
+async def test_with_flush_messages_nothing_outruns_what_it_stands_on(tmp_path: Path) -> None:
+    """A power cut may take what is not synced. So: the coordinator's record before the data it allows, the decision
+    before its markers, the markers before the completion, everything before its answer."""
+    clock, disk = ManualClock(time.time_ns() // 1_000_000), FussyDisk()
+    async with LoopBroker(tmp_path, {"log.flush.interval.messages": "1"}, clock=clock, disk=disk) as broker:
+        await broker.create_topic("data", 2)
+        desk = Desk(broker, clock)
+        who = await desk.init()
+        await desk.broker.broker.groups.make_topic()
+        state, offsets = "__transaction_state-0", "__consumer_offsets-0"
+
+        async def diary(work: Any) -> list[tuple[str, str]]:
+            disk.diary.clear()
+            await work
+            return [one for one in disk.diary if one[1] in (state, offsets, "data-0", "data-1")]
+
+        def pair(folder: str) -> list[tuple[str, str]]:
+            return [("write", folder), ("sync", folder)]
+
+        assert await diary(desk.produce(who)) == pair(state) + pair("data-0")
+        assert await diary(desk.produce(who, partition=1)) == pair(state) + pair("data-1")
+        assert await diary(desk.produce(who, partition=1, sequence=1)) == pair("data-1")
+        request = offsets_request("t", who, "g", {("data", 0): 3})
+        assert await diary(desk.ask(request, 5)) == pair(state) + pair(offsets)
+        ended = await diary(desk.end(who, True))
+        assert ended[:2] == pair(state)
+        markers, completion = ended[2:8], ended[8:]
+        assert sorted(markers) == sorted(pair("data-0") + pair("data-1") + pair(offsets))
+        assert completion[0] == ("write", state)
+        assert await desk.read() == [b"x"]
+        assert await desk.read(partition=1) == [b"x", b"x"]
+
+
+# --- huge requests
+
+
+@pytest.mark.parametrize("shape", ["unknown partitions", "one partition again and again", "topics"])
+def test_a_million_partitions_are_answered_and_keep_nobody_waiting(shape: str) -> None:
+    many = 1_000_000
+    with Broker({"transaction.state.log.num.partitions": "1"}) as broker:
+        broker.create_topic("data", 2)
+        with RawClient.to(broker.bootstrap_servers, timeout_s=200) as client:
+            answer = client.call(init_request("t"), 5)
+            while answer.error_code:
+                answer = client.call(init_request("t"), 5)
+            who = Identity(answer.producer_id, answer.producer_epoch)
+            partitions: dict[str, Any] = {
+                "unknown partitions": {"data": range(many)},
+                "one partition again and again": {"data": [1] * many},
+                "topics": {f"topic-{number}": [0] for number in range(many // 10)},
+            }[shape]
+            waits = _while_asking(broker, lambda: client.call(add_request("t", who, partitions), 3))
+            codes = add_codes(waits.pop("answer"))
+            expected = {
+                "unknown partitions": [ErrorCode.OPERATION_NOT_ATTEMPTED] * 2
+                + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * (many - 2),
+                "one partition again and again": [ErrorCode.NONE] * many,
+                "topics": [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * (many // 10),
+            }[shape]
+            assert codes == expected
+            assert waits["longest_s"] < 1.0
+
+
+def _while_asking(broker: Broker, ask: Any) -> dict[str, Any]:
+    """Do it, and see meanwhile how long others wait for an answer."""
+    outcome: dict[str, Any] = {}
+
+    def run() -> None:
+        outcome["answer"] = ask()
+
+    worker = threading.Thread(target=run)
+    longest_s = 0.0
+    with RawClient.to(broker.bootstrap_servers) as other:
+        request = m.DescribeClusterRequest()
+        worker.start()
+        while worker.is_alive():
+            before = time.perf_counter()
+            other.call(request, 0)
+            longest_s = max(longest_s, time.perf_counter() - before)
+            time.sleep(0.01)
+    worker.join()
+    return {**outcome, "longest_s": longest_s}
