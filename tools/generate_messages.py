@@ -54,7 +54,8 @@ def field_facts(field: dict[str, Any], structs: dict[str, list[dict[str, Any]]])
         facts["tag"] = field["tag"]
         facts["tagged"] = field["taggedVersions"]
     if "default" in field:
-        facts["default"] = field["default"]
+        # Kafka's definitions write a default of null in two ways.
+        facts["default"] = "null" if field["default"] is None else field["default"]
     if field.get("flexibleVersions") == "none":
         facts["inflexible"] = True
     inner = field.get("fields") or structs.get(field["type"].removeprefix("[]"))

@@ -100,6 +100,15 @@ def test_a_generation_has_kafkas_bytes() -> None:
     )
 
 
+def test_a_member_of_the_consumer_protocol_carries_nothing_of_the_classic_one() -> None:
+    """Kafka cannot read a tag whose value is null."""
+    _, value = records.serialize(records.member_metadata("g", Member("m", client_id="c", client_host="/h")))
+    # version, no instance, no rack, client, host, no topics, no pattern, rebalance timeout, no assignor, no tags
+    assert (
+        value == b"\x00\x00" + b"\x00\x00" + b"\x02c" + b"\x03/h" + b"\x01" + b"\x01" + b"\xff" * 4 + b"\x00" + b"\x00"
+    )
+
+
 def test_records_of_other_kinds_are_passed_over() -> None:
     assert records.deserialize(b"\x00\x0b\x00\x01g", b"\x00\x00") is None
 
