@@ -10,6 +10,7 @@ from ottla.groups.classic_group import ClassicGroup, ClassicMember
 from ottla.groups.consumer_group import ClassicMetadata, Member, MemberState, ResolvedRegex
 from ottla.groups.offsets import CommittedOffset
 from ottla.groups.result import Record
+from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage
 
 TOPIC = TopicId(bytes(range(16)))
@@ -90,6 +91,14 @@ def test_a_commit_has_kafkas_bytes() -> None:
     assert value == (
         b"\x00\x03" + (5).to_bytes(8, "big") + (6).to_bytes(4, "big") + b"\x00\x01m" + (7).to_bytes(8, "big")
     )
+
+
+def test_the_quick_way_to_write_a_commit_writes_the_same() -> None:
+    record = records.offset_commit("gräup", "t.1", 2**31 - 1, CommittedOffset(2**63 - 1, -1, "mété", 7))
+    key, value = records.serialize(record)
+    assert record.value is not None
+    assert key == b"\x00\x01" + bytes(codec.encode(record.key, 0))
+    assert value == b"\x00\x03" + bytes(codec.encode(record.value, 3))
 
 
 def test_a_generation_has_kafkas_bytes() -> None:

@@ -157,6 +157,13 @@ def test_bad_utf8_is_refused() -> None:
         codec.decode("MetadataRequest", 1, struct.pack(">ih", 1, 2) + b"\xff\xfe")
 
 
+def test_a_string_that_no_old_version_could_carry_is_refused() -> None:
+    """A group id of 40,000 bytes fits into a compact field, and into no record key."""
+    raw = bytes(codec.encode(message_class("HeartbeatRequest")(group_id="g" * 40_000), 4))  # type: ignore[call-arg]
+    with pytest.raises(MalformedMessage):
+        codec.decode("HeartbeatRequest", 4, raw)
+
+
 def test_records_are_views_into_the_request_not_copies() -> None:
     message = message_class("ProduceRequest")
     topic = message.TopicProduceData(  # type: ignore[attr-defined]

@@ -207,6 +207,8 @@ def _is_within(owned: Owned, assigned: Assigned) -> bool:
 
 def _updated(before: Member, client: Client, request: ConsumerGroupHeartbeatRequest) -> Member:
     """What a heartbeat leaves out has not changed; what a join leaves out is not there, whoever had its place."""
+    if _says_nothing(before, client, request):
+        return before
     base = before
     if request.member_epoch == 0:
         base = replace(before, topics=(), regex="", rack_id=None, assignor=None)
@@ -226,6 +228,22 @@ def _updated(before: Member, client: Client, request: ConsumerGroupHeartbeatRequ
         classic=None,
     )
     return before if after == before else after
+
+
+def _says_nothing(before: Member, client: Client, request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Nearly all heartbeats: the member is still there, and that is all."""
+    return (
+        request.member_epoch > 0
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.rebalance_timeout_ms == -1
+        and request.rack_id is None
+        and request.server_assignor is None
+        and before.classic is None
+        and before.client_id == client.client_id
+        and before.client_host == client.host
+        and request.instance_id in (None, before.instance_id)
+    )
 
 
 # --- leaving -----------------------------------------------------------------------------------------------------

@@ -65,6 +65,8 @@ class Update:
     def write_member(self) -> bool:
         """True if the group has to move to a new epoch for it."""
         group, before, after = self.group, self.before, self.member
+        if after is before and not (after.regex or group.regexes):
+            return self.is_new_group
         if after != before:
             self.out.records.append(records.member_metadata(group.group_id, after))
         has_new_names = after.topics != before.topics

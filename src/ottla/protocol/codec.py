@@ -210,8 +210,9 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def _read_string(buffer: Any, start: int, length: int, size: int) -> str:
-    if length < 0 or start + length > size:
-        raise MalformedMessage(f"string of {length} bytes runs past the end")
+    # A compact string could be longer; Kafka refuses it, and it would fit into no version with a two-byte length.
+    if length < 0 or start + length > size or length > 0x7FFF:
+        raise MalformedMessage(f"string of {length} bytes is too long")
     return str(buffer[start : start + length], "utf-8")
 
 
