@@ -16,10 +16,10 @@ def _reason(report: pytest.TestReport) -> str:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
-    deselected = len(terminalreporter.stats.get("deselected", []))
     reasons = Counter(_reason(report) for report in skipped)
     parts = [f"{count} skipped ({reason})" for reason, count in sorted(reasons.items())]
-    if deselected:
-        parts.append(f"{deselected} not in this suite (see the markers in pyproject.toml; `make test-slow`)")
+    chosen = terminalreporter.config.option.markexpr
+    if chosen:
+        parts.append(f"tests that are not `{chosen}` (markers in pyproject.toml; `make test-slow` runs the long ones)")
     terminalreporter.write_line("")
     terminalreporter.write_line("not run: " + ("; ".join(parts) if parts else "nothing, every test was run"))

@@ -304,13 +304,13 @@ def test_an_error_is_told_at_once(client: RawClient, make_topic: MakeTopic) -> N
     before = time.monotonic()
     answer = client.call(fetch_request([(topic, 0, 0), (topic, 5, 0)], max_wait_ms=20_000), 11)
     assert [error_of(line).name for line in lines(answer)] == ["NONE", "UNKNOWN_TOPIC_OR_PARTITION"]
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 15
 
 
 def test_a_fetch_of_nothing_is_answered_at_once(client: RawClient) -> None:
     before = time.monotonic()
     assert lines(client.call(fetch_request([], max_wait_ms=20_000), 11)) == []
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 15
 
 
 def test_other_clients_are_served_while_many_wait(broker: Broker, other: RawClient, make_topic: MakeTopic) -> None:
@@ -321,7 +321,7 @@ def test_other_clients_are_served_while_many_wait(broker: Broker, other: RawClie
     before = time.monotonic()
     for number in range(100):
         assert other.produce(elsewhere, batch_of(b"x")).base_offset == number
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 15
     other.produce(topic, batch_of(b"for all"))
     for one in waiting:
         assert values(lines(one.receive("FetchRequest", 11))[0].records) == [b"for all"]
@@ -339,7 +339,7 @@ def test_a_topic_that_is_deleted_under_a_waiting_fetch(
     assert other.call(request, 5).responses[0].error_code == 0
     (line,) = lines(client.receive("FetchRequest", 12))
     assert error_of(line) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 15
 
 
 def test_a_topic_that_is_deleted_while_its_records_are_being_sent(
@@ -491,6 +491,36 @@ def test_sessions_give_way_when_there_is_no_room() -> None:
             assert third not in (first, second)
             assert ErrorCode(next_fetch(client, first, 1).error_code) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
             assert next_fetch(client, second, 3).error_code == 0
+
+
+def test_sessions_have_a_bounded_number_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are remembered whether they exist or not, so a client could fill the memory with a few requests."""
+    monkeypatch.setattr(FetchSessions, "PARTITIONS_MAX", 1000)
+    with Broker() as broker, RawClient.to(broker.bootstrap_servers) as client:
+        broker.create_topic("topic")
+        many = [("nowhere", number, 0) for number in range(600)]
+        first = open_session(client, many)
+        second = client.call(fetch_request(many, session_epoch=0, max_wait_ms=0), 12)
+        assert (second.session_id, second.error_code, len(lines(second))) == (0, 0, 600)
+        small = open_session(client, [("topic", 0, 0)]).session_id
+        grown = next_fetch(client, first.session_id, 1, wanted=[("elsewhere", one, 0) for one in range(600)])
+        assert ErrorCode(grown.error_code) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert next_fetch(client, small, 1).error_code == 0
+        assert open_session(client, many).session_id != small
+
+
+def test_a_large_request_waits_like_a_small_one(client: RawClient, other: RawClient, make_topic: MakeTopic) -> None:
+    topic = make_topic(partitions=2)
+    wanted: list[tuple[Any, int, int]] = [(topic, 0, 0)] * 2000 + [(topic, 1, 0)]
+    client.send(fetch_request(wanted, max_wait_ms=20_000), 12)
+    time.sleep(0.2)
+    other.produce(topic, batch_of(b"late"), partition=1)
+    assert values(lines(client.receive("FetchRequest", 12))[-1].records) == [b"late"]
+    # The next one is given up with its connection.
+    client.send(fetch_request(wanted[:-1], max_wait_ms=2**31 - 1), 12)
+    time.sleep(0.1)
+    client.close()
+    assert other.produce(topic, batch_of(b"x")).error_code == 0
 
 
 def test_a_topic_made_again_under_a_session_by_id_is_another_topic(

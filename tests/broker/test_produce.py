@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,7 @@ from ottla.testing import Broker
 from tests.support.broker_fixtures import topic_id
 from tests.support.hostile_batches import HOSTILE, UNREADABLE, patched, plain, raw_body
 from tests.support.raw_client import ConnectionClosed, RawClient, batch_of, produce_request, request_frame
+from tests.support.sequences import EXPECTED_SEQUENCES, sequence_transcript
 
 MakeTopic = Callable[..., str]
 VERSIONS = range(3, 14)
@@ -335,6 +339,99 @@ def test_pipelined_requests_are_answered_in_order(client: RawClient, make_topic:
         assert client.last_correlation_id == number + 1
         offsets[answer.responses[0].name].append(answer.responses[0].partition_responses[0].base_offset)
     assert offsets[topic] == list(range(171)) and offsets[slow] == list(range(29))
+
+
+# --- idempotent producers
+
+
+def test_sequences_are_judged_as_kafka_does(client: RawClient, make_topic: MakeTopic) -> None:
+    topic = make_topic()
+    assert sequence_transcript(client, topic) == EXPECTED_SEQUENCES
+    stored = sum(1 for _, code, offset in EXPECTED_SEQUENCES if code == "NONE" and offset >= 0)
+    assert len(client.read_all(topic)) < stored + 2, "duplicates are answered, not stored"
+
+
+def test_sequences_are_judged_the_same_when_batches_are_recompressed(client: RawClient, make_topic: MakeTopic) -> None:
+    assert sequence_transcript(client, make_topic(compression_type="zstd")) == EXPECTED_SEQUENCES
+
+
+def test_sequences_are_judged_the_same_when_each_batch_is_flushed(client: RawClient, make_topic: MakeTopic) -> None:
+    assert sequence_transcript(client, make_topic(flush_messages=1)) == EXPECTED_SEQUENCES
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["after a clean stop", "after a crash"])
+def test_a_duplicate_is_known_after_a_restart(tmp_path: Path, clean: bool) -> None:
+    def numbered(sequence: int, count: int = 1) -> bytearray:
+        return plain(*[b"x"] * count, producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+    with Broker(data_dir=tmp_path) as broker:
+        broker.create_topic("topic")
+        with RawClient.to(broker.bootstrap_servers) as client:
+            for sequence in range(8):
+                client.produce("topic", numbered(sequence))
+        if not clean:
+            shutil.copytree(tmp_path, tmp_path.with_name("crashed"))
+    found = tmp_path if clean else tmp_path.with_name("crashed")
+    with Broker(data_dir=found) as broker, RawClient.to(broker.bootstrap_servers) as client:
+        assert [client.produce("topic", numbered(one)).base_offset for one in range(3, 8)] == [3, 4, 5, 6, 7]
+        assert error_of(client.produce("topic", numbered(9))) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert client.produce("topic", numbered(8)).base_offset == 8
+        assert len(client.read_all("topic")) == 9
+
+
+def test_a_duplicate_is_not_acknowledged_before_the_original_is_on_disk(
+    broker: Broker, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A retry over another connection finds the batch in the log; but only what is flushed may be acknowledged."""
+    topic = make_topic(flush_messages=1)
+    batch = bytes(plain(producer_id=8, producer_epoch=0, base_sequence=0))
+    partition = broker._running().broker.partitions.get(topic, 0)
+    assert partition is not None
+    disk = threading.Event()
+    real = partition.log.disk.fsync
+
+    def slow(fd: int) -> None:
+        disk.wait(20)
+        real(fd)
+
+    monkeypatch.setattr(type(partition.log.disk), "fsync", lambda self, fd: slow(fd))
+    with RawClient.to(broker.bootstrap_servers) as first, RawClient.to(broker.bootstrap_servers) as second:
+        first.send(produce_request(topic, batch), 9)
+        time.sleep(0.1)
+        second.send(produce_request(topic, batch), 9)
+        for waiting in (first, second):
+            waiting.sock.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                waiting.sock.recv(1)
+            waiting.sock.settimeout(20)
+        disk.set()
+        for waiting in (first, second):
+            line = waiting.receive("ProduceRequest", 9).responses[0].partition_responses[0]
+            assert (line.error_code, line.base_offset) == (0, 0)
+
+
+def test_records_are_not_shown_before_they_are_on_disk(
+    broker: Broker, client: RawClient, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic(flush_messages=1)
+    client.produce(topic, batch_of(b"flushed"))
+    disk = threading.Event()
+    partition = broker._running().broker.partitions.get(topic, 0)
+    assert partition is not None
+    real = partition.log.disk.fsync
+
+    def slow(fd: int) -> None:
+        disk.wait(20)
+        real(fd)
+
+    monkeypatch.setattr(type(partition.log.disk), "fsync", lambda self, fd: slow(fd))
+    with RawClient.to(broker.bootstrap_servers) as producing:
+        producing.send(produce_request(topic, batch_of(b"not yet")), 9)
+        time.sleep(0.1)
+        assert [one.value for one in client.read_all(topic)] == [b"flushed"]
+        disk.set()
+        assert producing.receive("ProduceRequest", 9).responses[0].partition_responses[0].error_code == 0
+        assert [one.value for one in client.read_all(topic)] == [b"flushed", b"not yet"]
 
 
 # --- internal topics

@@ -141,6 +141,11 @@ def test_an_unknown_librdkafka_setting_is_named(cli: Cli, nobody: str) -> None:
     assert "fetch.min.bytes" in cli.fails(1, "-b", nobody, "-X", "fetch.min.bytes=x", "topic", "list")
 
 
+@pytest.mark.parametrize("address", ["foo:bar", "localhost:99999", "a b", "h:1,,h:2", "http://x/y", "::1"])
+def test_an_address_that_is_none_is_refused(cli: Cli, address: str) -> None:
+    assert "is not the address of a broker: write HOST:PORT" in cli.fails(1, "topic", "list", "-b", address)
+
+
 # -- a broker that is not there ------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,8 @@ import subprocess
 import time
 from collections.abc import Callable
 
+import pytest
+
 from ottla.testing import Broker
 from tests.cli.command import Cli
 
@@ -123,6 +125,18 @@ def test_a_broker_that_goes_away_is_waited_for_with_a_notice() -> None:
         assert len(err.splitlines()) <= 1
     finally:
         broker.stop()
+
+
+@pytest.mark.slow
+def test_a_topic_that_is_deleted_ends_the_reading_of_it(cli: Cli, topic: str) -> None:
+    cli.ok("produce", topic, "-q", "last")
+    consuming = cli.start("consume", topic, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert consuming.stdout is not None
+    assert consuming.stdout.readline() == b"last\n"
+    cli.ok("topic", "delete", topic, "-y")
+    out, err = consuming.communicate(timeout=60)
+    assert (consuming.returncode, out) == (1, b"")
+    assert err.decode() == f"ottla: topic '{topic}' was deleted.\n"
 
 
 def test_a_broker_that_advertises_a_wrong_address_is_explained() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import click
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.cli.record_format import Draft, compile_printer, compile_reader, unescape
@@ -97,6 +97,7 @@ def test_a_delimiter_may_be_escaped() -> None:
     assert unescape("%", "-K") == b"%"
 
 
+@settings(deadline=None)
 @given(
     st.none() | st.binary(),
     st.none() | st.binary(),

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.cli.command import Cli
 
@@ -145,3 +146,15 @@ def test_reading_several_topics(cli: Cli, five: str, name: str) -> None:
     cli.ok("topic", "create", other)
     cli.ok("produce", other, "six")
     assert sorted(cli.ok("consume", five, other, "-e").lines) == ["1", "2", "3", "4", "5", "six"]
+
+
+def test_isolation(cli: Cli, topic: str, name: str) -> None:
+    producer = Producer({"bootstrap.servers": cli.bootstrap, "transactional.id": name})
+    producer.init_transactions(30)
+    for value, end in (("kept", producer.commit_transaction), ("dropped", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, value, partition=0)
+        producer.flush(30)
+        end(30)
+    assert cli.ok("consume", topic, "-e").lines == ["kept"]
+    assert cli.ok("consume", topic, "-e", "--isolation", "read_uncommitted").lines == ["kept", "dropped"]

@@ -7,7 +7,7 @@ import time
 
 import click
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.cli.where import Record, compile_where
@@ -127,6 +127,7 @@ def test_a_mistake_is_explained(text: str, hint: str) -> None:
     assert hint in str(error.value.message)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60) | st.text(alphabet="value.key()[]<>=!~&|\"' 05@andornot,-", max_size=60))
 def test_any_text_is_a_condition_or_a_usage_error(text: str) -> None:
     try:

@@ -180,15 +180,32 @@ async def test_a_large_frame_arrives_whole(listener: Listener, echo: Echo) -> No
 
 async def test_an_announced_but_unsent_frame_takes_no_memory(listener: Listener) -> None:
     writers = []
-    for _ in range(20):
+    for _ in range(300):
         _, writer = await connect(listener)
         writer.write(struct.pack(">i", 100 * 1024 * 1024) + b"only this")
         await writer.drain()
         writers.append(writer)
-    await asyncio.sleep(0.1)
+    while listener.receiving < 300:
+        await asyncio.sleep(0.01)
     held = sum(len(one._frame or b"") for one in listener._connections.values())
-    assert held <= 20 * 2 * 1024 * 1024 + 20 * 64 * 1024
+    assert held <= 200 * 1024 * 1024
     for writer in writers:
+        writer.close()
+    while listener.receiving:
+        await asyncio.sleep(0.01)
+
+
+async def test_frames_arrive_whole_from_many_at_once(listener: Listener, echo: Echo) -> None:
+    """Their buffers start small and grow."""
+    bodies = [os.urandom(300_000 + number) for number in range(40)]
+    connections = [await connect(listener) for _ in bodies]
+    for start in (0, 100_000, 200_000, 300_000):
+        for (_, writer), body in zip(connections, bodies, strict=True):
+            writer.write(framed(body)[start : start + 100_000])
+            await writer.drain()
+        await asyncio.sleep(0)
+    for (reader, writer), body in zip(connections, bodies, strict=True):
+        assert await read_frame(reader) == body
         writer.close()
 
 

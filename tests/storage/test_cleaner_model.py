@@ -41,8 +41,8 @@ class CompactedLog(RuleBasedStateMachine):
         # Offset of a tombstone -> when a round first passed it by: its retention counts from there.
         self.first_cleaned_ms: dict[int, int] = {}
 
-    def open(self) -> Log:
-        log = open_log(self.directory, CONFIG, NoSync())
+    def open(self, recovery_point: int = 0, clean: bool = False) -> Log:
+        log = open_log(self.directory, CONFIG, NoSync(), recovery_point=recovery_point, clean=clean)
         log.high_watermark = log.log_end_offset
         return log
 
@@ -90,13 +90,13 @@ class CompactedLog(RuleBasedStateMachine):
                 if offset not in after:
                     assert self.now_ms >= first_ms + RETENTION_MS
 
-    @rule(clean_stop=st.booleans())
-    def restart(self, clean_stop: bool) -> None:
+    @rule(clean_stop=st.booleans(), synced=st.integers(0, 4))
+    def restart(self, clean_stop: bool, synced: int) -> None:
         cleaned = self.log.cleaned_offset
         end = self.log.log_end_offset
         if clean_stop:
             self.log.close()
-        self.log = self.open()
+        self.log = self.open(end * synced // 4, clean_stop)
         self.log.cleaned_offset = cleaned
         assert self.log.log_end_offset == end
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ottla.common.errors import OttlaError
 from ottla.testing import Broker
@@ -238,3 +238,21 @@ def test_the_clock_moves_forward_only_and_survives_a_restart() -> None:
         with RawClient.to(broker.bootstrap_servers) as client:
             tomorrow = int(time.time() * 1000) + 86_400_000 * 2
             assert client.produce("orders", batch_of(b"x", timestamp=tomorrow)).error_code == 0
+
+
+def test_stopping_does_not_wait_for_consumers_that_wait_for_records() -> None:
+    with Broker() as broker:
+        broker.create_topic("quiet")
+        consumer = Consumer(
+            {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "fetch.wait.max.ms": 300_000}
+        )
+        consumer.assign([TopicPartition("quiet", 0, 0)])
+        consumer.poll(1)
+        while not broker.run(_parked(broker)):
+            consumer.poll(0.1)
+    # Leaving the block stops the broker: it would hang here until the fetch's five minutes are over.
+    consumer.close()
+
+
+async def _parked(broker: Broker) -> int:
+    return len(broker._running().broker.parked_fetches)

@@ -27,6 +27,7 @@ from ottla.broker.timers import Handle, Timers
 from ottla.broker.topic_plan import NewTopic, Placement
 from ottla.broker.topic_service import TopicService
 from ottla.broker.transaction_service import TransactionService
+from ottla.broker.turns import Turns
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
@@ -74,12 +75,13 @@ class Broker:
         self.rack = config.broker_rack
         self.configs = ConfigService(config)
         self.partitions = Partitions()
+        # Fetches that wait for records, each with what makes it answer at once.
+        self.parked_fetches: dict[int, Callable[[], None]] = {}
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.clock)
         self.fetch_bytes_max = config.fetch_max_bytes
         # Work that blocks or computes without the interpreter lock: fsync, codecs, deleting files.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla")
-        # Held for a millisecond at a time by work in plain Python that cannot leave the loop.
-        self.turn = asyncio.Lock()
+        self.turns = Turns()
         self._addresses: dict[str, tuple[str, int]] = {}
         self._store: EmbeddedStore | None = None
 
@@ -134,7 +136,9 @@ class Broker:
         self._start_chores()
 
     def release_waiting(self) -> None:
-        """The broker is about to stop: requests that wait for other members are answered now."""
+        """The broker is about to stop: requests that wait for records or for other members are answered now."""
+        for finish in list(self.parked_fetches.values()):
+            finish()
         self.groups.stop()
         self.transactions.stop()
 

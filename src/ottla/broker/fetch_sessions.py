@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
@@ -57,14 +57,20 @@ class FetchSession:
 
 
 class FetchSessions:
-    """All sessions of a broker, at most `slots` of them; the one longest unused gives way after two minutes."""
+    """All sessions of a broker, at most `slots` of them; the one longest unused gives way after two minutes.
+
+    A session costs memory by its partitions, and a client may name any: all sessions together have at most
+    `PARTITIONS_MAX`. A client whose session would exceed that goes on with full fetches.
+    """
 
     EVICTION_MS = 120_000
+    PARTITIONS_MAX = 200_000
 
     def __init__(self, slots: int, clock: Clock) -> None:
         self._slots = slots
         self._clock = clock
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._partitions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -82,13 +88,25 @@ class FetchSessions:
         self._sessions.move_to_end(session_id)
         return session
 
-    def close(self, session_id: int) -> None:
-        self._sessions.pop(session_id, None)
+    def update(self, session: FetchSession, asked: Sequence[FetchPartition], forgotten: Iterable[Key]) -> None:
+        """Take in what an incremental fetch changes. Raises ApiError when the session grows too large."""
+        before = len(session.partitions)
+        session.update(asked, forgotten)
+        self._partitions += len(session.partitions) - before
+        if self._partitions > self.PARTITIONS_MAX and len(session.partitions) > before:
+            self.close(session.id)
+            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
-    def open(self, by_id: bool, partitions: Iterable[FetchPartition]) -> FetchSession | None:
+    def close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= len(session.partitions)
+
+    def open(self, by_id: bool, partitions: Sequence[FetchPartition]) -> FetchSession | None:
         """A new session, or None when there is no room: the client then goes on with full fetches."""
-        if len(self._sessions) >= self._slots and not self._evict():
-            return None
+        while len(self._sessions) >= self._slots or self._partitions + len(partitions) > self.PARTITIONS_MAX:
+            if not self._evict():
+                return None
         while True:
             session_id = random.randint(1, 0x7FFFFFFF)
             if session_id not in self._sessions:
@@ -96,6 +114,7 @@ class FetchSessions:
         session = FetchSession(session_id, by_id, OrderedDict((one.key, one) for one in partitions))
         session.last_used_ms = self._clock.monotonic_ms()
         self._sessions[session_id] = session
+        self._partitions += len(session.partitions)
         return session
 
     def _evict(self) -> bool:
@@ -104,5 +123,5 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()))
         if self._clock.monotonic_ms() - oldest.last_used_ms < self.EVICTION_MS:
             return False
-        del self._sessions[oldest.id]
+        self.close(oldest.id)
         return True

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.apis import APIS, Api
 from ottla.broker.context import RequestContext
+from ottla.broker.large_requests import LargeRequests
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage, Message
@@ -34,13 +35,24 @@ log = logging.getLogger("ottla.broker")
 Route = Callable[[RequestContext, memoryview, int], "Answer | Awaitable[Answer]"]
 
 
+_PRODUCE = 0
+# Any other request of this size names thousands of things and takes its time.
+_LARGE_BYTES = 32 * 1024
+
+
 class Router:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._routes: dict[int, Route] = {}
+        self._large = LargeRequests(broker.loop, self._handle)
 
     def handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
         """Never raises: a request we cannot read closes the connection, as Kafka does."""
+        if len(frame) > _LARGE_BYTES and int.from_bytes(frame[:2], "big") != _PRODUCE:
+            return self._large.add(connection, bytes(frame))
+        return self._handle(connection, frame)
+
+    def _handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
         try:
             header = read_request_header(frame)
             context = self._context(connection, header.client_id)

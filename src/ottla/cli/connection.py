@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ottla.cli.failures import bad_client_setting, failed, sentence
-from ottla.cli.settings import Settings
+from ottla.cli.failures import bad_client_setting, detail_of, failed, sentence
+from ottla.cli.settings import DEFAULT_BOOTSTRAP, Settings
 from ottla.common.errors import OttlaError
 
 if TYPE_CHECKING:
@@ -31,13 +31,16 @@ Answer = TypeVar("Answer")
 ANSWER_S_MAX = 15.0  # for one administrative answer
 CONNECT_S_MAX = 4.0  # until a host counts as unreachable
 SUSPICION_S = 3.0  # then we look whether the advertised addresses can be reached
-PATIENCE_S = 6.0  # connections succeed, but nothing useful comes back
+PATIENCE_S = 3.0  # connections succeed, but nothing useful comes back
 
 QUICK_SETTINGS = {
     "socket.connection.setup.timeout.ms": str(int(CONNECT_S_MAX * 1000)),
     "api.version.request.timeout.ms": str(int(CONNECT_S_MAX * 1000)),
     "client.id": "ottla-cli",
 }
+ADDRESS = re.compile(r"(?:\w+://)?(?P<host>\[[^\]\s]+\]|[^\s:/\[\]]+)(?::(?P<port>\d{1,5}))?", re.ASCII)
+DEFAULT_PORT = 9092
+PORT_MAX = 65_535
 LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 LEARNED_BROKER = re.compile(r"(?:\w+://)?([^/\s]+)/\d+: ")  # as librdkafka begins an error about a broker
 FATAL_ERRORS = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL"})
@@ -49,6 +52,8 @@ class Cluster:
     def __init__(self, settings: Settings) -> None:
         self.client_settings = settings.client_settings()
         self.bootstrap = self.client_settings["bootstrap.servers"]
+        for server in self.bootstrap.split(","):
+            _require_address(server.strip())
         self._trouble = Trouble(self.bootstrap)
         self._reached = False
 
@@ -107,7 +112,7 @@ class Cluster:
         from confluent_kafka import KafkaException
 
         try:
-            brokers = self.admin.list_topics(timeout=CONNECT_S_MAX).brokers.values()
+            brokers = self.admin.list_topics(timeout=1).brokers.values()
         except KafkaException:
             return
         advertised = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
@@ -168,6 +173,21 @@ class Cluster:
                     raise self.no_topic(name) from None
                 raise failed(error, f"topic '{name}'") from None
         return found
+
+    def deleted_topic(self, names: Iterable[str]) -> str | None:
+        """One that the cluster says is gone. No answer, or any other trouble, is no deletion."""
+        from confluent_kafka import KafkaException, TopicCollection
+
+        answers = self.admin.describe_topics(TopicCollection(list(names)), request_timeout=CONNECT_S_MAX)
+        for name, answer in answers.items():
+            try:
+                answer.result(CONNECT_S_MAX)
+            except KafkaException as error:
+                if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
+                    return str(name)
+            except TimeoutError:
+                continue
+        return None
 
     def no_topic(self, name: str) -> OttlaError:
         """The sentence for a topic that is not there, with the nearest name that is."""
@@ -232,7 +252,7 @@ class Trouble:
         elif self._learned and not any_answers(learned := ",".join(sorted(self._learned))):
             raise OttlaError(misadvertised(self.bootstrap, learned))
         elif not patient:
-            said = f" ({sentence(self._last).rstrip('.')})" if self._last is not None else ""
+            said = f" ({detail_of(self._last)})" if self._last is not None else ""
             raise OttlaError(
                 f"{self.bootstrap} accepts connections but does not answer as a Kafka broker would{said}: "
                 "check the port and security.protocol."
@@ -274,12 +294,20 @@ def any_answers(servers: str) -> bool:
     return any(outcomes)
 
 
+def _require_address(server: str) -> None:
+    """librdkafka takes anything, and then looks for a host of that name."""
+    match = ADDRESS.fullmatch(server)
+    if match is None or int(match["port"] or DEFAULT_PORT) > PORT_MAX:
+        raise OttlaError(f"'{server}' is not the address of a broker: write HOST:PORT, such as {DEFAULT_BOOTSTRAP}.")
+
+
 def _connects(server: str) -> bool:
-    host, _, port = server.strip().rpartition("://")[2].rpartition(":")
-    if not host:
-        host, port = port, "9092"
+    match = ADDRESS.fullmatch(server.strip())
+    if match is None:
+        return False
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX):
+        address = match["host"].strip("[]"), int(match["port"] or DEFAULT_PORT)
+        with socket.create_connection(address, CONNECT_S_MAX):
             return True
-    except (OSError, ValueError):
+    except OSError:
         return False

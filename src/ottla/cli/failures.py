@@ -47,7 +47,7 @@ def explain(error: Exception) -> OttlaError | None:
 
 def sentence(error: Any, subject: str = "") -> str:
     """A KafkaError in words, after `subject: ` where one is given."""
-    detail = _detail(error)
+    detail = detail_of(error)
     template = SENTENCES.get(error.name())
     words = template.format(detail=detail) if template else f"{detail} ({error.name().lstrip('_')})."
     return f"{subject}: {words}" if subject else words
@@ -58,7 +58,7 @@ def failed(error: Exception, subject: str = "") -> OttlaError:
     return OttlaError(sentence(error.args[0], subject))
 
 
-def _detail(error: Any) -> str:
+def detail_of(error: Any) -> str:
     """What was said, without librdkafka's decoration and without a full stop."""
     text = str(error.str() or error.name()).strip()
     text = re.sub(r"^(Broker|Local): ", "", text)

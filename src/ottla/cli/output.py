@@ -25,7 +25,9 @@ def coloured(stream: TextIO) -> bool:
 
 def paint(text: str, colour: str | None = None, *, bold: bool = False, stream: TextIO | None = None) -> str:
     """`text` in colour where the stream (stdout unless said) can show it."""
-    return click.style(text, fg=colour, bold=bold or None) if coloured(stream or sys.stdout) else text
+    if (colour is None and not bold) or not coloured(stream or sys.stdout):
+        return text
+    return click.style(text, fg=colour, bold=bold or None)
 
 
 def notice(text: str, colour: str | None = None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from ottla.cli.positions import Bounds, Kind, Partition, Span, log_bounds, resol
 from ottla.common.errors import OttlaError
 
 POLL_S = 0.2  # the longest that Ctrl-C has to wait
+SILENCE_S = 10.0  # then we look whether the topics are still there: librdkafka would wait for them without a word
 BATCH = 500
 WRITE_BYTES = 1 << 20
 
@@ -78,6 +80,7 @@ class Reader:
         self._handled: dict[Partition, int] = {}  # the offset after the last one written, not stored yet
         self._printed = 0
         self._heard = False
+        self._heard_s = time.monotonic()
         self._output = Output()
 
     def run(self) -> None:
@@ -118,6 +121,7 @@ class Reader:
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
             "isolation.level": plan.isolation,
+            "topic.metadata.propagation.max.ms": "5000",
             "auto.offset.reset": "latest" if plan.span.first.kind is Kind.END else "earliest",
         }
 
@@ -164,6 +168,7 @@ class Reader:
                 self._watch_connection()
                 continue
             self._heard = True
+            self._heard_s = time.monotonic()
             self._cluster.is_well()
             for one in (message, *self._consumer.consume(BATCH, 0)):
                 self._take(one)
@@ -223,3 +228,7 @@ class Reader:
             self._cluster.check()
         elif self._cluster.is_lost():
             notice(f"ottla: lost {self._cluster.bootstrap}, trying again", colour="yellow")
+        elif time.monotonic() - self._heard_s > SILENCE_S:
+            self._heard_s = time.monotonic()
+            if (gone := self._cluster.deleted_topic(self._plan.topics)) is not None:
+                raise OttlaError(f"topic '{gone}' was deleted.")

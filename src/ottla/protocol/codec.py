@@ -22,9 +22,12 @@ from pathlib import Path
 from typing import Any
 
 ZERO_UUID = bytes(16)
-# One request may not make us build more objects than this: a 100 MB frame of empty strings would otherwise
-# become gigabytes of Python objects.
-ARRAY_LENGTH_MAX = 1_000_000
+# What one request may make us build, counted over all its arrays: each element costs the loop some twenty microseconds
+# in all, and 100 MB of empty strings would become gigabytes of objects. Answers that we read may be larger.
+REQUEST_ELEMENTS_MAX = 25_000
+ELEMENTS_MAX = 10_000_000
+# Tags that may follow one struct; nothing defined has more than a handful.
+TAGS_MAX = 32
 
 Decoder = Callable[[Any, int], tuple[Any, int]]
 Encoder = Callable[[Any, bytearray], None]
@@ -222,13 +225,19 @@ def _read_bytes(buffer: Any, start: int, length: int, size: int) -> bytes:
     return bytes(buffer[start : start + length])
 
 
-def _check_array(length: int, position: int, size: int) -> None:
-    if length < 0 or length > size - position or length > ARRAY_LENGTH_MAX:
+def _check_array(length: int, position: int, size: int, left: int) -> int:
+    """How many more elements the message may have."""
+    if length < 0 or length > size - position:
         raise MalformedMessage(f"array of {length} elements cannot be in {size - position} bytes")
+    if length > left:
+        raise MalformedMessage("the message has too many elements")
+    return left - length
 
 
 def _skip_tags(buffer: Any, position: int, size: int) -> int:
     count, position = read_uvarint(buffer, position)
+    if count > TAGS_MAX:
+        raise MalformedMessage(f"{count} tags")
     last = -1
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
@@ -317,6 +326,8 @@ class _Compiler:
     def decoder(self) -> Decoder:
         source = _Source()
         source.add("size = len(b)")
+        left = REQUEST_ELEMENTS_MAX if self.message["kind"] == "request" else ELEMENTS_MAX
+        source.add(f"left = {left}")
         target = self._decode_struct(source, "_top", self.message["fields"])
         source.add(f"return {target}, p")
         scope = self._scope()
@@ -343,6 +354,7 @@ class _Compiler:
             return
         count, last, tag, length, end = (source.name() for _ in range(5))
         source.add(f"{count}, p = _uv(b, p)")
+        source.add(f"if {count} > {TAGS_MAX}: raise _Malformed('too many tags')")
         source.add(f"{last} = -1")
         source.add(f"for _ in range({count}):")
         source.depth += 1
@@ -419,7 +431,7 @@ class _Compiler:
             source.add(f"if {length} == -1: {value} = None")
             source.add("else:")
             source.depth += 1
-        source.add(f"_arr({length}, p, size)")
+        source.add(f"left = _arr({length}, p, size, left)")
         source.add(f"{value} = []")
         source.add(f"for _ in range({length}):")
         source.depth += 1

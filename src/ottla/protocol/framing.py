@@ -10,7 +10,7 @@ import struct
 from functools import cache
 from typing import NamedTuple
 
-from ottla.protocol.codec import MalformedMessage, definition, read_uvarint, version_range
+from ottla.protocol.codec import TAGS_MAX, MalformedMessage, definition, read_uvarint, version_range
 
 API_VERSIONS = 18
 
@@ -46,6 +46,8 @@ def skip_header_tags(frame: memoryview, position: int) -> int:
         if frame[position] == 0:
             return position + 1
         count, position = read_uvarint(frame, position)
+        if count > TAGS_MAX:
+            raise MalformedMessage(f"{count} tags in a header")
         for _ in range(count):
             _, position = read_uvarint(frame, position)
             size, position = read_uvarint(frame, position)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from ottla.protocol.codec import MalformedMessage, read_uvarint, write_uvarint
+from ottla.protocol.codec import REQUEST_ELEMENTS_MAX, TAGS_MAX, MalformedMessage, read_uvarint, write_uvarint
 from ottla.protocol.framing import response_prefix
 
 FLEXIBLE = 9
@@ -73,9 +73,13 @@ def _decode(frame: memoryview, p: int, version: int) -> tuple[Terms, Topics]:
     acks, _timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, p)
     count, p = _array_length(frame, p + 6, flexible, size)
     topics: Topics = []
+    left = REQUEST_ELEMENTS_MAX - count
     for _ in range(count):
         key, p = _topic_key(frame, p, version, size)
         partition_count, p = _array_length(frame, p, flexible, size)
+        left -= partition_count
+        if left < 0:
+            raise MalformedMessage("the request has too many partitions")
         pieces: list[Piece] = []
         for _ in range(partition_count):
             piece, p = _piece(frame, p, flexible, size)
@@ -146,6 +150,8 @@ def _topic_key(frame: memoryview, p: int, version: int, size: int) -> tuple[byte
 
 def _skip_tags(frame: memoryview, p: int) -> int:
     count, p = read_uvarint(frame, p)
+    if count > TAGS_MAX:
+        raise MalformedMessage(f"{count} tags")
     for _ in range(count):
         _, p = read_uvarint(frame, p)
         length, p = read_uvarint(frame, p)

@@ -6,8 +6,6 @@ the walk over the records, which does not, takes turns on the loop.
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
@@ -20,7 +18,6 @@ from ottla.records.record import CorruptRecords, assemble_batch, records_bytes
 from ottla.records.validate import HeaderFields, RecordErrors, Rules, check_size
 
 _INLINE_BYTES_MAX = 16 * 1024
-_TURN_S = 0.001
 # Records that an answer names; a batch may hold a million of them.
 _DETAILS_MAX = 100
 _CODECS = {
@@ -32,6 +29,8 @@ _CODECS = {
 }
 
 RunInThread = Callable[..., Awaitable[Any]]
+# Runs a generator to its end, a little at a time, and gives what it returns.
+TakeTurns = Callable[[Generator[None, None, list[int]]], Awaitable[list[int]]]
 
 
 def needs_records(rules: Rules, header: HeaderFields) -> bool:
@@ -44,7 +43,7 @@ def _target_codec(rules: Rules, header: BatchHeader) -> Codec | None:
 
 
 async def prepare_records(
-    batch: bytes, rules: Rules, run_in_thread: RunInThread, turn: asyncio.Lock
+    batch: bytes, rules: Rules, run_in_thread: RunInThread, take_turns: TakeTurns
 ) -> bytes | bytearray:
     """The batch as the topic wants it. Raises ApiError."""
     header = read_header(batch)
@@ -54,7 +53,7 @@ async def prepare_records(
     try:
         plain: bytes = await run(records_bytes, batch, 0, header, rules.decompressed_bytes_max)
         if rules.keys_required:
-            await _check_keys(plain, header.record_count, turn)
+            await _check_keys(plain, header.record_count, take_turns)
         if codec is None:
             return batch
         changed: bytearray = await run(_with_codec, header, plain, codec, rules.codec_levels.get(codec))
@@ -68,30 +67,11 @@ async def _run_here(work: Callable[..., Any], *arguments: Any) -> Any:
     return work(*arguments)
 
 
-async def _check_keys(plain: bytes, count: int, turn: asyncio.Lock) -> None:
-    """In turns of a millisecond, one at a time for the whole broker: others get the loop in between."""
-    walk = keyless_records(plain, count)
-    missing: list[int] | None = None
-    while missing is None:
-        async with turn:
-            missing = _walk_for_a_turn(walk)
-        if missing is None:
-            await asyncio.sleep(0)
+async def _check_keys(plain: bytes, count: int, take_turns: TakeTurns) -> None:
+    missing = await take_turns(keyless_records(plain, count))
     if missing:
         details = tuple((number, "a record of a compacted topic has a key") for number in missing[:_DETAILS_MAX])
         raise RecordErrors(f"{len(missing)} records of a compacted topic have no key", details)
-
-
-def _walk_for_a_turn(walk: Generator[None, None, list[int]]) -> list[int] | None:
-    """What the walk found, or None if there is more to do."""
-    stop_at = time.perf_counter() + _TURN_S
-    try:
-        while time.perf_counter() < stop_at:
-            next(walk)
-    except StopIteration as done:
-        found: list[int] = done.value
-        return found
-    return None
 
 
 def _with_codec(header: BatchHeader, plain: bytes, codec: Codec, level: int | None) -> bytearray:

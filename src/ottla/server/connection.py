@@ -142,6 +142,7 @@ class Connection:
         self.last_active_ms = self.listener.clock.monotonic_ms()
         if self._filled == self._frame_size:
             self._frame = None
+            self.listener.receiving -= 1
             self._handle(memoryview(frame)[: self._frame_size])
             if not self._busy:
                 self.listener.recycle(frame)
@@ -185,7 +186,8 @@ class Connection:
             self._read_ahead += data[position:]
 
     def _start_frame(self, head: memoryview, size: int) -> None:
-        self._frame = self.listener.frame_buffer(min(size, _FRAME_TRUST_BYTES))
+        self._frame = self.listener.frame_buffer(min(size, _FRAME_TRUST_BYTES), len(head))
+        self.listener.receiving += 1
         self._frame_size = size
         self._filled = len(head)
         self._frame[: len(head)] = head
@@ -277,6 +279,9 @@ class Connection:
             self._after_answer()
 
     def _after_answer(self) -> None:
+        if self.listener.draining:
+            self.close()
+            return
         self.last_active_ms = self.listener.clock.monotonic_ms()
         if self._read_ahead or not self._reading:
             self._schedule_turn()
@@ -379,7 +384,9 @@ class Connection:
             self._loop.remove_writer(self._fd)
         self._give_up_waiting()
         self._out.clear()
-        self._frame = None
+        if self._frame is not None:
+            self._frame = None
+            self.listener.receiving -= 1
         self._read_ahead = bytearray()
         self._sock.close()
         self.listener.forget(self)

@@ -22,7 +22,9 @@ _SCRATCH_BYTES = 256 * 1024
 # Buffers of large frames are kept for the next one: fresh pages cost more than the bytes written into them.
 _KEPT_BUFFERS = 4
 _KEPT_BUFFER_BYTES_MAX = 2 * 1024 * 1024
-_BUFFER_STEP_BYTES = 64 * 1024
+# What all connections together may announce before their buffers start small.
+_ANNOUNCED_BYTES_MAX = 32 * 1024 * 1024
+_FRAME_BYTES_MIN = 4 * 1024
 _ACCEPTS_PER_TURN = 64
 # The default of `max.connection.creation.rate`.
 UNLIMITED_RATE = 2**31 - 1
@@ -99,7 +101,11 @@ class Listener:
         self._connections: dict[int, Connection] = {}
         self._next_id = 0
         self._spare: list[bytearray] = []
+        # Connections in the middle of a frame that has a buffer of its own.
+        self.receiving = 0
         self._sock: socket.socket | None = None
+        # Set when the broker stops: connections close instead of reading on.
+        self.draining = False
         self.host = ""
         self.port = 0
 
@@ -179,12 +185,15 @@ class Listener:
         if self._connections.pop(connection.id, None) is not None:
             self._limits.release(connection.client_host)
 
-    def frame_buffer(self, size: int) -> bytearray:
-        """A buffer of at least `size` bytes, a used one where one fits."""
+    def frame_buffer(self, size: int, arrived: int) -> bytearray:
+        """A buffer for a frame of which `arrived` bytes are here, a used one where one fits. A few frames get room for
+        all they announce; when many are under way, each starts with its share and grows with what arrives."""
+        share = _ANNOUNCED_BYTES_MAX // (self.receiving + 1)
+        size = min(size, max(share, arrived, _FRAME_BYTES_MIN))
         for index, spare in enumerate(self._spare):
             if len(spare) >= size:
                 return self._spare.pop(index)
-        return bytearray(-(-size // _BUFFER_STEP_BYTES) * _BUFFER_STEP_BYTES)
+        return bytearray(-(-size // _FRAME_BYTES_MIN) * _FRAME_BYTES_MIN)
 
     def recycle(self, buffer: bytearray) -> None:
         if len(self._spare) < _KEPT_BUFFERS and len(buffer) <= _KEPT_BUFFER_BYTES_MAX:
@@ -204,13 +213,17 @@ class Listener:
                 connection.close()
 
     async def stop(self, grace_s: float) -> None:
-        """No new connections; what was asked is answered within the grace time; then all are closed."""
+        """No new connections and no new requests: each connection closes when what it asked is answered, or when the
+        grace time is over."""
+        self.draining = True
         if self._sock is not None:
             self.loop.remove_reader(self._sock.fileno())
             self._sock.close()
             self._sock = None
+        for connection in [one for one in self._connections.values() if one.is_idle]:
+            connection.close()
         deadline = self.loop.time() + grace_s
-        while any(not one.is_idle for one in self._connections.values()) and self.loop.time() < deadline:
-            await asyncio.sleep(0.01)
+        while self._connections and self.loop.time() < deadline:
+            await asyncio.sleep(0.005)
         for connection in list(self._connections.values()):
             connection.close()

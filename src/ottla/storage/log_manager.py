@@ -358,7 +358,7 @@ class LogManager(LogOwner):
         }
         if offsets != log_dir.cleaned:
             log_dir.cleaned = offsets
-            self.in_background(lambda: log_dir.write_offsets(checkpoints.CLEANER_OFFSETS, offsets))
+            self.in_background(lambda: _write_cleaned(log_dir, offsets))
 
     # -- failing --
 
@@ -424,6 +424,13 @@ def _write_checkpoints(log_dir: LogDir, content: Mapping[str, Mapping[TopicParti
             log_dir.write_offsets(name, offsets)
     except OSError as error:  # a full disk; what an old checkpoint costs is time
         logger.warning("the checkpoints of %s could not be written: %s", log_dir.path, error)
+
+
+def _write_cleaned(log_dir: LogDir, offsets: dict[TopicPartition, int]) -> None:
+    try:
+        log_dir.write_offsets(checkpoints.CLEANER_OFFSETS, offsets)
+    except OSError as error:
+        logger.warning("%s of %s could not be written: %s", checkpoints.CLEANER_OFFSETS, log_dir.path, error)
 
 
 def _remove(paths: Iterable[Path]) -> None:

@@ -107,12 +107,13 @@ class Fetch:
         self._missing = self._min_bytes - size
         self._future = future = loop.create_future()
         self._deadline = self._broker.call_later(max_wait_ms, self._finish)
+        self._broker.parked_fetches[id(self)] = self._finish
         future.add_done_callback(self._on_done)
-        for asked in self._partitions:
-            partition = self._broker.partitions.get_by_key(*asked.key)
-            if partition is not None:
-                partition.watch(self._on_append)
-                self._watched.append(partition)
+        found = (self._broker.partitions.get_by_key(*asked.key) for asked in self._partitions)
+        # A partition that is named twice is watched once: its size counts once too.
+        self._watched = list(dict.fromkeys(one for one in found if one is not None))
+        for partition in self._watched:
+            partition.watch(self._on_append)
         return future
 
     def _on_append(self, size: int) -> None:
@@ -137,6 +138,7 @@ class Fetch:
             self._future.set_result(self._encode(self._look()[0]))
 
     def _on_done(self, _: asyncio.Future[Answer]) -> None:
+        self._broker.parked_fetches.pop(id(self), None)
         if self._deadline is not None:
             self._deadline.cancel()
         for partition in self._watched:
@@ -270,7 +272,7 @@ def _resolve_session(
         for topic in request.forgotten_topics_data
         for index in topic.partitions
     ]
-    session.update(asked, forgotten)
+    sessions.update(session, asked, forgotten)
     return session, list(session.partitions.values())
 
 

@@ -21,6 +21,9 @@ from ottla.protocol.messages import MetadataRequest, MetadataResponse
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
+# Topics that one request may bring into being; whoever wants more of them at once means CreateTopics.
+_CREATED_MAX = 1000
+
 
 def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> bytearray | Awaitable[bytearray]:
     version, topics = context.version, request.topics
@@ -78,7 +81,7 @@ async def _create_and_describe(
     response: MetadataResponse,
 ) -> bytearray:
     errors: dict[str, ErrorCode] = {}
-    for name in missing:
+    for name in missing[:_CREATED_MAX]:
         try:
             await broker.topics.auto_create(name)
         except ApiError as error:

@@ -7,7 +7,7 @@ acks=1 and acks=all mean the same unless the topic flushes on each write; then t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
@@ -22,6 +22,7 @@ from ottla.protocol.produce_frames import (
     Outcomes,
     Piece,
     Terms,
+    Topics,
     decode,
     encode,
     remember_layout,
@@ -33,6 +34,9 @@ from ottla.records.validate import HeaderFields, RecordErrors, validate_batch
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.server.connection import Answer
+
+# Partitions of one request that are written before others get their turn.
+_PIECES_AT_ONCE = 128
 
 Waiting = list[tuple[list[Outcome], int, Awaitable[Outcome]]]
 
@@ -49,22 +53,43 @@ def handle_frame(
     if version < 3:
         raise MalformedMessage("produce versions below 3 are not served")
     terms, topics = decode(frame, position, version)
-    acks = terms.acks
+    if sum(len(pieces) for _, pieces in topics) > _PIECES_AT_ONCE:
+        # The frame's buffer is used again as soon as we return: read it once more from a copy.
+        terms, topics = decode(memoryview(bytes(frame)), position, version)
+        return _produce_in_turns(broker, version, context.correlation_id, terms, topics)
     context.produce_layout = remember_layout(frame, position, version, terms, topics)
-    waiting: Waiting = []
     outcomes: Outcomes = []
+    waiting: Waiting = []
+    for _ in _produce_all(broker, version, terms, topics, outcomes, waiting):
+        pass
+    if waiting:
+        return _answer_later(version, context.correlation_id, terms.acks, outcomes, waiting)
+    return _answer(version, context.correlation_id, terms.acks, outcomes)
+
+
+def _produce_all(
+    broker: Broker, version: int, terms: Terms, topics: Topics, outcomes: Outcomes, waiting: Waiting
+) -> Generator[None, None, None]:
+    """Fills in the outcomes, and those that are to come; stops after each topic and every few partitions."""
     for key, pieces in topics:
         lines: list[Outcome] = []
-        for piece in pieces:
+        for number, piece in enumerate(pieces, 1):
             done = _produce(broker, version, key, piece, terms)
             if not isinstance(done, Outcome):
                 waiting.append((lines, len(lines), done))
                 done = Outcome(piece.partition)
             lines.append(done)
+            if number % _PIECES_AT_ONCE == 0:
+                yield
         outcomes.append((key, lines))
-    if waiting:
-        return _answer_later(version, context.correlation_id, acks, outcomes, waiting)
-    return _answer(version, context.correlation_id, acks, outcomes)
+        yield
+
+
+async def _produce_in_turns(broker: Broker, version: int, correlation_id: int, terms: Terms, topics: Topics) -> Answer:
+    outcomes: Outcomes = []
+    waiting: Waiting = []
+    await broker.turns.run(_produce_all(broker, version, terms, topics, outcomes, waiting))
+    return await _answer_later(version, correlation_id, terms.acks, outcomes, waiting)
 
 
 def _produce_as_before(
@@ -162,7 +187,7 @@ async def _append_later(
             await joining
         data: Any = batch
         if needs_records(partition.rules, header):
-            data = await prepare_records(batch, partition.rules, broker.run_in_thread, broker.turn)
+            data = await prepare_records(batch, partition.rules, broker.run_in_thread, broker.turns.run)
         if entrance is not None:
             entrance.check_again()
         done = _append(partition, data, now_ms)

@@ -1,8 +1,8 @@
 """The first pass of a round: of each key in the dirty part of the log, the offset of its last record.
 
 A dict, bounded by log.cleaner.dedupe.buffer.size: when the next batch might not fit, the round ends before it, and the
-next round begins there. An entry costs about 140 bytes where Kafka's table of digests needs 24, so the default of
-128 MB covers about 0.9 million distinct keys a round instead of 5 million; lookups are a dict's.
+next round begins there. An entry costs about 150 bytes where Kafka's table of digests needs 24, so the default of
+128 MB covers 0.8 million distinct keys a round instead of 5 million; lookups are a dict's.
 """
 
 from __future__ import annotations
