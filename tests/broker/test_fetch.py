@@ -12,7 +12,7 @@ import pytest
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.common.errors import ErrorCode
 from ottla.protocol import codec
-from ottla.protocol.messages import DeleteTopicsRequest
+from ottla.protocol.messages import DeleteRecordsRequest, DeleteTopicsRequest
 from ottla.records.record import iterate_batches, read_records
 from ottla.testing import Broker
 from tests.support.broker_fixtures import topic_id
@@ -135,6 +135,20 @@ def test_an_offset_that_is_not_there(client: RawClient, make_topic: MakeTopic, o
     line = client.fetch(topic, offset)
     assert error_of(line) is ErrorCode.OFFSET_OUT_OF_RANGE
     assert line.records is None or len(line.records) == 0
+
+
+def test_below_the_log_start(client: RawClient, make_topic: MakeTopic) -> None:
+    topic = make_topic()
+    for number in range(5):
+        client.produce(topic, batch_of(b"%d" % number))
+    partition = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=3)
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsRequest.DeleteRecordsTopic(name=topic, partitions=[partition])], timeout_ms=5000
+    )
+    assert client.call(request, 2).topics[0].partitions[0].low_watermark == 3
+    assert error_of(client.fetch(topic, 2)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    line = client.fetch(topic, 3)
+    assert (values(line.records, 3), line.log_start_offset) == ([b"3", b"4"], 3)
 
 
 def test_leader_epochs_are_compared(client: RawClient, make_topic: MakeTopic) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -173,3 +174,39 @@ def test_a_restart_in_the_middle(name: str) -> None:
             broker.restart()
         reader.join(40)
         assert [one.value for one in found] == [b"%d" % number for number in range(600)]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_seek_by_time(broker: Broker, make_topic: MakeTopic, name: str) -> None:
+    topic = make_topic()
+    start = int(time.time() * 1000) - 100_000
+    records = [Sent(None, b"%d" % number, timestamp=start + 1000 * number) for number in range(20)]
+    library("confluent-kafka", broker.bootstrap_servers).send(topic, records)
+    client = library(name, broker.bootstrap_servers)
+    assert client.offset_at(topic, start) == 0
+    assert client.offset_at(topic, start + 5000) == 5
+    assert client.offset_at(topic, start + 5001) == 6
+    assert client.offset_at(topic, start + 19_000) == 19
+    after_the_end = client.offset_at(topic, start + 99_000)
+    # librdkafka gives the end of the log where the others give nothing.
+    assert after_the_end in (None, 20)
+
+
+def test_delete_records(broker: Broker, make_topic: MakeTopic) -> None:
+    from confluent_kafka import TopicPartition as ConfluentPartition
+    from confluent_kafka.admin import AdminClient
+    from kafka.admin import KafkaAdminClient
+    from kafka.structs import TopicPartition
+
+    topic = make_topic()
+    sending = library("confluent-kafka", broker.bootstrap_servers)
+    sending.send(topic, [Sent(None, b"%d" % number) for number in range(10)])
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    ((_, future),) = admin.delete_records([ConfluentPartition(topic, 0, 4)]).items()
+    assert future.result(20).low_watermark == 4
+    other = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+    other.delete_records({TopicPartition(topic, 0): 6})
+    other.close()
+    for name in EVERY:
+        found = library(name, broker.bootstrap_servers).read(topic, 4, offset=6)
+        assert [one.offset for one in found] == [6, 7, 8, 9]
