@@ -41,6 +41,7 @@ SECTIONS = (
         (
             Lazy("topic", "topic:topic", "List, create, describe, alter, delete, trim topics."),
             Lazy("group", "group:group", "Consumer groups: members, lag, seek."),
+            Lazy("txn", "txn:txn", "Transactions: list, describe, find and abort hanging ones."),
             Lazy("config", "config:config", "Settings of topics, brokers and groups."),
             Lazy("cluster", "cluster:cluster", "Brokers and health."),
         ),

@@ -1,0 +1,131 @@
+"""`ottla txn list` and `describe`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from ottla.cli.output import facts, human_ms, show, table
+from ottla.cli.settings import Settings, at_least, command
+from ottla.client import transactions
+from ottla.client.cluster import ClusterClient
+from ottla.client.transactions import Described, Filter, Listed
+from ottla.common.errors import OttlaError
+
+OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
+STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead")
+
+
+def cluster_of(settings: Settings) -> ClusterClient:
+    """These requests are not in librdkafka, so they are sent by our own small client, which has no TLS and no SASL."""
+    client = settings.client_settings()
+    protocol = client.get("security.protocol", "plaintext").upper()
+    if protocol != "PLAINTEXT":
+        raise OttlaError(f"`ottla txn` reaches brokers without TLS and SASL only, and security.protocol is {protocol}.")
+    return ClusterClient(client["bootstrap.servers"])
+
+
+def utc(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# -- list ----------------------------------------------------------------------------------------------------------
+
+
+@command("list")
+@click.option("--state", "states", multiple=True, metavar="STATE", help="Only in this state; repeatable.")
+@click.option(
+    "--producer-id", "producer_ids", multiple=True, type=at_least(0), help="Only of this producer; repeatable."
+)
+@click.option("--open-for", "open_for_s", type=at_least(0.0), metavar="SECONDS", help="Only open for longer than this.")
+@click.option("--match", "pattern", metavar="REGEX", help="Only ids that match as a whole (RE2).")
+def list_transactions(
+    settings: Settings,
+    states: tuple[str, ...],
+    producer_ids: tuple[int, ...],
+    open_for_s: float | None,
+    pattern: str | None,
+) -> None:
+    """List transactional ids with their coordinators, producer ids and states."""
+    known = {one.lower(): one for one in STATES}
+    unknown = [one for one in states if one.lower() not in known]
+    if unknown:
+        raise click.UsageError(f"there is no state '{unknown[0]}': choose of {', '.join(STATES)}.")
+    wanted = Filter([known[one.lower()] for one in states], producer_ids, pattern)
+    if open_for_s is not None:
+        wanted.longer_than_ms = round(open_for_s * 1000)
+        wanted.states = wanted.states or OPEN
+    with cluster_of(settings) as cluster:
+        found = transactions.list_transactions(cluster, wanted)
+        open_ = [one.transactional_id for one in found if one.state == "Ongoing"]
+        described = transactions.describe_transactions(cluster, open_)
+    data: list[Any] = [_row(one, described.get(one.transactional_id)) for one in found]
+    show(settings, data, lambda: _list_lines(data))
+
+
+def _row(listed: Listed, described: Described | None) -> dict[str, Any]:
+    return {
+        "transactional_id": listed.transactional_id,
+        "coordinator": listed.coordinator,
+        "producer_id": listed.producer_id,
+        "state": listed.state,
+        "open_ms": open_ms(described),
+    }
+
+
+def open_ms(described: Described | None) -> int | None:
+    if described is None or described.started_ms is None or described.state not in OPEN:
+        return None
+    return max(0, time.time_ns() // 1_000_000 - described.started_ms)
+
+
+def _list_lines(data: list[dict[str, Any]]) -> Iterable[str]:
+    if not data:
+        return ["no transactions"]
+    rows = [[*list(one.values())[:-1], None if one["open_ms"] is None else human_ms(one["open_ms"])] for one in data]
+    return table(["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER", "STATE", "OPEN FOR"], rows)
+
+
+# -- describe ------------------------------------------------------------------------------------------------------
+
+
+@command("describe")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+def describe(settings: Settings, ids: tuple[str, ...]) -> None:
+    """State, producer, epoch, time-out, age and partitions of transactional ids."""
+    with cluster_of(settings) as cluster:
+        found = transactions.describe_transactions(cluster, dict.fromkeys(ids))
+    for name, one in found.items():
+        if one is None:
+            raise OttlaError(f"there is no transactional id '{name}': `ottla txn list` shows what there is.")
+    data: list[Any] = [_description(found[name]) for name in dict.fromkeys(ids)]  # type: ignore[arg-type]
+    show(settings, data, lambda: [line for one in data for line in _description_lines(one)])
+
+
+def _description(one: Described) -> dict[str, Any]:
+    return {
+        "transactional_id": one.transactional_id,
+        "state": one.state,
+        "coordinator": one.coordinator,
+        "producer_id": one.producer_id,
+        "producer_epoch": one.epoch,
+        "timeout_ms": one.timeout_ms,
+        "started": None if one.started_ms is None else utc(one.started_ms),
+        "open_ms": open_ms(one),
+        "partitions": [str(partition) for partition in one.partitions],
+    }
+
+
+def _description_lines(one: dict[str, Any]) -> Iterable[str]:
+    shown = {**one, "timeout_ms": human_ms(one["timeout_ms"])}
+    shown["open_ms"] = None if one["open_ms"] is None else human_ms(one["open_ms"])
+    names = {"timeout_ms": "timeout", "open_ms": "open for"}
+    yield from facts(
+        (names.get(name, name.replace("_", " ")), value) for name, value in shown.items() if name != "partitions"
+    )
+    yield from facts([("partitions", ", ".join(one["partitions"]) or None)])
+    yield ""

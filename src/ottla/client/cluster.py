@@ -1,0 +1,129 @@
+"""A cluster as its own metadata describe it: brokers, leaders, coordinators, and a connection to each when needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ottla.client.connection import BrokerConnection
+from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.protocol.messages import FindCoordinatorRequest, MetadataRequest
+
+T = TypeVar("T")
+
+_TRANSACTION = 1
+_BATCHED_SINCE = 4
+_RETRY_S = 0.1
+# What passes by itself while a cluster settles.
+_PASSING = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+    }
+)
+
+
+class ClusterClient:
+    def __init__(self, bootstrap: str, *, timeout_s: float = 15.0) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        self._connections: dict[int, BrokerConnection] = {}
+        self._first: BrokerConnection | None = None
+        self.brokers: dict[int, tuple[str, int]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in (*self._connections.values(), *([self._first] if self._first else [])):
+            connection.close()
+
+    # --- who is there
+
+    def metadata(self, topics: Sequence[str] | None) -> Any:
+        """Of these topics; None means all, an empty list none."""
+        wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=one) for one in topics]
+        answer = self._any().call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        self.brokers = {one.node_id: (one.host, one.port) for one in answer.brokers}
+        return answer
+
+    def _any(self) -> BrokerConnection:
+        if self._first is None:
+            self._first = self._connect_first()
+        return self._first
+
+    def _connect_first(self) -> BrokerConnection:
+        for server in self._bootstrap.split(","):
+            host, _, port = server.strip().rpartition("://")[2].rpartition(":")
+            if not host:
+                host, port = port, "9092"
+            try:
+                return BrokerConnection(host.strip("[]"), int(port), timeout_s=self._timeout_s)
+            except (OSError, ValueError):
+                continue
+        raise OttlaError(f"cannot reach any broker at {self._bootstrap}: is it running? start one with `ottla start`")
+
+    def broker(self, node_id: int) -> BrokerConnection:
+        if node_id not in self._connections:
+            if node_id not in self.brokers:
+                self.metadata([])
+            if node_id not in self.brokers:
+                raise OttlaError(f"broker {node_id} is not part of the cluster now.")
+            host, port = self.brokers[node_id]
+            try:
+                self._connections[node_id] = BrokerConnection(host, port, timeout_s=self._timeout_s)
+            except OSError:
+                raise OttlaError(f"broker {node_id} cannot be reached at {host}:{port}.") from None
+        return self._connections[node_id]
+
+    def leaders(self, topics: Sequence[str] | None) -> dict[TopicPartition, int]:
+        """The broker that leads each partition. Raises OttlaError for a topic that is not there."""
+        found: dict[TopicPartition, int] = {}
+        for topic in self.metadata(topics).topics:
+            if topic.error_code:
+                raise OttlaError(f"there is no topic '{topic.name}': `ottla topic list` shows what there is.")
+            for partition in topic.partitions:
+                found[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
+        return found
+
+    def transaction_coordinators(self, transactional_ids: Iterable[str]) -> dict[str, int]:
+        """The broker that coordinates each transactional id."""
+        return {one: self._coordinator(one) for one in transactional_ids}
+
+    def _coordinator(self, transactional_id: str) -> int:
+        connection = self._any()
+        request = FindCoordinatorRequest(
+            key_type=_TRANSACTION, key=transactional_id, coordinator_keys=[transactional_id]
+        )
+        is_batched = connection.version_of("FindCoordinatorRequest") >= _BATCHED_SINCE
+
+        def ask() -> tuple[int, int]:
+            answer = connection.call(request)
+            row = answer.coordinators[0] if is_batched else answer
+            return row.error_code, row.node_id
+
+        return self.until_settled(ask)
+
+    # --- asking until there is an answer
+
+    def until_settled(self, ask: Callable[[], tuple[int, T]]) -> T:
+        """`ask` gives an error code and an answer; errors that pass by themselves are waited out."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            code, answer = ask()
+            if not code:
+                return answer
+            if code not in _PASSING or time.monotonic() > deadline:
+                raise OttlaError(f"the cluster refused: {ErrorCode(code).name}.")
+            time.sleep(_RETRY_S)

@@ -1,0 +1,103 @@
+"""One blocking connection to one broker that speaks any request of our codec, in the newest version both sides know.
+
+For tools that ask what client libraries do not offer; it pipelines nothing and keeps nothing. Plain text only.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from types import TracebackType
+from typing import Any, Self
+
+from ottla import __version__
+from ottla.common.errors import ErrorCode, OttlaError
+from ottla.protocol import codec
+from ottla.protocol.framing import API_VERSIONS, flexible_from
+from ottla.protocol.messages import ApiVersionsRequest
+
+_CLIENT_ID = b"ottla"
+# ApiVersions from this version on names the software that asks; older brokers answer it with their v0.
+_API_VERSIONS_VERSION = 3
+_HEADER = struct.Struct(">hhih")
+_SIZE = struct.Struct(">i")
+_ANSWER_BYTES_MAX = 256 * 1024 * 1024
+
+
+class BrokerConnection:
+    def __init__(self, host: str, port: int, *, timeout_s: float) -> None:
+        """Raises OSError, or OttlaError when whoever answers is not a Kafka broker."""
+        self.address = f"{host}:{port}"
+        self._correlation_id = 0
+        self._socket = socket.create_connection((host, port), timeout_s)
+        self._socket.settimeout(timeout_s)
+        self._ranges: dict[int, tuple[int, int]] = {}
+        try:
+            self._learn_versions()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def call(self, request: codec.Message, max_version: int | None = None) -> Any:
+        """The answer to `request`. Raises OttlaError if the broker does not know it, OSError if it is gone."""
+        return self._exchange(request, self._version_for(type(request).__name__, max_version))
+
+    def version_of(self, request_name: str) -> int:
+        """The version that `call` would use."""
+        return self._version_for(request_name, None)
+
+    def _version_for(self, name: str, max_version: int | None) -> int:
+        definition = codec.definition(name)
+        low, high = codec.version_range(definition["versions"])
+        theirs = self._ranges.get(definition["key"])
+        if theirs is not None:
+            low, high = max(low, theirs[0]), min(high, theirs[1])
+        if max_version is not None:
+            high = min(high, max_version)
+        if theirs is None or low > high:
+            raise OttlaError(f"the broker at {self.address} is too old for that: it has no {name}.")
+        return high
+
+    def _learn_versions(self) -> None:
+        request = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+        answer = self._exchange(request, _API_VERSIONS_VERSION)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            answer = self._exchange(request, 0)
+        self._ranges = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+
+    def _exchange(self, request: codec.Message, version: int) -> Any:
+        name = type(request).__name__
+        key = codec.definition(name)["key"]
+        self._correlation_id += 1
+        frame = _HEADER.pack(key, version, self._correlation_id, len(_CLIENT_ID)) + _CLIENT_ID
+        flexible = version >= flexible_from(name)
+        frame += (b"\x00" if flexible else b"") + bytes(codec.encode(request, version))
+        self._socket.sendall(_SIZE.pack(len(frame)) + frame)
+        (size,) = _SIZE.unpack(self._receive(_SIZE.size))
+        if not 4 <= size <= _ANSWER_BYTES_MAX:
+            raise OttlaError(f"{self.address} does not answer as a Kafka broker would: check the port.")
+        answer = self._receive(size)
+        start = 5 if flexible and key != API_VERSIONS else 4
+        if key == API_VERSIONS and int.from_bytes(answer[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION:
+            version = 0  # the one answer that does not come in the version asked
+        return codec.decode(name.removesuffix("Request") + "Response", version, answer, start)
+
+    def _receive(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            piece = self._socket.recv(min(1 << 20, size - len(received)))
+            if not piece:
+                raise ConnectionResetError(f"{self.address} hung up")
+            received += piece
+        return bytes(received)
