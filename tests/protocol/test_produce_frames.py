@@ -6,7 +6,7 @@ import pytest
 
 from ottla.protocol import codec, produce_frames
 from ottla.protocol.messages import ProduceRequest, ProduceResponse
-from ottla.protocol.produce_frames import Outcome, encode, remember_layout
+from ottla.protocol.produce_frames import Layouts, Outcome, encode
 
 P = ProduceRequest
 VERSIONS = range(3, 14)
@@ -82,25 +82,53 @@ def test_answers_are_what_the_generated_codec_writes(version: int) -> None:
     assert encode(version, 99, [(key, lines)])[9 if version >= 9 else 8 :] == body
 
 
+def remembered(version: int, whole: memoryview) -> tuple[Layouts, int]:
+    layouts = Layouts()
+    return layouts, layouts.remember(whole, 0, version, *produce_frames.decode(whole, 0, version))
+
+
+def found(layouts: Layouts, version: int, whole: memoryview, prefix_size: int) -> memoryview | None:
+    layout = layouts.find(whole, 0, version, prefix_size)
+    return None if layout is None else layout.records(whole, 0)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_remembered_layout_reads_the_next_request_and_answers_it_alike(version: int) -> None:
     key = keys(version)[0]
-    whole = request(version, {key: {4: b"first" * 10}})
-    terms, topics = produce_frames.decode(whole, 0, version)
-    layout = remember_layout(whole, 0, version, terms, topics)
+    layouts, prefix_size = remembered(version, request(version, {key: {4: b"first" * 10}}))
+    assert prefix_size
+    for size in (8, 100, 126, 127, 128, 129, 16_382, 16_383, 16_384, 20_000):
+        assert found(layouts, version, request(version, {key: {4: b"n" * size}}), prefix_size) == b"n" * size
+    layout = layouts.find(request(version, {key: {4: b"first" * 10}}), 0, version, prefix_size)
     assert layout is not None
-    for size in (8, 100, 126, 127, 128, 129, 20_000):
-        records = layout.records(request(version, {key: {4: b"n" * size}}), version, 0)
-        assert records == b"n" * size
     assert layout.answer(7, 11, 12, 13) == encode(version, 7, [(key, [Outcome(4, 0, 11, 12, 13)])])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("size", [8, 126, 127, 128, 16_382, 16_383, 20_000])
+def test_records_of_any_size_are_remembered(version: int, size: int) -> None:
+    whole = request(version, {keys(version)[0]: {4: b"n" * size}})
+    layouts, prefix_size = remembered(version, whole)
+    assert found(layouts, version, whole, prefix_size) == b"n" * size
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_partitions_of_a_topic_are_found_by_turns(version: int) -> None:
+    key = keys(version)[0]
+    layouts, prefix_size = remembered(version, request(version, {key: {4: b"first" * 10}}))
+    other = request(version, {key: {5: b"second" * 10}})
+    assert found(layouts, version, other, prefix_size) is None
+    assert layouts.remember(other, 0, version, *produce_frames.decode(other, 0, version)) == prefix_size
+    assert found(layouts, version, other, prefix_size) == b"second" * 10
+    layout = layouts.find(other, 0, version, prefix_size)
+    assert layout is not None and (layout.key, layout.partition) == (key, 5)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_request_that_differs_anywhere_does_not_fit_the_layout(version: int) -> None:
     first, second = keys(version)
     whole = request(version, {first: {4: b"first" * 10}})
-    layout = remember_layout(whole, 0, version, *produce_frames.decode(whole, 0, version))
-    assert layout is not None
+    layouts, prefix_size = remembered(version, whole)
     others = [
         request(version, {first: {5: b"first" * 10}}),
         request(version, {second: {4: b"first" * 10}}),
@@ -112,8 +140,9 @@ def test_a_request_that_differs_anywhere_does_not_fit_the_layout(version: int) -
         memoryview(bytes(whole) + b"\x00"),
     ]
     for other in others:
-        assert layout.records(other, version, 0) is None
-    assert layout.records(whole, version + 1, 0) is None
+        assert found(layouts, version, other, prefix_size) is None
+    if version < 13:
+        assert found(layouts, version + 1, whole, prefix_size) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -122,4 +151,14 @@ def test_acks_0_and_several_partitions_are_not_remembered(version: int) -> None:
     several = request(version, {first: {4: b"first" * 10, 5: b"x"}})
     silent = request(version, {first: {4: b"first" * 10}}, acks=0)
     for whole in (several, silent):
-        assert remember_layout(whole, 0, version, *produce_frames.decode(whole, 0, version)) is None
+        assert remembered(version, whole)[1] == 0
+
+
+def test_what_is_remembered_has_a_limit() -> None:
+    layouts = Layouts()
+    for number in range(Layouts.COUNT_MAX + 10):
+        whole = request(9, {b"t%d" % number: {0: b"records!"}})
+        layouts.remember(whole, 0, 9, *produce_frames.decode(whole, 0, 9))
+    assert len(layouts._known[9]) <= Layouts.COUNT_MAX
+    long = request(9, {b"t" * 5000: {0: b"records!"}})
+    assert layouts.remember(long, 0, 9, *produce_frames.decode(long, 0, 9)) == 0

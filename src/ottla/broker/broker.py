@@ -34,6 +34,7 @@ from ottla.common.errors import OttlaError
 from ottla.metadata.image import ClusterImage
 from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
 from ottla.metastore.embedded import EmbeddedStore
+from ottla.protocol.produce_frames import Layouts
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.log_manager import LogManager
 
@@ -75,6 +76,7 @@ class Broker:
         self.rack = config.broker_rack
         self.configs = ConfigService(config)
         self.partitions = Partitions()
+        self.produce_layouts = Layouts()
         # Fetches that wait for records, each with what makes it answer at once.
         self.parked_fetches: dict[int, Callable[[], None]] = {}
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.clock)

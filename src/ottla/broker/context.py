@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(slots=True)
@@ -19,5 +18,5 @@ class RequestContext:
     connection_id: int
     principal: str = "User:ANONYMOUS"
     client_software: tuple[str, str] = ("", "")
-    # What the connection's last produce request looked like (protocol/produce_frames.py).
-    produce_layout: Any = None
+    # How much of the connection's last produce request stood before its records (protocol/produce_frames.py).
+    produce_prefix_size: int = 0

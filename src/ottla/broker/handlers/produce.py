@@ -25,7 +25,6 @@ from ottla.protocol.produce_frames import (
     Topics,
     decode,
     encode,
-    remember_layout,
 )
 from ottla.records.batch import TRANSACTIONAL_BIT
 from ottla.records.transform import needs_records, prepare_records
@@ -45,11 +44,12 @@ def handle_frame(
     broker: Broker, context: RequestContext, frame: memoryview, position: int
 ) -> Answer | Awaitable[Answer]:
     version = context.version
-    layout: Layout | None = context.produce_layout
-    if layout is not None:
-        records = layout.records(frame, version, position)
-        if records is not None:
-            return _produce_as_before(broker, context, layout, records)
+    if context.produce_prefix_size:
+        layout = broker.produce_layouts.find(frame, position, version, context.produce_prefix_size)
+        if layout is not None:
+            records = layout.records(frame, position)
+            if records is not None:
+                return _produce_as_before(broker, context, layout, records)
     if version < 3:
         raise MalformedMessage("produce versions below 3 are not served")
     terms, topics = decode(frame, position, version)
@@ -57,7 +57,7 @@ def handle_frame(
         # The frame's buffer is used again as soon as we return: read it once more from a copy.
         terms, topics = decode(memoryview(bytes(frame)), position, version)
         return _produce_in_turns(broker, version, context.correlation_id, terms, topics)
-    context.produce_layout = remember_layout(frame, position, version, terms, topics)
+    context.produce_prefix_size = broker.produce_layouts.remember(frame, position, version, terms, topics)
     outcomes: Outcomes = []
     waiting: Waiting = []
     for _ in _produce_all(broker, version, terms, topics, outcomes, waiting):
@@ -95,7 +95,7 @@ async def _produce_in_turns(broker: Broker, version: int, correlation_id: int, t
 def _produce_as_before(
     broker: Broker, context: RequestContext, layout: Layout, records: memoryview
 ) -> Answer | Awaitable[Answer]:
-    """The common case: one partition, the same as in the connection's last request."""
+    """The common case: one partition, and a request like it was here before."""
     done = _produce(broker, layout.version, layout.key, Piece(layout.partition, records), layout.terms)
     if type(done) is Outcome:
         if not done.error:
