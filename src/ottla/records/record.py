@@ -28,7 +28,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[position]
@@ -50,7 +50,7 @@ def _write_varint(out: bytearray, value: int) -> None:
 
 
 def _read_sized(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = _read_varint(data, position)
+    length, position = read_varint(data, position)
     if length < 0:
         if length != -1:
             raise CorruptRecords(f"length {length}")
@@ -74,12 +74,12 @@ def read_records(buffer: Any, position: int = 0, limit_bytes: int = DECOMPRESSED
     at = 0
     try:
         for _ in range(header.record_count):
-            length, at = _read_varint(data, at)
+            length, at = read_varint(data, at)
             end = at + length
             if length < 0 or end > len(data):
                 raise CorruptRecords("a record runs past its batch")
-            delta_ms, at = _read_varint(data, at + 1)
-            delta_offset, at = _read_varint(data, at)
+            delta_ms, at = read_varint(data, at + 1)
+            delta_offset, at = read_varint(data, at)
             key, at = _read_sized(data, at, end)
             value, at = _read_sized(data, at, end)
             headers, at = _read_headers(data, at, end)
@@ -94,7 +94,7 @@ def read_records(buffer: Any, position: int = 0, limit_bytes: int = DECOMPRESSED
 
 
 def _read_headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    count, at = _read_varint(data, at)
+    count, at = read_varint(data, at)
     if count == 0:
         return (), at
     if count < 0 or count > end - at:

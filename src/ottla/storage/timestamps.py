@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.records import batch as v2
-from ottla.records.record import read_records
+from ottla.records.time_search import first_record_since
 from ottla.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -38,9 +38,10 @@ def _first_since(segment: Segment, timestamp: int, start_offset: int) -> Timesta
     for position, header in segment.headers_from(max(offset, start_offset)):
         if header.max_timestamp < timestamp:
             continue
-        for record in read_records(os.pread(segment.file().fd, header.size, position)):
-            if record.timestamp >= timestamp and record.offset >= start_offset:
-                return TimestampOffset(record.timestamp, record.offset, header.leader_epoch)
+        batch = os.pread(segment.file().fd, header.size, position)
+        found = first_record_since(batch, header, timestamp, start_offset)
+        if found is not None:
+            return TimestampOffset(*found, header.leader_epoch)
     return None
 
 
