@@ -8,8 +8,8 @@ Theory of operation
   own which grows with what has *arrived*, never with what was announced, and the socket reads straight into it.
 - An answer is a list of byte strings and file slices. Slices leave by `sendfile` without passing through Python.
 
-We register with the loop's selector ourselves instead of using asyncio transports: one callback fewer per request,
-`recv_into` our own buffers, and `sendfile` as a plain system call.
+We are called by our own poller instead of using asyncio transports: several callbacks fewer per request, `recv_into`
+our own buffers, and `sendfile` as a plain system call.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.common.errors import CloseConnection
+from ottla.server.poller import READ, WRITE
 
 if TYPE_CHECKING:
     from ottla.server.listener import Listener
@@ -64,6 +65,7 @@ class Connection:
         "_frame_size",
         "_loop",
         "_out",
+        "_poller",
         "_read_ahead",
         "_reading",
         "_sock",
@@ -100,7 +102,8 @@ class Connection:
         self._turn_scheduled = False
         self._task: asyncio.Future[Answer] | None = None
         self._reading = True
-        self._loop.add_reader(self._fd, self._on_readable)
+        self._poller = listener.poller
+        self._poller.watch(self._fd, self, READ)
 
     @property
     def is_idle(self) -> bool:
@@ -109,7 +112,7 @@ class Connection:
 
     # --- reading
 
-    def _on_readable(self) -> None:
+    def on_readable(self) -> None:
         try:
             if self._frame is not None:
                 self._read_into_frame(self._frame)
@@ -128,7 +131,7 @@ class Connection:
         if received == 0:
             self.close()
             return
-        self.last_active_ms = self.listener.clock.monotonic_ms()
+        self.last_active_ms = self._poller.now_ms
         self._consume(scratch[:received])
 
     def _read_into_frame(self, frame: bytearray) -> None:
@@ -139,7 +142,7 @@ class Connection:
             self.close()
             return
         self._filled += received
-        self.last_active_ms = self.listener.clock.monotonic_ms()
+        self.last_active_ms = self._poller.now_ms
         if self._filled == self._frame_size:
             self._frame = None
             self.listener.receiving -= 1
@@ -219,11 +222,14 @@ class Connection:
                 self.close()
         elif not self._reading and len(self._read_ahead) < _READ_AHEAD_BYTES:
             self._reading = True
-            self._loop.add_reader(self._fd, self._on_readable)
+            self._update_events()
 
     def _pause_reading(self) -> None:
         self._reading = False
-        self._loop.remove_reader(self._fd)
+        self._update_events()
+
+    def _update_events(self) -> None:
+        self._poller.change(self._fd, (READ if self._reading else 0) | (WRITE if self._writing else 0))
 
     def _finish_and_close(self) -> None:
         """The client will say no more. What it has asked for is done all the same: a producer with acks=0 sends and
@@ -323,13 +329,13 @@ class Connection:
         if out:
             if not self._writing:
                 self._writing = True
-                self._loop.add_writer(self._fd, self._on_writable)
+                self._update_events()
         elif self._writing:
             self._writing = False
-            self._loop.remove_writer(self._fd)
+            self._update_events()
             self._after_answer()
 
-    def _on_writable(self) -> None:
+    def on_writable(self) -> None:
         self.last_active_ms = self.listener.clock.monotonic_ms()
         self._drain()
 
@@ -378,10 +384,7 @@ class Connection:
         if self._closed:
             return
         self._closed = True
-        if self._reading:
-            self._loop.remove_reader(self._fd)
-        if self._writing:
-            self._loop.remove_writer(self._fd)
+        self._poller.forget(self._fd)
         self._give_up_waiting()
         self._out.clear()
         if self._frame is not None:

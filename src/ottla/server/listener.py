@@ -13,6 +13,7 @@ from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
 from ottla.server.connection import Answer, Connection
+from ottla.server.poller import make_poller
 
 log = logging.getLogger("ottla.server")
 
@@ -96,6 +97,7 @@ class Listener:
         self.request_bytes_max = request_bytes_max
         self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self._limits = limits
+        self.poller = make_poller(self.loop, clock)
         self._send_buffer_bytes = send_buffer_bytes
         self._receive_buffer_bytes = receive_buffer_bytes
         self._connections: dict[int, Connection] = {}
@@ -227,3 +229,4 @@ class Listener:
             await asyncio.sleep(0.005)
         for connection in list(self._connections.values()):
             connection.close()
+        self.poller.close()
