@@ -63,6 +63,7 @@ class GroupService:
         self._shards: list[GroupShard] = []
         self._alarms: dict[int, Handle] = {}
         self._loading: asyncio.Task[None] | None = None
+        self._is_stopped = False
         # Offsets age by a clock that no one can set: wall time at the start, and what has passed since then.
         self._started = (broker.clock.now_ms(), broker.clock.monotonic_ms())
 
@@ -77,13 +78,18 @@ class GroupService:
         self._take_over(broker.image)
 
     def stop(self) -> None:
-        """Release those who wait, so that their connections can be closed."""
+        """Release those who wait, so that their connections can be closed. Others are sent away from now on."""
+        self._is_stopped = True
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._loading is not None:
             self._loading.cancel()
         for handle in self._alarms.values():
             handle.cancel()
         for shard in self._shards:
             shard.unload()
+        self._shards, self._alarms, self._loading = [], {}, None
 
     # --- finding the shard of a group
 
@@ -96,7 +102,9 @@ class GroupService:
         await self._broker.topics.ensure_internal(OFFSETS_TOPIC)
 
     def offsets_partition(self, group_id: str) -> TopicPartition:
-        """Where the group's offsets are; the topic must be there."""
+        """Where the group's offsets are. Raises COORDINATOR_NOT_AVAILABLE while there is no topic for them."""
+        if not self._shards:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return TopicPartition(OFFSETS_TOPIC, partition_of(group_id, len(self._shards)))
 
     def end_transaction(self, index: int, producer_id: int, *, committed: bool) -> None:
@@ -201,7 +209,7 @@ class GroupService:
         )
 
     def _on_image(self, old: ClusterImage, new: ClusterImage) -> None:
-        if old.topics is new.topics:
+        if old.topics is new.topics or self._is_stopped:
             return
         gone = [name for name, topic in old.topics.items() if name not in new.topics or new.topics[name].id != topic.id]
         has_new = any(name not in old.topics or old.topics[name].id != one.id for name, one in new.topics.items())
@@ -254,7 +262,3 @@ class GroupService:
             shard.loaded()
         took_ms = round((time.perf_counter() - began) * 1000)
         log.info("groups loaded", extra={"partitions": len(to_load), "records": count, "took_ms": took_ms})
-
-    def _let_go(self) -> None:
-        self.stop()
-        self._shards, self._alarms, self._loading = [], {}, None

@@ -160,8 +160,7 @@ def expire_session(state: GroupState, group: ClassicGroup, member_id: str, out: 
         return
     if member_id in group.pending:
         group.remove(member_id)
-        if group.state is State.PREPARING and group.has_all_joined:
-            complete_join_if_ready(state, group, out)
+        complete_join_if_ready(state, group, out)
         return
     member = group.members.get(member_id)
     if member is not None and not member.is_kept_alive:

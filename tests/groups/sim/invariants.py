@@ -88,7 +88,7 @@ def _replay_gives_the_same(world: World) -> None:
             # fails; then the members that a restart finds time out.
             assert isinstance(other, ClassicGroup)
             assert other.generation <= group.generation
-    assert list(mirror.groups) == list(mirror.groups) and set(mirror.groups) == set(live.groups)
+    assert set(mirror.groups) == set(live.groups)
 
 
 def durable_offsets(state: GroupState) -> Any:
