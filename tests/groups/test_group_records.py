@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ottla.common.ids import TopicId
@@ -116,6 +118,16 @@ def test_a_member_of_the_consumer_protocol_carries_nothing_of_the_classic_one() 
     assert (
         value == b"\x00\x00" + b"\x00\x00" + b"\x02c" + b"\x03/h" + b"\x01" + b"\x01" + b"\xff" * 4 + b"\x00" + b"\x00"
     )
+
+
+def test_a_member_as_kafka_writes_it_is_read() -> None:
+    """Recorded from Kafka 4.3.1, which writes the tag with a null in it."""
+    raw = b"\x00\x00\x00\x00\x04raw\x0b/127.0.0.1\x02\x07orders\x01\x00\x00u0\x00\x01\x00\x01\x00"
+    record = records.deserialize(b"\x00\x05\x00\x03con\x00\x02m1", raw)
+    assert record is not None
+    value: Any = record.value
+    assert (value.client_id, value.subscribed_topic_names, value.rebalance_timeout_ms) == ("raw", ["orders"], 30_000)
+    assert value.classic_member_metadata is None
 
 
 def test_records_of_other_kinds_are_passed_over() -> None:

@@ -387,8 +387,9 @@ class _Compiler:
             self._decode_array(source, value, field, kind, compact, nullable)
         else:
             if nullable:
+                # A struct that may be null starts with -1 or 1; in a tag Kafka writes 0 or 1 instead.
                 source.add("p += 1")
-                source.add("if b[p - 1] >= 128:")
+                source.add("if b[p - 1] >= 128 or b[p - 1] == 0:" if "tag" in field else "if b[p - 1] >= 128:")
                 source.add(f"    {value} = None")
                 source.add("else:")
                 source.depth += 1
