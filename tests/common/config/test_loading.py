@@ -45,3 +45,14 @@ def test_a_listen_flag_replaces_the_advertised_address_of_the_file(tmp_path: Pat
 def test_an_override_without_a_value_is_refused() -> None:
     with pytest.raises(OttlaError, match="expected key=value"):
         load_from_cli(overrides=["num.partitions"])
+
+
+def test_an_advertised_address_given_beside_the_listen_flag_counts(tmp_path: Path) -> None:
+    """That of the file goes with the file's listeners; one on the command line was meant."""
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=PLAINTEXT://:9092\nadvertised.listeners=PLAINTEXT://of-the-file:9092\n")
+    replaced = load_from_cli(file, listen="127.0.0.1:19092")
+    assert [one.advertised_host for one in replaced.endpoints] != ["of-the-file"]
+    given = load_from_cli(file, listen="127.0.0.1:19092", overrides=["advertised.listeners=PLAINTEXT://outside:29092"])
+    (endpoint,) = given.endpoints
+    assert (endpoint.port, endpoint.advertised_host, endpoint.advertised_port) == (19092, "outside", 29092)

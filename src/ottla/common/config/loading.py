@@ -18,13 +18,14 @@ def load_from_cli(
 ) -> BrokerConfig:
     """The broker's configuration from what the command line says; OttlaError in one sentence if it is wrong."""
     properties = read_properties(config_file) if config_file is not None else {}
-    properties.update(parse_override(text) for text in overrides)
-    if data_dirs:
-        properties["log.dirs"] = ",".join(str(path) for path in data_dirs)
     if listen is not None:
-        properties["listeners"] = _listener_text(listen)
         # An advertised address in the file belongs to the listeners there, which the flag replaces.
         properties.pop("advertised.listeners", None)
+    properties.update(parse_override(text) for text in overrides)
+    if listen is not None:
+        properties["listeners"] = _listener_text(listen)
+    if data_dirs:
+        properties["log.dirs"] = ",".join(str(path) for path in data_dirs)
     return BrokerConfig.load(properties)
 
 
