@@ -129,7 +129,6 @@ class ClassicClient(SimClient):
             self._refused(error)
         else:
             self.member_id, self.epoch = answer.member_id, answer.generation_id
-            self.world.note_generation(self.epoch)
             assignments: Mapping[str, bytes] = {}
             self.assigned_for = None
             if answer.leader == self.member_id:
@@ -276,7 +275,8 @@ class ConsumerClient(SimClient):
         if answer.member_epoch != self.epoch:
             self.say(f"is in epoch {answer.member_epoch}")
         self.epoch = answer.member_epoch
-        self.world.note_generation(self.epoch, is_member_epoch=True)
+        group = self.world.desk.state.consumer(GROUP)
+        assert group is not None and self.epoch <= group.epoch
         if answer.assignment is not None:
             names = {bytes(topic_id(name)): name for name in self.world.names_ever}
             self.target = {
