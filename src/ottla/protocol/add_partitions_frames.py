@@ -14,7 +14,7 @@ from ottla.protocol.codec import MalformedMessage, read_uvarint, write_uvarint
 
 FLEXIBLE = 3
 BATCHED = 4
-_PAUSE_TOPICS = 256
+_PAUSE_TOPICS = 64
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
