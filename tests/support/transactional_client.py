@@ -257,6 +257,16 @@ class TransactionalClient:
         return retried(self.client, request, version, timeout_s)
 
 
+def set_transaction_version(client: RawClient, level: int) -> None:
+    feature = m.UpdateFeaturesRequest.FeatureUpdateKey
+    update = feature(feature="transaction.version", max_version_level=level, upgrade_type=1)
+    answer = client.call(m.UpdateFeaturesRequest(feature_updates=[update], timeout_ms=10_000), 2)
+    if answer.error_code:
+        update.upgrade_type = 2  # it is a downgrade
+        answer = client.call(m.UpdateFeaturesRequest(feature_updates=[update], timeout_ms=10_000), 2)
+    raise_for(answer.error_code)
+
+
 class Refused(Exception):
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)
