@@ -138,7 +138,7 @@ def _dotted(settings: dict[str, str]) -> dict[str, str]:
     return {name.replace("_", "."): value for name, value in settings.items()}
 
 
-def _text(raw: bytes | None) -> str | None:
+def base64_text(raw: bytes | None) -> str | None:
     return None if raw is None else base64.b64encode(raw).decode()
 
 
@@ -148,9 +148,9 @@ def _bytes(text: str | None) -> bytes | None:
 
 def _record_to_json(one: Sent) -> dict[str, object]:
     return {
-        "key": _text(one.key),
-        "value": _text(one.value),
-        "headers": [[name, _text(value)] for name, value in one.headers],
+        "key": base64_text(one.key),
+        "value": base64_text(one.value),
+        "headers": [[name, base64_text(value)] for name, value in one.headers],
         "partition": one.partition,
         "timestamp": one.timestamp,
     }

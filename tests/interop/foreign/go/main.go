@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -43,6 +44,13 @@ type request struct {
 	Partitions int32             `json:"partitions"`
 	Config     map[string]string `json:"config"`
 	Before     int64             `json:"before"`
+
+	Producer        string  `json:"producer"`
+	TransactionalID string  `json:"transactional_id"`
+	Partition       *int32  `json:"partition"`
+	Value           *[]byte `json:"value"`
+	Source          string  `json:"source"`
+	Target          string  `json:"target"`
 }
 
 func (r request) timeout() time.Duration {
@@ -141,7 +149,15 @@ func consume(r request) (any, error) {
 	if r.FromMs > 0 {
 		from = kgo.NewOffset().AfterMilli(r.FromMs)
 	}
-	client, err := r.client(kgo.ConsumeTopics(r.Topic), kgo.ConsumeResetOffset(from), kgo.FetchMaxWait(200*time.Millisecond))
+	options := []kgo.Opt{
+		kgo.ConsumeTopics(r.Topic),
+		kgo.ConsumeResetOffset(from),
+		kgo.FetchMaxWait(200 * time.Millisecond),
+	}
+	if r.Settings["isolation.level"] == "read_committed" {
+		options = append(options, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	}
+	client, err := r.client(options...)
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +183,9 @@ func admin(r request) (any, error) {
 }
 
 func perform(r request) (any, error) {
+	if strings.HasPrefix(r.Op, "txn_") {
+		return transaction(r)
+	}
 	switch r.Op {
 	case "hello":
 		return "franz-go", nil

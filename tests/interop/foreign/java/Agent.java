@@ -21,10 +21,11 @@ public final class Agent {
         System.setOut(System.err);
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         Members members = new Members();
+        Transactions transactions = new Transactions();
         for (String line; (line = requests.readLine()) != null; ) {
             ObjectNode answer = JSON.createObjectNode();
             try {
-                answer.set("result", perform((ObjectNode) JSON.readTree(line), members));
+                answer.set("result", perform((ObjectNode) JSON.readTree(line), members, transactions));
             } catch (Throwable thrown) {
                 Throwable cause = thrown instanceof ExecutionException ? thrown.getCause() : thrown;
                 answer.put("error", cause.getClass().getSimpleName() + ": " + cause.getMessage());
@@ -35,8 +36,11 @@ public final class Agent {
         System.exit(0);
     }
 
-    private static JsonNode perform(ObjectNode request, Members members) throws Exception {
+    private static JsonNode perform(ObjectNode request, Members members, Transactions transactions) throws Exception {
         String op = request.get("op").asText();
+        if (op.startsWith("txn_")) {
+            return transactions.perform(op, request);
+        }
         switch (op) {
             case "hello":
                 return JSON.valueToTree(org.apache.kafka.common.utils.AppInfoParser.getVersion());

@@ -111,7 +111,7 @@ final class Records {
         return one;
     }
 
-    private static byte[] bytes(JsonNode node) {
+    static byte[] bytes(JsonNode node) {
         return node == null || node.isNull() ? null : Base64.getDecoder().decode(node.asText());
     }
 

@@ -190,6 +190,95 @@ const steps = {
     return shown(member)
   },
 
+  txn_open: async request => {
+    const producer = transactional(request)
+    await producer.connect()
+    // kafkajs takes the transactional id with the first transaction; this one is ended at once.
+    const first = await producer.transaction()
+    await first.abort()
+    producers.set(request.producer, { producer, open: null })
+    return null
+  },
+  txn_begin: async request => {
+    const held = producers.get(request.producer)
+    held.open = await held.producer.transaction()
+    return null
+  },
+  txn_send: async request => {
+    const messages = [{ partition: request.partition, value: bytes(request.value) }]
+    await producers.get(request.producer).open.send({ topic: request.topic, messages })
+    return null
+  },
+  txn_offsets: async request => {
+    const partitions = [{ partition: request.partition, offset: String(request.offset) }]
+    const topics = [{ topic: request.topic, partitions }]
+    await producers.get(request.producer).open.sendOffsets({ consumerGroupId: request.group, topics })
+    return null
+  },
+  txn_commit: async request => {
+    await producers.get(request.producer).open.commit()
+    return null
+  },
+  txn_abort: async request => {
+    await producers.get(request.producer).open.abort()
+    return null
+  },
+  txn_close: async request => {
+    await producers.get(request.producer).producer.disconnect()
+    producers.delete(request.producer)
+    return null
+  },
+
+  // Moves `count` records from one topic to another, exactly once; every fifth transaction is aborted and repeated.
+  txn_pipe: async request => {
+    const kafka = client(request)
+    const producer = transactional(request)
+    const consumer = kafka.consumer({ groupId: request.group, maxWaitTimeInMs: 100, readUncommitted: false })
+    await producer.connect()
+    await consumer.connect()
+    let moved = 0
+    let number = 0
+    let done, failed
+    const enough = new Promise((resolve, reject) => ([done, failed] = [resolve, reject]))
+    try {
+      await consumer.subscribe({ topics: [request.source], fromBeginning: true })
+      await consumer.run({
+        autoCommit: false,
+        eachBatchAutoResolve: false,
+        eachBatch: async ({ batch, resolveOffset }) => {
+          try {
+            for (let at = 0; at < batch.messages.length; number++) {
+              const some = batch.messages.slice(at, at + 10)
+              const open = await producer.transaction()
+              const messages = some.map(each => ({ partition: batch.partition, value: each.value }))
+              await open.send({ topic: request.target, messages })
+              const next = String(BigInt(some[some.length - 1].offset) + 1n)
+              const partitions = [{ partition: batch.partition, offset: next }]
+              const topics = [{ topic: batch.topic, partitions }]
+              await open.sendOffsets({ consumerGroupId: request.group, topics })
+              if (number % 5 === 4) {
+                await open.abort()
+                continue
+              }
+              await open.commit()
+              resolveOffset(some[some.length - 1].offset)
+              at += some.length
+              moved += some.length
+            }
+            if (moved >= request.count) done()
+          } catch (error) {
+            failed(error)
+          }
+        },
+      })
+      await enough
+    } finally {
+      await consumer.disconnect()
+      await producer.disconnect()
+    }
+    return moved
+  },
+
   // Any method of kafkajs' admin client; one client for each broker, as some methods rely on what others have loaded.
   admin: async request => {
     if (!admins.has(request.bootstrap)) {
@@ -210,6 +299,17 @@ const seekToTime = async (kafka, consumer, request) => {
   for (const { partition, offset } of offsets) consumer.seek({ topic: request.topic, partition, offset })
 }
 
+const transactional = request =>
+  client(request).producer({
+    createPartitioner: Partitioners.DefaultPartitioner,
+    transactionalId: request.transactional_id,
+    transactionTimeout: request.timeout_ms || 60000,
+    idempotent: true,
+    maxInFlightRequests: 1,
+    retry: { initialRetryTime: 100, retries: 8 },
+  })
+
+const producers = new Map()
 const members = new Map()
 const admins = new Map()
 const shown = ({ assignment, records, error }) => ({ assignment, records, error })
