@@ -30,6 +30,7 @@ REVEALING = [
     (442, 40, "an answer rested on records that were not durable yet"),
     (744, 40, "a static member inherited the topics of the one whose place it took"),
     (1156, 40, "after a downgrade and an upgrade a partition was booked on the member that was to get it"),
+    (10570, 120, "what an upgrade had left to do was done late, to a group that had been made anew since"),
     (1478, 40, "topics that came while an earlier change was being stored were overlooked"),
 ]
 

@@ -41,6 +41,11 @@ def upgrade(state: GroupState, group: ClassicGroup, out: Result) -> ConsumerGrou
     assert isinstance(result, ConsumerGroup)
     out.records.append(records.group_tombstone(group.group_id))
     out.records += made
+    out.cancel(join_key(group))
+    out.cancel(sync_key(group))
+    for member in group.members.values():
+        out.cancel(session_key(group, member.member_id))
+        out.schedule((MEMBER_SESSION, group.group_id, member.member_id), member.session_timeout_ms)
 
     def stored(error: ErrorCode, out: Result) -> None:
         if error is ErrorCode.NONE:
@@ -53,13 +58,9 @@ def upgrade(state: GroupState, group: ClassicGroup, out: Result) -> ConsumerGrou
 def _send_to_new_group(group: ClassicGroup, out: Result) -> None:
     """Those who wait for the rebalance of a group that is gone are told to come again."""
     rebalancing = ErrorCode.REBALANCE_IN_PROGRESS
-    out.cancel(join_key(group))
-    out.cancel(sync_key(group))
     for member in group.members.values():
         group.answer_join(member, refused_join(rebalancing, member.member_id), out)
         group.answer_sync(member, SyncGroupResponse(error_code=rebalancing), out)
-        out.cancel(session_key(group, member.member_id))
-        out.schedule((MEMBER_SESSION, group.group_id, member.member_id), member.session_timeout_ms)
 
 
 def _check_upgrade(state: GroupState, group: ClassicGroup) -> None:
@@ -199,16 +200,15 @@ def downgrade(
         cancel_timers(group.group_id, member_id, out)
     group_id = group.group_id
 
-    def settled(error: ErrorCode, out: Result) -> None:
+    def come_to_life(out: Result) -> None:
         live = state.classic(group_id)
-        if error is not ErrorCode.NONE or live is None:
-            return
+        assert live is not None
         for member in live.members.values():
             renew_session(live, member, out)
-        if must_rebalance and live.can_rebalance:
+        if must_rebalance:
             prepare_rebalance(state, live, out)
 
-    out.after_append(settled)
+    out.after_replay(come_to_life)
 
 
 def _classic_group(group: ConsumerGroup, staying: Sequence[Member], now_ms: int) -> ClassicGroup:

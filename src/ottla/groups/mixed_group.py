@@ -129,15 +129,16 @@ def _answer_join(group: ConsumerGroup, join: Join, member: Member, out: Result, 
         protocol_name=member.classic.protocols[0][0],
     )
 
+    if not is_downgrade:
+        out.cancel(_key(MEMBER_JOIN, group, member.member_id))
+        out.schedule(_key(MEMBER_SESSION, group, member.member_id), join.request.session_timeout_ms)
+        out.schedule(_key(MEMBER_SYNC, group, member.member_id), join.rebalance_timeout_ms)
+
     def stored(error: ErrorCode, out: Result) -> None:
-        if error is not ErrorCode.NONE:
+        if error is ErrorCode.NONE:
+            out.answer(join.ticket, response)
+        else:
             join.refuse(error, out)
-            return
-        if not is_downgrade:
-            out.cancel(_key(MEMBER_JOIN, group, member.member_id))
-            out.schedule(_key(MEMBER_SESSION, group, member.member_id), join.request.session_timeout_ms)
-            out.schedule(_key(MEMBER_SYNC, group, member.member_id), join.rebalance_timeout_ms)
-        out.answer(join.ticket, response)
 
     out.after_append(stored)
 

@@ -47,7 +47,18 @@ class Client(NamedTuple):
 
 
 class Result:
-    __slots__ = ("answers", "error", "follow_ups", "now_ms", "on_done", "producer", "records", "reply", "timers")
+    __slots__ = (
+        "answers",
+        "error",
+        "follow_ups",
+        "next_steps",
+        "now_ms",
+        "on_done",
+        "producer",
+        "records",
+        "reply",
+        "timers",
+    )
 
     def __init__(self, now_ms: int) -> None:
         # Wall-clock time of the operation: what its records are stamped with.
@@ -57,6 +68,7 @@ class Result:
         self.reply: Any = None
         self.answers: list[tuple[Ticket, Message]] = []
         self.timers: list[TimerOrder] = []
+        self.next_steps: list[Callable[[Result], None]] = []
         self.follow_ups: list[FollowUp] = []
         # (producer id, epoch) when the records belong to a transaction.
         self.producer: tuple[int, int] | None = None
@@ -73,5 +85,16 @@ class Result:
     def cancel(self, key: TimerKey) -> None:
         self.timers.append(TimerOrder(key, None))
 
+    def take_back(self) -> None:
+        """The operation was refused half way."""
+        for wish in (self.records, self.answers, self.timers, self.next_steps, self.follow_ups):
+            wish.clear()
+
+    def after_replay(self, step: Callable[[Result], None]) -> None:
+        """What the group does next, as soon as it is what the records say. For timers and transitions: by the time the
+        records are durable, others may have changed the group."""
+        self.next_steps.append(step)
+
     def after_append(self, follow_up: FollowUp) -> None:
+        """What waits until the records are durable, or have failed to be: answers, above all."""
         self.follow_ups.append(follow_up)

@@ -113,6 +113,10 @@ class GroupShard:
         for number, record in enumerate(out.records):
             self.state.replay(record, offset + number, producer_id)
         self._set_timers(out.timers)
+        for step in out.next_steps:
+            following = self.begin()
+            step(following)
+            self.settle(following)
         self._log.when_durable(partial(self._finish, out))
 
     def _set_timers(self, orders: Sequence[TimerOrder]) -> None:
@@ -164,8 +168,7 @@ class GroupShard:
             try:
                 join_consumer(self.state, group, join, out)
             except ApiError as error:
-                out.records.clear()
-                out.follow_ups.clear()
+                out.take_back()
                 join.refuse(error.code, out)
 
     def _make_classic(self, join: Join, empty: ConsumerGroup | None, out: Result) -> None:
