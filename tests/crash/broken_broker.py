@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.crash.load import TOPIC
+from tests.crash.transactional_worker import TOPIC as BANK
 from tests.support.brokers import OttlaProcess
 
 
@@ -79,6 +80,48 @@ def drop_the_last_batch_on_restart() -> None:
     _replace_everywhere(real, load)
 
 
+def let_readers_one_batch_too_far() -> None:
+    """The last stable offset is behind the first undecided batch, not before it."""
+    from ottla.storage.log import Log
+
+    def too_far(log: Log) -> int:
+        unstable = log.producers.first_unstable_offset(log.high_watermark)
+        return log.high_watermark if unstable is None else min(unstable + 1, log.high_watermark)
+
+    Log.last_stable_offset = property(too_far)  # type: ignore[assignment]
+
+
+def keep_quiet_about_aborted_transactions() -> None:
+    """Readers are not told what to pass over."""
+    from ottla.storage.log import Log
+
+    Log.aborted_transactions = lambda self, start, upper: []  # type: ignore[method-assign]
+
+
+def abort_in_the_last_partition() -> None:
+    """A commit that is an abort in one of its partitions."""
+    from ottla.broker import transaction_markers
+    from ottla.broker.transaction_markers import MarkerWriter, control_batch
+
+    real = MarkerWriter.write
+
+    def write(self: Any, where: Any, producer_id: int, commit: bool, batch: bytearray) -> Any:
+        if where.topic == BANK and where.partition == 3 and commit:
+            epoch = int.from_bytes(batch[51:53], "big")
+            batch = control_batch(producer_id, epoch, False, 0, self._broker.clock.now_ms())
+        return real(self, where, producer_id, commit, batch)
+
+    transaction_markers.MarkerWriter.write = write  # type: ignore[method-assign]
+
+
+def commit_offsets_at_once() -> None:
+    """Offsets of a transaction count whether it is committed or not."""
+    from ottla.groups.offsets import OffsetStore
+
+    real = OffsetStore.end_transaction
+    OffsetStore.end_transaction = lambda self, producer_id, *, committed: real(self, producer_id, committed=True)  # type: ignore[method-assign]
+
+
 def _replace_everywhere(real: Callable[..., Any], broken: Callable[..., Any]) -> None:
     """Also where it was imported by name."""
     import ottla.storage.log_manager  # noqa: F401  (so that it is there to be patched)
@@ -97,6 +140,10 @@ KINDS = {
         forget_producers_on_restart,
         take_duplicates_for_new,
         drop_the_last_batch_on_restart,
+        let_readers_one_batch_too_far,
+        keep_quiet_about_aborted_transactions,
+        abort_in_the_last_partition,
+        commit_offsets_at_once,
     )
 }
 

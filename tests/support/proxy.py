@@ -21,6 +21,8 @@ from types import TracebackType
 from typing import Self
 
 PRODUCE = 0
+# InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit, and Produce.
+TRANSACTIONAL = frozenset({PRODUCE, 22, 24, 25, 26, 28})
 
 
 class Proxy:
@@ -30,6 +32,7 @@ class Proxy:
         self.lost = 0
         self._rng = random.Random(seed)
         self._lose = 0.0
+        self._lose_of = frozenset({PRODUCE})
         self._cut = 0.0
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -41,7 +44,11 @@ class Proxy:
 
     def lose_produce_answers(self, share: float) -> None:
         """Drop this share of the answers to Produce, and cut their connections."""
-        self._lose = share
+        self.lose_answers(share, frozenset({PRODUCE}))
+
+    def lose_answers(self, share: float, requests: frozenset[int] = TRANSACTIONAL) -> None:
+        """As above, for these kinds of requests."""
+        self._lose, self._lose_of = share, requests
 
     def cut_requests(self, share: float) -> None:
         """Forward only a part of this share of the requests, then cut the connection."""
@@ -108,7 +115,7 @@ class Proxy:
     async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: deque[int]) -> None:
         while (frame := await _read_frame(reader)) is not None:
             key = asked.popleft() if asked else -1
-            if key == PRODUCE and self._rng.random() < self._lose:
+            if key in self._lose_of and self._rng.random() < self._lose:
                 self.lost += 1
                 return
             writer.write(frame)

@@ -1,0 +1,212 @@
+"""Were transactions all or nothing? A ledger of transactions begun, ended and read, and the rules it must satisfy.
+
+Each transaction books money from account to account: its entries, in several partitions, add up to nothing. A record
+says which transaction it is part of, which entry of how many it is, and the amount; so what is read back speaks for
+itself. A transaction may also commit its own number as the offset of its producer's group. After the storm, feed what a
+reader of committed records finds to `log_record`, each live consumer's records to `consumed`, the groups' offsets to
+`group_offset`, and ask for `violations()`:
+
+- lost           a commit was answered, and an entry is not there
+- aborted        an abort was answered, and an entry was read
+- torn           of a transaction that ended in the dark some entries are there and some not; or a value is no entry
+- duplicated     an entry is there twice
+- reordered      a producer's transactions do not rise with the offsets, or entries within one
+- dirty          a consumer saw an entry that readers of committed records do not find any more
+- skipped        a consumer went on behind entries that it never saw
+- offset         a group's offset is not the number of the last transaction that was committed with one
+- unbalanced     the entries that are there do not add up to nothing
+
+A transaction whose end was not answered (the client died, or was told nothing) may be there or not, but whole.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ottla.testing.checker import Violation
+
+
+class Entry(NamedTuple):
+    """What a record says about itself."""
+
+    producer: str
+    number: int  # of the transaction, from 1
+    part: int  # which of its entries, from 0
+    parts: int  # how many it has
+    partition: int
+    amount: int
+
+    @property
+    def transaction(self) -> tuple[str, int]:
+        return self.producer, self.number
+
+
+def entries(producer: str, number: int, partitions: Sequence[int]) -> list[Entry]:
+    """A transfer over these partitions: what leaves the first arrives in the others."""
+    amounts = [10 + (number * 7 + part) % 90 for part in range(1, len(partitions))]
+    return [
+        Entry(producer, number, part, len(partitions), partition, amount)
+        for part, (partition, amount) in enumerate(zip(partitions, [-sum(amounts), *amounts], strict=True))
+    ]
+
+
+def entry_value(entry: Entry) -> bytes:
+    body = "|".join(map(str, entry)).encode()
+    return body + b"|%08x" % zlib.crc32(body)
+
+
+def read_entry(value: bytes | None) -> Entry | None:
+    """None if the value is not a whole entry."""
+    if value is None:
+        return None
+    body, _, checksum = value.rpartition(b"|")
+    try:
+        if int(checksum, 16) != zlib.crc32(body):
+            return None
+        producer, *numbers = body.decode().split("|")
+        return Entry(producer, *map(int, numbers))
+    except (ValueError, TypeError):
+        return None
+
+
+class TransactionChecker:
+    """Safe to feed from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begun: dict[tuple[str, int], list[Entry]] = {}
+        self._outcomes: dict[tuple[str, int], bool] = {}
+        self._with_offset: set[tuple[str, int]] = set()
+        self._log: dict[int, dict[int, bytes | None]] = {}
+        self._consumed: dict[str, list[tuple[int, int, bytes | None]]] = {}
+        self._offsets: dict[str, int] = {}
+
+    # --- what happened
+
+    def begun(self, written: Sequence[Entry], *, with_offset: bool = False) -> None:
+        """Before anything is sent."""
+        with self._lock:
+            self._begun[written[0].transaction] = list(written)
+            if with_offset:
+                self._with_offset.add(written[0].transaction)
+
+    def ended(self, producer: str, number: int, *, committed: bool) -> None:
+        """The broker has said so."""
+        with self._lock:
+            self._outcomes[producer, number] = committed
+
+    def consumed(self, consumer: str, partition: int, offset: int, value: bytes | None) -> None:
+        """By a reader of committed records, in the order it came."""
+        with self._lock:
+            self._consumed.setdefault(consumer, []).append((partition, offset, value))
+
+    def log_record(self, partition: int, offset: int, value: bytes | None) -> None:
+        """One record that a reader of committed records finds in the end. Feed them all, in any order."""
+        with self._lock:
+            self._log.setdefault(partition, {})[offset] = value
+
+    def group_offset(self, producer: str, offset: int) -> None:
+        """What the producer's group has committed in the end; 0 for nothing."""
+        with self._lock:
+            self._offsets[producer] = offset
+
+    @property
+    def begun_count(self) -> int:
+        return len(self._begun)
+
+    @property
+    def committed_count(self) -> int:
+        with self._lock:
+            return sum(self._outcomes.values())
+
+    def last_number(self, producer: str) -> int:
+        with self._lock:
+            return max((number for name, number in self._begun if name == producer), default=0)
+
+    # --- the verdict
+
+    def violations(self) -> list[Violation]:
+        found: list[Violation] = []
+        places: dict[Entry, list[int]] = {}
+        for partition, records in sorted(self._log.items()):
+            for offset, value in sorted(records.items()):
+                entry = read_entry(value)
+                if entry is None or entry.partition != partition or entry not in self._begun.get(entry.transaction, ()):
+                    found.append(Violation("torn", f"offset {offset} of partition {partition} has {value!r}"))
+                else:
+                    places.setdefault(entry, []).append(offset)
+        found += self._outcome_faults(places)
+        found += [
+            Violation("duplicated", f"{_named(entry)} is at offsets {offsets}")
+            for entry, offsets in sorted(places.items())
+            if len(offsets) > 1
+        ]
+        found += self._reordered(places)
+        for consumer, seen in sorted(self._consumed.items()):
+            found += self._consumer_faults(consumer, seen)
+        found += self._offset_faults(places)
+        balance = sum(entry.amount * len(offsets) for entry, offsets in places.items())
+        if balance:
+            found.append(Violation("unbalanced", f"all entries together are {balance}, not 0"))
+        return found
+
+    def _outcome_faults(self, places: dict[Entry, list[int]]) -> Iterable[Violation]:
+        for transaction, written in sorted(self._begun.items()):
+            there = [entry for entry in written if entry in places]
+            outcome = self._outcomes.get(transaction)
+            missing = len(written) - len(there)
+            if outcome is True and missing:
+                yield Violation("lost", f"{_title(transaction)} was committed, {missing} of its entries are missing")
+            elif outcome is False and there:
+                yield Violation("aborted", f"{_title(transaction)} was aborted, {len(there)} of its entries are there")
+            elif outcome is None and there and missing:
+                yield Violation("torn", f"{_title(transaction)}: {len(there)} entries are there, {missing} are not")
+
+    def _reordered(self, places: dict[Entry, list[int]]) -> Iterable[Violation]:
+        latest: dict[tuple[str, int], tuple[int, Entry]] = {}
+        for entry in sorted(places):  # by producer, number, part
+            stream, offset = (entry.producer, entry.partition), places[entry][0]
+            before = latest.get(stream)
+            if before is not None and before[0] > offset:
+                yield Violation("reordered", f"{_named(entry)} at {offset} comes before {_named(before[1])}")
+            else:
+                latest[stream] = (offset, entry)
+
+    def _consumer_faults(self, consumer: str, seen: list[tuple[int, int, bytes | None]]) -> Iterable[Violation]:
+        reached: dict[int, int] = {}
+        ordered = {partition: sorted(records) for partition, records in self._log.items()}
+        for partition, offset, value in seen:
+            log = self._log.get(partition, {})
+            if offset not in log or log[offset] != value:
+                entry = read_entry(value)
+                kind = "aborted" if entry is not None and self._outcomes.get(entry.transaction) is False else "dirty"
+                yield Violation(kind, f"{consumer} read {value!r} at {partition}:{offset}, which is not there now")
+            position = reached.get(partition, 0)
+            due = _first_from(ordered.get(partition, []), position)
+            if due is not None and due < offset:
+                yield Violation("skipped", f"{consumer} went from {position} to {offset} in partition {partition}")
+            reached[partition] = max(position, offset + 1)
+
+    def _offset_faults(self, places: dict[Entry, list[int]]) -> Iterable[Violation]:
+        for producer, offset in sorted(self._offsets.items()):
+            committed = [entry.number for entry in places if entry.producer == producer]
+            expected = max((number for number in committed if (producer, number) in self._with_offset), default=0)
+            if offset != expected:
+                yield Violation("offset", f"{producer}'s group is at {offset}, its last commit was number {expected}")
+
+
+def _first_from(offsets: Sequence[int], start: int) -> int | None:
+    at = bisect_left(offsets, start)
+    return offsets[at] if at < len(offsets) else None
+
+
+def _title(transaction: tuple[str, int]) -> str:
+    return f"{transaction[0]}'s transaction {transaction[1]}"
+
+
+def _named(entry: Entry) -> str:
+    return f"entry {entry.part} of {_title(entry.transaction)}"
