@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from typing import Any
+
 import pytest
 
 from ottla.protocol import codec, produce_frames
@@ -82,83 +85,99 @@ def test_answers_are_what_the_generated_codec_writes(version: int) -> None:
     assert encode(version, 99, [(key, lines)])[9 if version >= 9 else 8 :] == body
 
 
+def header(version: int, correlation_id: int = 77, client_id: bytes = b"rdkafka") -> bytes:
+    tags = b"\x00" if version >= 9 else b""
+    return struct.pack(">hhih", 0, version, correlation_id, len(client_id)) + client_id + tags
+
+
+def frame(version: int, layout: dict[bytes, dict[int, bytes | None]], acks: int = -1, **of_header: Any) -> memoryview:
+    return memoryview(header(version, **of_header) + bytes(request(version, layout, acks)))
+
+
+def remember(layouts: Layouts, version: int, whole: memoryview) -> int:
+    return layouts.remember(whole, version, *produce_frames.decode(whole, len(header(version)), version))
+
+
 def remembered(version: int, whole: memoryview) -> tuple[Layouts, int]:
     layouts = Layouts()
-    return layouts, layouts.remember(whole, 0, version, *produce_frames.decode(whole, 0, version))
+    return layouts, remember(layouts, version, whole)
 
 
-def found(layouts: Layouts, version: int, whole: memoryview, prefix_size: int) -> memoryview | None:
-    layout = layouts.find(whole, 0, version, prefix_size)
-    return None if layout is None else layout.records(whole, 0)
+def found(layouts: Layouts, whole: memoryview, prefix_end: int) -> memoryview | None:
+    layout, _ = layouts.find(whole, prefix_end)
+    return None if layout is None else layout.records(whole)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_remembered_layout_reads_the_next_request_and_answers_it_alike(version: int) -> None:
     key = keys(version)[0]
-    layouts, prefix_size = remembered(version, request(version, {key: {4: b"first" * 10}}))
-    assert prefix_size
+    layouts, prefix_end = remembered(version, frame(version, {key: {4: b"first" * 10}}))
+    assert prefix_end
     for size in (8, 100, 126, 127, 128, 129, 16_382, 16_383, 16_384, 20_000):
-        assert found(layouts, version, request(version, {key: {4: b"n" * size}}), prefix_size) == b"n" * size
-    layout = layouts.find(request(version, {key: {4: b"first" * 10}}), 0, version, prefix_size)
-    assert layout is not None
+        assert found(layouts, frame(version, {key: {4: b"n" * size}}), prefix_end) == b"n" * size
+    layout, correlation_id = layouts.find(frame(version, {key: {4: b"first" * 10}}, correlation_id=-5), prefix_end)
+    assert layout is not None and correlation_id == -5
     assert layout.answer(7, 11, 12, 13) == encode(version, 7, [(key, [Outcome(4, 0, 11, 12, 13)])])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("size", [8, 126, 127, 128, 16_382, 16_383, 20_000])
 def test_records_of_any_size_are_remembered(version: int, size: int) -> None:
-    whole = request(version, {keys(version)[0]: {4: b"n" * size}})
-    layouts, prefix_size = remembered(version, whole)
-    assert found(layouts, version, whole, prefix_size) == b"n" * size
+    whole = frame(version, {keys(version)[0]: {4: b"n" * size}})
+    layouts, prefix_end = remembered(version, whole)
+    assert found(layouts, whole, prefix_end) == b"n" * size
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_partitions_of_a_topic_are_found_by_turns(version: int) -> None:
     key = keys(version)[0]
-    layouts, prefix_size = remembered(version, request(version, {key: {4: b"first" * 10}}))
-    other = request(version, {key: {5: b"second" * 10}})
-    assert found(layouts, version, other, prefix_size) is None
-    assert layouts.remember(other, 0, version, *produce_frames.decode(other, 0, version)) == prefix_size
-    assert found(layouts, version, other, prefix_size) == b"second" * 10
-    layout = layouts.find(other, 0, version, prefix_size)
+    layouts, prefix_end = remembered(version, frame(version, {key: {4: b"first" * 10}}))
+    other = frame(version, {key: {5: b"second" * 10}})
+    assert found(layouts, other, prefix_end) is None
+    assert remember(layouts, version, other) == prefix_end
+    assert found(layouts, other, prefix_end) == b"second" * 10
+    layout, _ = layouts.find(other, prefix_end)
     assert layout is not None and (layout.key, layout.partition) == (key, 5)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_request_that_differs_anywhere_does_not_fit_the_layout(version: int) -> None:
     first, second = keys(version)
-    whole = request(version, {first: {4: b"first" * 10}})
-    layouts, prefix_size = remembered(version, whole)
+    whole = frame(version, {first: {4: b"first" * 10}})
+    layouts, prefix_end = remembered(version, whole)
     others = [
-        request(version, {first: {5: b"first" * 10}}),
-        request(version, {second: {4: b"first" * 10}}),
-        request(version, {first: {4: b"first" * 10, 5: b"second"}}),
-        request(version, {first: {4: b"first" * 10}, second: {4: b"first"}}),
-        request(version, {first: {4: b"first" * 10}}, acks=1),
-        request(version, {first: {4: None}}),
+        frame(version, {first: {5: b"first" * 10}}),
+        frame(version, {second: {4: b"first" * 10}}),
+        frame(version, {first: {4: b"first" * 10, 5: b"second"}}),
+        frame(version, {first: {4: b"first" * 10}, second: {4: b"first"}}),
+        frame(version, {first: {4: b"first" * 10}}, acks=1),
+        frame(version, {first: {4: None}}),
+        frame(version, {first: {4: b"first" * 10}}, client_id=b"another"),
+        memoryview(b"\x00\x01" + bytes(whole[2:])),  # another API
         whole[:-1],
         memoryview(bytes(whole) + b"\x00"),
     ]
     for other in others:
-        assert found(layouts, version, other, prefix_size) is None
+        assert found(layouts, other, prefix_end) is None
     if version < 13:
-        assert found(layouts, version + 1, whole, prefix_size) is None
+        assert found(layouts, memoryview(struct.pack(">hh", 0, version + 1) + bytes(whole[4:])), prefix_end) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_acks_0_and_several_partitions_are_not_remembered(version: int) -> None:
     first, _ = keys(version)
-    several = request(version, {first: {4: b"first" * 10, 5: b"x"}})
-    silent = request(version, {first: {4: b"first" * 10}}, acks=0)
-    for whole in (several, silent):
+    several = frame(version, {first: {4: b"first" * 10, 5: b"x"}})
+    silent = frame(version, {first: {4: b"first" * 10}}, acks=0)
+    unheard_of = frame(version, {first: {4: b"first" * 10}}, acks=2)
+    for whole in (several, silent, unheard_of):
         assert remembered(version, whole)[1] == 0
 
 
 def test_what_is_remembered_has_a_limit() -> None:
     layouts = Layouts()
     for number in range(Layouts.COUNT_MAX + 10):
-        whole = request(9, {b"t%d" % number: {0: b"records!"}})
-        layouts.remember(whole, 0, 9, *produce_frames.decode(whole, 0, 9))
-    assert len(layouts._known[9]) <= Layouts.COUNT_MAX
-    long = request(9, {b"t" * 5000: {0: b"records!"}})
-    assert layouts.remember(long, 0, 9, *produce_frames.decode(long, 0, 9)) == 0
+        whole = frame(9, {b"t%d" % number: {0: b"records!"}})
+        remember(layouts, 9, whole)
+    assert len(layouts.known[9]) <= Layouts.COUNT_MAX
+    long = frame(9, {b"t" * 5000: {0: b"records!"}})
+    assert remember(layouts, 9, long) == 0

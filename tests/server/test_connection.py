@@ -95,6 +95,29 @@ async def test_pipelined_frames_are_answered_in_order(listener: Listener) -> Non
     writer.close()
 
 
+async def test_short_long_and_listed_answers_keep_their_order(listener: Listener, echo: Echo) -> None:
+    """Short answers of one turn are held until its end; nothing may overtake them."""
+    long = b"long-answer" * 10_000
+    echo.answers[b"a list please"] = [framed(b"list-of-parts")[:6], framed(b"list-of-parts")[6:]]
+    echo.answers[b"a long answer"] = framed(long)
+    asked = [b"short-request", b"a list please", b"short-request", b"short-request", b"a long answer", b"short-request"]
+    reader, writer = await connect(listener)
+    writer.write(b"".join(map(framed, asked * 50)))
+    told = {b"a list please": b"list-of-parts", b"a long answer": long}
+    for body in asked * 50:
+        assert await read_frame(reader) == told.get(body, body)
+    writer.close()
+
+
+async def test_what_came_before_a_broken_frame_is_answered(listener: Listener) -> None:
+    reader, writer = await connect(listener)
+    writer.write(framed(b"good-request") + framed(b"one-more-good") + struct.pack(">i", -5))
+    assert await read_frame(reader) == b"good-request"
+    assert await read_frame(reader) == b"one-more-good"
+    assert await asyncio.wait_for(reader.read(), 10) == b""
+    writer.close()
+
+
 async def test_order_holds_when_an_early_answer_is_late(listener: Listener, echo: Echo) -> None:
     async def slow() -> bytes:
         await asyncio.sleep(0.05)

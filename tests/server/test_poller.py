@@ -24,6 +24,9 @@ class Seen:
     def on_writable(self) -> None:
         self.events.append("write")
 
+    def release_held(self) -> None:
+        self.events.append("release")
+
 
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:

@@ -18,5 +18,5 @@ class RequestContext:
     connection_id: int
     principal: str = "User:ANONYMOUS"
     client_software: tuple[str, str] = ("", "")
-    # How much of the connection's last produce request stood before its records (protocol/produce_frames.py).
-    produce_prefix_size: int = 0
+    # Where the sizes and records of the connection's last produce request began (protocol/produce_frames.py).
+    produce_prefix_end: int = 0

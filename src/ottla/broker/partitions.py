@@ -12,7 +12,7 @@ from ottla.metadata.image import TopicImage
 from ottla.records.compression import Codec
 from ottla.records.validate import Rules
 from ottla.storage.log import Log
-from ottla.storage.log_config import LogConfig
+from ottla.storage.log_config import LONG_MAX, LogConfig
 
 # Called with how many more bytes can be read; EVERYTHING when whoever waits must look again whatever it waits for.
 Watcher = Callable[[int], None]
@@ -20,7 +20,18 @@ EVERYTHING = 1 << 62
 
 
 class Partition:
-    __slots__ = ("_watchers", "config", "index", "is_internal", "leader_epoch", "log", "rules", "topic", "topic_id")
+    __slots__ = (
+        "_watchers",
+        "config",
+        "index",
+        "is_internal",
+        "leader_epoch",
+        "log",
+        "rules",
+        "takes_plain_batches",
+        "topic",
+        "topic_id",
+    )
 
     def __init__(self, topic: TopicImage, index: int, log: Log, config: LogConfig) -> None:
         self.topic = topic.name
@@ -54,6 +65,13 @@ class Partition:
                 Codec.LZ4: config.compression_lz4_level,
                 Codec.ZSTD: config.compression_zstd_level,
             },
+        )
+        # A usual batch can be written and answered with no further question.
+        self.takes_plain_batches = (
+            not self.is_internal
+            and not self.rules.may_open_records
+            and config.min_insync_replicas <= 1
+            and config.flush_messages == LONG_MAX
         )
 
     # --- who waits for new records

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("ottla.broker")
 
 Route = Callable[[RequestContext, memoryview, int], "Answer | Awaitable[Answer]"]
-
+KnownRoute = Callable[["Broker", RequestContext, memoryview], "Answer | Awaitable[Answer] | None"]
 
 _PRODUCE = 0
 # Any other request of this size names thousands of things and takes its time.
@@ -44,10 +44,21 @@ class Router:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._routes: dict[int, Route] = {}
+        self._known_frame: KnownRoute = lambda _broker, _context, _frame: None
         self._large = LargeRequests(broker.loop, self._handle)
 
     def handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
         """Never raises: a request we cannot read closes the connection, as Kafka does."""
+        cached = connection.context
+        if cached is not None and cached[1].produce_prefix_end:
+            # A producer's connection: most likely it goes on as it began.
+            try:
+                answer = self._known_frame(self._broker, cached[1], frame)
+            except Exception:
+                self._failed(connection)
+                return None
+            if answer is not None:
+                return answer
         if len(frame) > _LARGE_BYTES and int.from_bytes(frame[:2], "big") != _PRODUCE:
             return self._large.add(connection, bytes(frame))
         return self._handle(connection, frame)
@@ -67,9 +78,12 @@ class Router:
             connection.close()
             return None
         except Exception:
-            log.exception("closing connection: request failed", extra={"client": connection.client_host})
-            connection.close()
+            self._failed(connection)
             return None
+
+    def _failed(self, connection: Connection) -> None:
+        log.exception("closing connection: request failed", extra={"client": connection.client_host})
+        connection.close()
 
     def _context(self, connection: Connection, client_id: bytes | None) -> RequestContext:
         cached = connection.context
@@ -100,6 +114,8 @@ class Router:
 
     def _add_route(self, api: Api) -> Route:
         module = import_module(f"ottla.broker.handlers.{api.module}")
+        if hasattr(module, "handle_known_frame"):
+            self._known_frame = module.handle_known_frame
         if hasattr(module, "handle_frame"):
             route = _frame_route(self._broker, module, api)
         else:

@@ -2,12 +2,14 @@
 
 A producer's requests to one partition differ in nothing but correlation id and records. `Layouts` keeps what was found
 before the records of such requests by their very bytes: the next request that starts with the same bytes needs no
-parsing, and its answer differs from the last one only in a few numbers. That is worth 24 of 40 microseconds.
+parsing, not even of its header, and its answer differs from the last one only in a few numbers. That is worth more
+than half of the time that a small request takes.
 """
 
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import NamedTuple
 
 from ottla.protocol.codec import REQUEST_ELEMENTS_MAX, TAGS_MAX, MalformedMessage, read_uvarint, write_uvarint
@@ -18,12 +20,14 @@ WITH_TOPIC_IDS = 13
 _WITH_RECORD_ERRORS = 8
 _WITH_LOG_START = 5
 
+_HEADER = struct.Struct(">ii")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _ACKS_TIMEOUT = struct.Struct(">hi")
 _LINE_V5 = struct.Struct(">ihqqq")
 _LINE_V3 = struct.Struct(">ihqq")
-_RESPONSE = struct.Struct(">ii")
+# Where the correlation id of a request ends.
+_AFTER_CORRELATION_ID = 8
 
 
 class Terms(NamedTuple):
@@ -165,28 +169,45 @@ def _skip_tags(frame: memoryview, p: int) -> int:
 class Layout:
     """All that is constant in a producer's requests to one partition, and in their answers."""
 
-    __slots__ = ("flexible", "head", "key", "partition", "prefix", "tail", "tail_size", "terms", "version")
+    __slots__ = (
+        "_flexible",
+        "_head",
+        "_pack",
+        "_start",
+        "_tail",
+        "_tail_size",
+        "_with_log_start",
+        "key",
+        "partition",
+        "terms",
+        "version",
+    )
 
-    def __init__(self, version: int, prefix: bytes, terms: Terms, key: bytes, partition: int) -> None:
+    def __init__(self, version: int, start: int, terms: Terms, key: bytes, partition: int) -> None:
+        """`start` is where the size of the records stands."""
         self.version = version
-        self.prefix = prefix
         self.terms = terms
         self.key = key
         self.partition = partition
-        self.flexible = version >= FLEXIBLE
+        self._start = start
+        self._flexible = version >= FLEXIBLE
         # What stands behind the records: the tags of partition, topic and request, all empty.
-        self.tail_size = 3 if self.flexible else 0
+        self._tail_size = 3 if self._flexible else 0
         empty = encode(version, 0, [(key, [Outcome(partition)])])
-        at = empty.rindex(_INT32.pack(partition) + b"\x00\x00" + b"\xff" * 8)
-        line = (_LINE_V5 if version >= _WITH_LOG_START else _LINE_V3).size
-        self.head = empty[8:at]
-        self.tail = empty[at + line :]
+        at = empty.rindex(_INT32.pack(partition) + b"\x00\x00" + b"\xff" * 8) + 6
+        self._with_log_start = version >= _WITH_LOG_START
+        numbers = "qqq" if self._with_log_start else "qq"
+        self._head = empty[8:at]
+        self._tail = empty[at + 8 * len(numbers) :]
+        # The whole answer, its size before it, in one go.
+        layout = struct.Struct(f">ii{len(self._head)}s{numbers}{len(self._tail)}s")
+        self._pack = partial(layout.pack, layout.size - 4)
 
-    def records(self, frame: memoryview, position: int) -> memoryview | None:
-        """The records of a request that has this layout's prefix; None if what follows does not fit."""
-        start = position + len(self.prefix)
+    def records(self, frame: memoryview) -> memoryview | None:
+        """The records of a request that begins as this layout's do; None if what follows does not fit."""
+        start = self._start
         size = len(frame)
-        if self.flexible:
+        if self._flexible:
             if size < start + 8 or frame[size - 1] or frame[size - 2] or frame[size - 3]:
                 return None
             length = frame[start]
@@ -200,49 +221,53 @@ class Layout:
             (length,) = _INT32.unpack_from(frame, start)
             start += 4
         end = start + length
-        return frame[start:end] if length > 0 and end + self.tail_size == size else None
+        return frame[start:end] if length > 0 and end + self._tail_size == size else None
 
     def answer(self, correlation_id: int, base_offset: int, log_append_time: int, log_start_offset: int) -> bytes:
-        if self.version >= _WITH_LOG_START:
-            line = _LINE_V5.pack(self.partition, 0, base_offset, log_append_time, log_start_offset)
-        else:
-            line = _LINE_V3.pack(self.partition, 0, base_offset, log_append_time)
-        size = 4 + len(self.head) + len(line) + len(self.tail)
-        return b"".join((_RESPONSE.pack(size, correlation_id), self.head, line, self.tail))
+        if self._with_log_start:
+            return self._pack(correlation_id, self._head, base_offset, log_append_time, log_start_offset, self._tail)
+        return self._pack(correlation_id, self._head, base_offset, log_append_time, self._tail)
 
 
 class Layouts:
-    """The layouts of recent requests, by version and prefix; shared by all connections, and bounded."""
+    """The layouts of recent requests by what stands before their records; shared by all connections, and bounded."""
 
     COUNT_MAX = 4096
     # Longer ones are rare, and somebody could send many on purpose.
     PREFIX_BYTES_MAX = 512
 
     def __init__(self) -> None:
-        self._known: dict[int, dict[bytes, Layout]] = {version: {} for version in range(3, 14)}
+        # By the first four bytes of a request, which are API 0 and its version; then by what follows the correlation
+        # id: client, transaction, acks, topic, partition.
+        self.known: dict[int, dict[bytes, Layout]] = {version: {} for version in range(3, 14)}
 
-    def find(self, frame: memoryview, position: int, version: int, prefix_size: int) -> Layout | None:
-        """`prefix_size` is what the connection's last request had: other partitions of the topic have the same."""
-        return self._known[version].get(bytes(frame[position : position + prefix_size]))
+    def find(self, frame: memoryview, prefix_end: int) -> tuple[Layout | None, int]:
+        """The layout and the correlation id. `prefix_end` is where the prefix of the connection's last request ended:
+        those for other partitions of the topic are as long."""
+        api_and_version, correlation_id = _HEADER.unpack_from(frame)
+        known = self.known.get(api_and_version)
+        if known is None:
+            return None, correlation_id
+        return known.get(bytes(frame[_AFTER_CORRELATION_ID:prefix_end])), correlation_id
 
-    def remember(self, frame: memoryview, position: int, version: int, terms: Terms, topics: Topics) -> int:
-        """The size of the request's prefix, if it has records for one partition and nothing unusual; else 0."""
-        if len(topics) != 1 or len(topics[0][1]) != 1 or terms.acks == 0:
+    def remember(self, frame: memoryview, version: int, terms: Terms, topics: Topics) -> int:
+        """Where the request's prefix ends, if it has records for one partition and nothing unusual; else 0."""
+        if len(topics) != 1 or len(topics[0][1]) != 1 or terms.acks not in (-1, 1):
             return 0
         key, (piece,) = topics[0]
         if not piece.records:
             return 0
         end = len(frame) - (3 if version >= FLEXIBLE else 0) - _sized(len(piece.records), version)
-        prefix = bytes(frame[position:end])
-        known = self._known[version]
+        prefix = bytes(frame[_AFTER_CORRELATION_ID:end])
+        known = self.known[version]
         if prefix not in known:
-            layout = Layout(version, prefix, terms, key, piece.partition)
-            if len(prefix) > self.PREFIX_BYTES_MAX or layout.records(frame, position) != piece.records:
+            layout = Layout(version, end, terms, key, piece.partition)
+            if len(prefix) > self.PREFIX_BYTES_MAX or layout.records(frame) != piece.records:
                 return 0
             if len(known) >= self.COUNT_MAX:
                 known.clear()
             known[prefix] = layout
-        return len(prefix)
+        return end
 
 
 def _sized(length: int, version: int) -> int:

@@ -64,10 +64,13 @@ class RecordErrors(ApiError):
 
 
 def validate_batch(data: Any, rules: Rules, produce_version: int, now_ms: int) -> HeaderFields:
-    """Check the one batch that `data` must consist of; raises ApiError with Kafka's code.
+    """Check the one batch that `data` must consist of; raises ApiError with Kafka's code."""
+    return usual_header(data, rules, produce_version, now_ms) or _explain(data, rules, produce_version, now_ms)
 
-    One condition lets the usual good batch through; `_explain` finds what is wrong with, or special about, the rest.
-    """
+
+def usual_header(data: Any, rules: Rules, produce_version: int, now_ms: int) -> HeaderFields | None:
+    """One condition lets the usual good batch through; `_explain` finds what is wrong with, or special about, the
+    rest."""
     size = len(data)
     if HEADER_SIZE <= size <= rules.size_max:
         header: HeaderFields = _unpack(data)
@@ -87,7 +90,7 @@ def validate_batch(data: Any, rules: Rules, produce_version: int, now_ms: int) -
             and first_ms >= 0
         ):
             return header
-    return _explain(data, rules, produce_version, now_ms)
+    return None
 
 
 def _explain(data: Any, rules: Rules, produce_version: int, now_ms: int) -> HeaderFields:

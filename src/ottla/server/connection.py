@@ -15,6 +15,7 @@ our own buffers, and `sendfile` as a plain system call.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -38,6 +39,8 @@ _READ_AHEAD_BYTES = 64 * 1024
 # File slices up to this size are read and sent together with the bytes around them: one system call, not three.
 _INLINE_SLICE_BYTES = 32 * 1024
 _SENDFILE_CHUNK_BYTES = 8 * 1024 * 1024
+# Longer answers than this leave at once, behind the ones that were held.
+_HELD_BYTES_MAX = 16 * 1024
 # Requests answered for one connection before others get their turn.
 _REQUESTS_PER_TURN = 16
 
@@ -63,6 +66,7 @@ class Connection:
         "_filled",
         "_frame",
         "_frame_size",
+        "_held",
         "_loop",
         "_out",
         "_poller",
@@ -95,6 +99,7 @@ class Connection:
         self._filled = 0
         self._read_ahead = bytearray()
         self._out: deque[Part] = deque()
+        self._held: list[bytes] = []
         self._busy = False
         self._writing = False
         self._closed = False
@@ -108,7 +113,7 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Nothing asked and nothing to send."""
-        return not self._busy and not self._out
+        return not self._busy and not self._out and not self._held
 
     # --- reading
 
@@ -132,7 +137,10 @@ class Connection:
             self.close()
             return
         self.last_active_ms = self._poller.now_ms
-        self._consume(scratch[:received])
+        if 14 <= received == _SIZE.unpack_from(scratch)[0] + 4 <= self.listener.request_bytes_max:
+            self._handle(scratch[4:received])  # one whole request: what most reads bring
+        else:
+            self._consume(scratch[:received])
 
     def _read_into_frame(self, frame: bytearray) -> None:
         if self._filled == len(frame):
@@ -248,6 +256,11 @@ class Connection:
 
     def _handle(self, frame: memoryview) -> None:
         answer = self.listener.handle(self, frame)
+        if type(answer) is bytes and self._poller.in_turn and len(answer) <= _HELD_BYTES_MAX:
+            if not self._held:
+                self._poller.holding.append(self)
+            self._held.append(answer)
+            return
         if answer is None:
             return
         if isinstance(answer, (list, bytes, bytearray)):
@@ -295,21 +308,34 @@ class Connection:
     # --- writing
 
     def _send(self, answer: list[Part] | bytes | bytearray) -> None:
-        """The output queue is empty whenever this is called: one answer leaves at a time."""
-        if isinstance(answer, (bytes, bytearray)):
-            try:
-                sent = self._sock.send(answer)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            except OSError:
-                self.close()
-                return
-            if sent == len(answer):
-                return
-            self._out.append(memoryview(answer)[sent:])
-        else:
+        """The output queue is empty whenever this is called: one answer leaves at a time. But short answers that are
+        made in one turn of the poller are held, and leave at its end together with those of other connections."""
+        if self._held:
+            self._out.extend(self._held)
+            self._held.clear()
+        if isinstance(answer, list):
             self._out.extend(answer)
+        else:
+            self._out.append(answer)
         self._drain()
+
+    def release_held(self) -> None:
+        """The poller's turn is over."""
+        held = self._held
+        if not held:
+            return
+        answer = held[0] if len(held) == 1 else b"".join(held)
+        held.clear()
+        try:
+            sent = self._sock.send(answer)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            self.close()
+            return
+        if sent != len(answer):
+            self._out.append(memoryview(answer)[sent:])
+            self._drain()
 
     def _drain(self) -> None:
         out = self._out
@@ -384,6 +410,10 @@ class Connection:
         if self._closed:
             return
         self._closed = True
+        if self._held:
+            with contextlib.suppress(OSError):
+                self._sock.send(b"".join(self._held))  # the requests before the one that we close for
+            self._held.clear()
         self._poller.forget(self._fd)
         self._give_up_waiting()
         self._out.clear()

@@ -48,7 +48,6 @@ class Log(LogReader):
         "_index_interval",
         "_offset_limit",
         "_pwrite",
-        "_pwritev",
         "_roll_at",
         "_size_limit",
         "_snapshot_position",
@@ -90,7 +89,6 @@ class Log(LogReader):
         self.owner = owner
         self.disk = disk
         self._pwrite = disk.pwrite
-        self._pwritev = disk.pwritev
         self._flushing = LogFlush(self, new_folder=new)
         self.last_flush_ms = 0
         # Below it compaction is done; the owner remembers it in cleaner-offset-checkpoint.
@@ -117,21 +115,32 @@ class Log(LogReader):
         now_ms: int,
         origin: Origin = Origin.CLIENT,
     ) -> AppendResult:
-        """Write validated batches at the end. Reads as one long function because calls are what it can save."""
+        """Write validated batches at the end; offset and epoch are stamped into `data` if it can be written to."""
         header = _HEADER.unpack_from(data)
-        _, length, _, _, _, attributes, offset_delta, _, max_timestamp, producer_id, producer_epoch, sequence, _ = (
-            header
-        )
-        size = len(data)
-        if length + 12 != size or attributes & _TXN_OR_CONTROL or origin is Origin.REPLICATION:
+        if header[1] + 12 != len(data) or header[5] & _TXN_OR_CONTROL or origin is Origin.REPLICATION:
             return self._append_many(data, leader_epoch, now_ms, origin)
-        base_offset = self.log_end_offset
-        last_offset = base_offset + offset_delta
-        segment = self._active
-        position = segment.size
-        if position + size > self._size_limit or last_offset > self._offset_limit or max_timestamp > self._roll_at:
-            segment = self._prepare(size, last_offset, max_timestamp, now_ms)
-            position = segment.size
+        base_offset = self.append_next(data, header, leader_epoch, now_ms)
+        if base_offset < 0:
+            self._prepare(len(data), self.log_end_offset + header[6], header[8], now_ms)
+            if header[9] >= 0:
+                repeated = self._check_producer(header, origin)
+                if repeated is not None:
+                    return self._already_there(repeated)
+            base_offset = self._write_batch(data, header, leader_epoch, now_ms)
+        return AppendResult(base_offset, self.log_end_offset - 1, header[8], False, self.flush_due)
+
+    def append_next(
+        self, data: memoryview | bytearray | bytes, header: tuple[int, ...], leader_epoch: int, now_ms: int
+    ) -> int:
+        """Write one plain batch about which there is nothing to decide: it fits the segment, and is its producer's
+        next. Gives its offset, or -1 if that is not so: then nothing is done, and `append` is to be called."""
+        _, _, _, _, _, _, offset_delta, _, max_timestamp, producer_id, producer_epoch, sequence, _ = header
+        if (
+            self._active.size + len(data) > self._size_limit
+            or self.log_end_offset + offset_delta > self._offset_limit
+            or max_timestamp > self._roll_at
+        ):
+            return -1
         if producer_id >= 0:
             entry = self.producers.entries.get(producer_id)
             if (
@@ -140,21 +149,30 @@ class Log(LogReader):
                 or producer_epoch != entry.epoch
                 or entry.txn_first_offset >= 0
             ):
-                repeated = self._check_producer(header, origin)
-                if repeated is not None:
-                    return self._already_there(repeated)
+                return -1
+        return self._write_batch(data, header, leader_epoch, now_ms)
 
+    def _write_batch(
+        self, data: memoryview | bytearray | bytes, header: tuple[int, ...], leader_epoch: int, now_ms: int
+    ) -> int:
+        """Reads as one long function because calls are what it can save."""
+        _, length, _, _, _, _, offset_delta, _, max_timestamp, producer_id, _, _, _ = header
+        base_offset = self.log_end_offset
+        last_offset = base_offset + offset_delta
+        segment = self._active
+        position = segment.size
+        size = len(data)
         try:
-            if type(data) is bytearray:
-                _STAMP.pack_into(data, 0, base_offset, length, leader_epoch)
-                written = self._pwrite(self._fd, data, position)
-            else:
-                stamp = _STAMP.pack(base_offset, length, leader_epoch)
-                written = self._pwritev(self._fd, (stamp, memoryview(data)[16:]), position)
+            _STAMP.pack_into(data, 0, base_offset, length, leader_epoch)
+        except TypeError:  # read-only
+            data = bytearray(data)
+            _STAMP.pack_into(data, 0, base_offset, length, leader_epoch)
+        try:
+            written = self._pwrite(self._fd, data, position)
         except OSError as error:
             raise self._undo_append(position, error) from error
         if written != size:
-            self._finish_short_write(data, base_offset, leader_epoch, position, written)
+            self._finish_short_write(data, position, written)
 
         if producer_id >= 0:
             self.producers.record(header, base_offset, now_ms)
@@ -168,7 +186,7 @@ class Log(LogReader):
         segment.bytes_since_index = since_index + size
         segment.size = position + size
         segment.modified_ms = now_ms
-        self.log_end_offset = end_offset = last_offset + 1
+        self.log_end_offset = last_offset + 1
         recent = self._recent
         recent[base_offset] = position
         if len(recent) >= _RECENT_BATCHES:
@@ -176,8 +194,7 @@ class Log(LogReader):
             self._recent = {}
         if leader_epoch != self.leader_epochs.latest:
             self.leader_epochs.assign(leader_epoch, base_offset)
-        flush_due = end_offset - self.recovery_point >= self._flush_messages
-        return AppendResult(base_offset, last_offset, max_timestamp, False, flush_due)
+        return base_offset
 
     def _append_many(
         self, data: memoryview | bytearray | bytes, leader_epoch: int, now_ms: int, origin: Origin
@@ -263,14 +280,10 @@ class Log(LogReader):
         if segment.is_index_full(self.config.segment_index_bytes):
             self._forget_limits()
 
-    def _finish_short_write(
-        self, data: memoryview | bytearray | bytes, base_offset: int, leader_epoch: int, position: int, written: int
-    ) -> None:
+    def _finish_short_write(self, data: memoryview | bytearray | bytes, position: int, written: int) -> None:
         """A disk that fills up writes short before it says so: try the rest, and take everything back if it fails."""
-        whole = bytearray(data)
-        v2.stamp(whole, 0, base_offset, leader_epoch)
         try:
-            self.disk.write_all(self._fd, memoryview(whole)[written:], position + written)
+            self.disk.write_all(self._fd, memoryview(data)[written:], position + written)
         except OSError as error:
             raise self._undo_append(position, error) from error
 

@@ -28,7 +28,7 @@ from ottla.protocol.produce_frames import (
 )
 from ottla.records.batch import TRANSACTIONAL_BIT
 from ottla.records.transform import needs_records, prepare_records
-from ottla.records.validate import HeaderFields, RecordErrors, validate_batch
+from ottla.records.validate import HeaderFields, RecordErrors, usual_header, validate_batch
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -44,12 +44,6 @@ def handle_frame(
     broker: Broker, context: RequestContext, frame: memoryview, position: int
 ) -> Answer | Awaitable[Answer]:
     version = context.version
-    if context.produce_prefix_size:
-        layout = broker.produce_layouts.find(frame, position, version, context.produce_prefix_size)
-        if layout is not None:
-            records = layout.records(frame, position)
-            if records is not None:
-                return _produce_as_before(broker, context, layout, records)
     if version < 3:
         raise MalformedMessage("produce versions below 3 are not served")
     terms, topics = decode(frame, position, version)
@@ -57,7 +51,7 @@ def handle_frame(
         # The frame's buffer is used again as soon as we return: read it once more from a copy.
         terms, topics = decode(memoryview(bytes(frame)), position, version)
         return _produce_in_turns(broker, version, context.correlation_id, terms, topics)
-    context.produce_prefix_size = broker.produce_layouts.remember(frame, position, version, terms, topics)
+    context.produce_prefix_end = broker.produce_layouts.remember(frame, version, terms, topics)
     outcomes: Outcomes = []
     waiting: Waiting = []
     for _ in _produce_all(broker, version, terms, topics, outcomes, waiting):
@@ -92,18 +86,43 @@ async def _produce_in_turns(broker: Broker, version: int, correlation_id: int, t
     return await _answer_later(version, correlation_id, terms.acks, outcomes, waiting)
 
 
+def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryview) -> Answer | Awaitable[Answer] | None:
+    """The common case, before anything else has looked at the frame: records for one partition, in a request like one
+    that was here before. None if it is something else."""
+    layout, correlation_id = broker.produce_layouts.find(frame, context.produce_prefix_end)
+    if layout is None:
+        return None
+    records = layout.records(frame)
+    if records is None:
+        return None
+    partition = broker.partitions.get_by_key(layout.key, layout.partition)
+    if partition is not None and partition.takes_plain_batches:
+        now_ms = broker.clock.now_ms()
+        header = usual_header(records, partition.rules, layout.version, now_ms)
+        if header is not None and not header[5] & TRANSACTIONAL_BIT:
+            log = partition.log
+            try:
+                base_offset = log.append_next(records, header, partition.leader_epoch, now_ms)
+            except ApiError as error:
+                return encode(layout.version, correlation_id, [(layout.key, [_refused(partition, error)])])
+            if base_offset >= 0:
+                partition.advance_high_watermark(len(records))
+                return layout.answer(correlation_id, base_offset, -1, log.log_start_offset)
+    return _produce_as_before(broker, layout, records, correlation_id)
+
+
 def _produce_as_before(
-    broker: Broker, context: RequestContext, layout: Layout, records: memoryview
+    broker: Broker, layout: Layout, records: memoryview, correlation_id: int
 ) -> Answer | Awaitable[Answer]:
-    """The common case: one partition, and a request like it was here before."""
+    """A request of a known layout whose records, or whose topic, need a closer look."""
     done = _produce(broker, layout.version, layout.key, Piece(layout.partition, records), layout.terms)
     if type(done) is Outcome:
         if not done.error:
-            return layout.answer(context.correlation_id, done.base_offset, done.log_append_time, done.log_start_offset)
-        return encode(layout.version, context.correlation_id, [(layout.key, [done])])
+            return layout.answer(correlation_id, done.base_offset, done.log_append_time, done.log_start_offset)
+        return encode(layout.version, correlation_id, [(layout.key, [done])])
     lines = [Outcome(layout.partition)]
     waiting: Waiting = [(lines, 0, done)]  # type: ignore[list-item]
-    return _answer_later(layout.version, context.correlation_id, layout.terms.acks, [(layout.key, lines)], waiting)
+    return _answer_later(layout.version, correlation_id, layout.terms.acks, [(layout.key, lines)], waiting)
 
 
 async def _answer_later(version: int, correlation_id: int, acks: int, outcomes: Outcomes, waiting: Waiting) -> Answer:
