@@ -13,7 +13,7 @@ JOBS ?= 2
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml hatch_build.py $(wildcard src/ottla/kernel/*.pyx)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ottla needs Python 3.11 or newer; $(PYTHON) is older: run make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian run apt-get install python3-venv"; exit 1; }
@@ -52,6 +52,7 @@ check: setup  ## ruff, mypy --strict, layer contracts
 
 bench: setup  ## compare with Apache Kafka on this machine (ratios)
 	@$(BIN)/python tools/fetch_kafka.py || true
+	@$(BIN)/python tools/fetch_spark_kafka.py || true
 	@$(BIN)/python -m bench $(ARGS)
 
 docs: setup  ## generate the reference tables in docs/

@@ -19,7 +19,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from bench import lines_clients, lines_process, lines_steady, lines_wire, loadgen, measure, report
+from bench import (
+    lines_clients,
+    lines_kernel,
+    lines_process,
+    lines_spark,
+    lines_steady,
+    lines_wire,
+    loadgen,
+    measure,
+    report,
+)
 from bench.contenders import FULL, QUICK, Contender, Scale, make_broker
 from bench.measure import Comparison, Result
 from tests.support.kafka_jars import REPO_ROOT, kafka_libs, why_no_kafka
@@ -84,6 +94,9 @@ def catalogue(bench: Bench) -> dict[str, Callable[[], Comparison]]:
     lines["compaction"] = lambda: lines_steady.compaction_line(
         bench.subject("compaction", lines_steady.COMPACTION_SETTINGS)
     )
+    lines["kernel"] = lines_kernel.kernel_line
+    lines["spark-batch"] = lambda: lines_spark.batch_line(bench.subject())
+    lines["spark-stream"] = lambda: lines_spark.stream_line(bench.subject())
     return lines
 
 
@@ -113,7 +126,7 @@ def run_lines(bench: Bench, patterns: list[str], rounds: int) -> list[Result]:
         print(f"{name}", flush=True)
         try:
             results.append(measure.run(make(), rounds, lambda line: print(line, flush=True)))
-        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+        except (RuntimeError, OSError, ImportError, subprocess.SubprocessError) as error:
             print(f"  FAILED: {error}", flush=True)
             results.append(Result(name, name, [], failure=str(error)))
     return results

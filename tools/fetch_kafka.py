@@ -63,7 +63,7 @@ def fetch(folder: Path, version: str = KAFKA_VERSION) -> None:
         pom.write_text(POM.format(scala=SCALA_VERSION, kafka=version))
         arrived = Path(work) / "libs"
         command = [maven, "-B", "-q", "-f", str(pom), PLUGIN, f"-DoutputDirectory={arrived}", "-DincludeScope=runtime"]
-        _run_maven(command, version)
+        run_maven(command, f"Apache Kafka {version}")
         if not is_complete(arrived, version):
             raise CannotFetch(f"Maven ended well but brought no kafka_{SCALA_VERSION} {version}")
         if folder.exists():
@@ -71,7 +71,8 @@ def fetch(folder: Path, version: str = KAFKA_VERSION) -> None:
         os.replace(arrived, folder)
 
 
-def _run_maven(command: list[str], version: str) -> None:
+def run_maven(command: list[str], what: str) -> None:
+    """Raises CannotFetch, with Maven's first complaint."""
     try:
         outcome = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_SECONDS_MAX)
     except subprocess.TimeoutExpired:
@@ -79,7 +80,7 @@ def _run_maven(command: list[str], version: str) -> None:
     if outcome.returncode != 0:
         lines = [line for line in (outcome.stdout + outcome.stderr).splitlines() if line.startswith("[ERROR]")]
         reason = lines[0].removeprefix("[ERROR]").strip() if lines else f"exit status {outcome.returncode}"
-        raise CannotFetch(f"Maven could not resolve Apache Kafka {version}: {reason}")
+        raise CannotFetch(f"Maven could not resolve {what}: {reason}")
 
 
 def main() -> int:

@@ -1,4 +1,7 @@
-"""Get what some tests need beyond PyPI, where it can be had: Kafka's jars and kcat. Never fails: tests skip instead."""
+"""Get what some tests need beyond PyPI, where it can be had: Kafka's jars, Spark's connector, kcat.
+
+Never fails: tests skip instead.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 TOOLS = Path(__file__).parent
 
 
-def fetch_kafka() -> str | None:
+def fetch_jars(script: str) -> str | None:
     """Why there are no jars, or None."""
-    done = subprocess.run([sys.executable, str(TOOLS / "fetch_kafka.py")], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, str(TOOLS / script)], capture_output=True, text=True)
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
@@ -30,7 +35,12 @@ def install_kcat() -> str | None:
 
 
 def main() -> None:
-    for name, fetch in (("Apache Kafka's jars", fetch_kafka), ("kcat", install_kcat)):
+    wanted: tuple[tuple[str, Callable[[], str | None]], ...] = (
+        ("Apache Kafka's jars", partial(fetch_jars, "fetch_kafka.py")),
+        ("Spark's Kafka connector", partial(fetch_jars, "fetch_spark_kafka.py")),
+        ("kcat", install_kcat),
+    )
+    for name, fetch in wanted:
         try:
             reason = fetch()
         except OSError as error:

@@ -24,6 +24,11 @@ def kafka_libs() -> Path | None:
     return folder if any(folder.glob("kafka_2.13-*.jar")) else None
 
 
+def spark_connector_jars() -> list[Path]:
+    """Spark's own Kafka connector and what it needs, or nothing: `python tools/fetch_spark_kafka.py` fetches it."""
+    return sorted((CACHE / "spark-kafka").glob("*.jar"))
+
+
 def java() -> str | None:
     return shutil.which("java")
 

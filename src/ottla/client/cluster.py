@@ -29,10 +29,15 @@ _PASSING = frozenset(
 )
 
 
+class Unreachable(OttlaError):
+    """Nobody answers there now; it may pass."""
+
+
 class ClusterClient:
-    def __init__(self, bootstrap: str, *, timeout_s: float = 15.0) -> None:
+    def __init__(self, bootstrap: str, *, timeout_s: float = 15.0, client_id: str = "ottla") -> None:
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
+        self._client_id = client_id
         self._connections: dict[int, BrokerConnection] = {}
         self._first: BrokerConnection | None = None
         self.brokers: dict[int, tuple[str, int]] = {}
@@ -46,8 +51,10 @@ class ClusterClient:
         self.close()
 
     def close(self) -> None:
+        """Drop every connection; the next request makes new ones."""
         for connection in (*self._connections.values(), *([self._first] if self._first else [])):
             connection.close()
+        self._connections, self._first = {}, None
 
     # --- who is there
 
@@ -69,22 +76,26 @@ class ClusterClient:
             if not host:
                 host, port = port, "9092"
             try:
-                return BrokerConnection(host.strip("[]"), int(port), timeout_s=self._timeout_s)
+                return BrokerConnection(
+                    host.strip("[]"), int(port), timeout_s=self._timeout_s, client_id=self._client_id
+                )
             except (OSError, ValueError):
                 continue
-        raise OttlaError(f"cannot reach any broker at {self._bootstrap}: is it running? start one with `ottla start`")
+        raise Unreachable(f"cannot reach any broker at {self._bootstrap}: is it running? start one with `ottla start`")
 
     def broker(self, node_id: int) -> BrokerConnection:
         if node_id not in self._connections:
             if node_id not in self.brokers:
                 self.metadata([])
             if node_id not in self.brokers:
-                raise OttlaError(f"broker {node_id} is not part of the cluster now.")
+                raise Unreachable(f"broker {node_id} is not part of the cluster now.")
             host, port = self.brokers[node_id]
             try:
-                self._connections[node_id] = BrokerConnection(host, port, timeout_s=self._timeout_s)
+                self._connections[node_id] = BrokerConnection(
+                    host, port, timeout_s=self._timeout_s, client_id=self._client_id
+                )
             except OSError:
-                raise OttlaError(f"broker {node_id} cannot be reached at {host}:{port}.") from None
+                raise Unreachable(f"broker {node_id} cannot be reached at {host}:{port}.") from None
         return self._connections[node_id]
 
     def leaders(self, topics: Sequence[str] | None) -> dict[TopicPartition, int]:

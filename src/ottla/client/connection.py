@@ -1,6 +1,7 @@
 """One blocking connection to one broker that speaks any request of our codec, in the newest version both sides know.
 
-For tools that ask what client libraries do not offer; it pipelines nothing and keeps nothing. Plain text only.
+For tools that ask what client libraries do not offer, and for Spark's executors, which have no client library. `call`
+asks and waits; `send` and `receive` leave time between the two, in the order of the requests. Plain text only.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ottla import __version__
 from ottla.common.errors import ErrorCode, OttlaError
@@ -16,7 +17,6 @@ from ottla.protocol import codec
 from ottla.protocol.framing import API_VERSIONS, flexible_from
 from ottla.protocol.messages import ApiVersionsRequest
 
-_CLIENT_ID = b"ottla"
 # ApiVersions from this version on names the software that asks; older brokers answer it with their v0.
 _API_VERSIONS_VERSION = 3
 _HEADER = struct.Struct(">hhih")
@@ -24,13 +24,25 @@ _SIZE = struct.Struct(">i")
 _ANSWER_BYTES_MAX = 256 * 1024 * 1024
 
 
+class Sent(NamedTuple):
+    """A request whose answer has not been read yet."""
+
+    answer_name: str
+    key: int
+    version: int
+    correlation_id: int
+    is_flexible: bool
+
+
 class BrokerConnection:
-    def __init__(self, host: str, port: int, *, timeout_s: float) -> None:
+    def __init__(self, host: str, port: int, *, timeout_s: float, client_id: str = "ottla") -> None:
         """Raises OSError, or OttlaError when whoever answers is not a Kafka broker."""
+        self._client_id = client_id.encode()
         self.address = f"{host}:{port}"
         self._correlation_id = 0
         self._socket = socket.create_connection((host, port), timeout_s)
         self._socket.settimeout(timeout_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._ranges: dict[int, tuple[int, int]] = {}
         try:
             self._learn_versions()
@@ -76,28 +88,42 @@ class BrokerConnection:
             answer = self._exchange(request, 0)
         self._ranges = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
 
-    def _exchange(self, request: codec.Message, version: int) -> Any:
-        name = type(request).__name__
-        key = codec.definition(name)["key"]
-        self._correlation_id += 1
-        frame = _HEADER.pack(key, version, self._correlation_id, len(_CLIENT_ID)) + _CLIENT_ID
-        flexible = version >= flexible_from(name)
-        frame += (b"\x00" if flexible else b"") + bytes(codec.encode(request, version))
-        self._socket.sendall(_SIZE.pack(len(frame)) + frame)
+    def send(self, request: codec.Message, max_version: int | None = None) -> Sent:
+        """Ask without waiting; `receive` gives the answers in the order in which they were asked for."""
+        return self._send(request, self._version_for(type(request).__name__, max_version))
+
+    def receive(self, sent: Sent) -> Any:
         (size,) = _SIZE.unpack(self._receive(_SIZE.size))
         if not 4 <= size <= _ANSWER_BYTES_MAX:
             raise OttlaError(f"{self.address} does not answer as a Kafka broker would: check the port.")
         answer = self._receive(size)
-        start = 5 if flexible and key != API_VERSIONS else 4
-        if key == API_VERSIONS and int.from_bytes(answer[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION:
+        if int.from_bytes(answer[:4], "big") != sent.correlation_id:
+            raise ConnectionResetError(f"{self.address} answered another request")
+        version, is_versions = sent.version, sent.key == API_VERSIONS
+        start = 5 if sent.is_flexible and not is_versions else 4
+        if is_versions and int.from_bytes(answer[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION:
             version = 0  # the one answer that does not come in the version asked
-        return codec.decode(name.removesuffix("Request") + "Response", version, answer, start)
+        return codec.decode(sent.answer_name, version, answer, start)
 
-    def _receive(self, size: int) -> bytes:
-        received = bytearray()
-        while len(received) < size:
-            piece = self._socket.recv(min(1 << 20, size - len(received)))
-            if not piece:
+    def _exchange(self, request: codec.Message, version: int) -> Any:
+        return self.receive(self._send(request, version))
+
+    def _send(self, request: codec.Message, version: int) -> Sent:
+        name = type(request).__name__
+        key = codec.definition(name)["key"]
+        self._correlation_id += 1
+        frame = _HEADER.pack(key, version, self._correlation_id, len(self._client_id)) + self._client_id
+        flexible = version >= flexible_from(name)
+        frame += (b"\x00" if flexible else b"") + bytes(codec.encode(request, version))
+        self._socket.sendall(_SIZE.pack(len(frame)) + frame)
+        return Sent(name.removesuffix("Request") + "Response", key, version, self._correlation_id, flexible)
+
+    def _receive(self, size: int) -> memoryview:
+        received = memoryview(bytearray(size))
+        at = 0
+        while at < size:
+            count = self._socket.recv_into(received[at:])
+            if not count:
                 raise ConnectionResetError(f"{self.address} hung up")
-            received += piece
-        return bytes(received)
+            at += count
+        return received

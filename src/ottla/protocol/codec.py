@@ -15,10 +15,10 @@ UUIDs are 16 raw bytes, times are integer milliseconds, `records` fields are zer
 from __future__ import annotations
 
 import json
+import pkgutil
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 ZERO_UUID = bytes(16)
@@ -76,7 +76,10 @@ def _same(a: object, b: object) -> bool:
 
 @cache
 def _lines() -> dict[str, str]:
-    text = Path(__file__).with_name("messages.json").read_text()
+    # Through the loader: on Spark's executors the package is a zip file.
+    raw = pkgutil.get_data(__package__, "messages.json")
+    assert raw is not None
+    text = raw.decode()
     return {line[9 : line.index('"', 9)]: line for line in text.splitlines()}
 
 

@@ -1,0 +1,135 @@
+"""Reading with Spark: our source against Spark's own connector, in one session, from one topic, into nothing.
+
+Both read the same records of the same broker in turn. `local[*]` with default settings, except for those that the
+Python side profits from and the JVM connector does not notice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bench import frames
+from bench.contenders import Contender
+from bench.measure import Arm, Comparison, Values, throughput
+from tests.support.kafka_jars import REPO_ROOT, spark_connector_jars
+
+RECORD_BYTES = 100
+BATCH_RECORDS = 16_384 // (RECORD_BYTES + 12)
+PARTITIONS = 4
+RECORDS = 3_000_000
+RECORDS_PER_TRIGGER = 500_000
+IN_FLIGHT = 5
+WARM_UPS = 2
+OURS, THEIRS = "ottla", "kafka"
+
+
+def why_no_spark() -> str | None:
+    if shutil.which("java") is None:
+        return "Java is not installed"
+    if not spark_connector_jars():
+        return "Spark's Kafka connector is not there: run `python tools/fetch_spark_kafka.py`"
+    return None
+
+
+@cache
+def session() -> Any:
+    from pyspark.sql import SparkSession
+
+    import ottla.spark
+
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(REPO_ROOT / "src"), os.environ.get("PYTHONPATH", "")]).strip(":")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.appName("ottla-bench")
+        .master("local[*]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "2g")
+        .config("spark.jars", ",".join(map(str, spark_connector_jars())))
+        .config("spark.python.unix.domain.socket.enabled", "true")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    ottla.spark.register(spark)
+    return spark
+
+
+@cache
+def filled_topic(contender: Contender) -> tuple[str, int]:
+    """The name of a topic, and how many records it has."""
+    name = "bench-spark"
+    requests = max(PARTITIONS, int(RECORDS * contender.scale.client_share) // BATCH_RECORDS)
+    with contender.connect() as connection:
+        topic_id = connection.create_topic(name, PARTITIONS, {})
+    batch = frames.batch(BATCH_RECORDS, RECORD_BYTES)
+    path = frames.write(
+        contender.scratch("spark"), [frames.produce(topic_id, number, batch) for number in range(PARTITIONS)]
+    )
+    contender.load("produce", frames=path, inflight=IN_FLIGHT, seconds=600, requests=requests)
+    return name, requests * BATCH_RECORDS
+
+
+def _options(contender: Contender, topic: str) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": contender.broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+
+
+def read_batch(contender: Contender, source: str) -> Values:
+    topic, records = filled_topic(contender)
+    frame = session().read.format(source).options(**_options(contender, topic)).load()
+    started = time.perf_counter()
+    frame.write.format("noop").mode("overwrite").save()
+    return {"read": records / (time.perf_counter() - started) / 1e3}
+
+
+def read_stream(contender: Contender, source: str) -> Values:
+    """All that is there, in micro-batches, into nothing; the rows of Spark's own progress reports must add up."""
+    topic, records = filled_topic(contender)
+    options = _options(contender, topic) | {"maxOffsetsPerTrigger": str(RECORDS_PER_TRIGGER)}
+    frame = session().readStream.format(source).options(**options).load()
+    checkpoint = Path(tempfile.mkdtemp(prefix="checkpoint-", dir=contender.broker.folder))
+    started = time.perf_counter()
+    query = (
+        frame.writeStream.format("noop")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    elapsed_s = time.perf_counter() - started
+    seen = sum(one.numInputRows for one in query.recentProgress)
+    shutil.rmtree(checkpoint)
+    if seen != records:
+        raise RuntimeError(f"{source} read {seen} rows of {records}")
+    return {"read": records / elapsed_s / 1e3}
+
+
+def _line(name: str, title: str, contender: Contender, read: Callable[[Contender, str], Values]) -> Comparison:
+    reason = why_no_spark()
+    if reason is not None:
+        raise RuntimeError(reason)
+
+    def arm(label: str, source: str) -> Arm:
+        def warm_up() -> None:
+            for _ in range(WARM_UPS):
+                read(contender, source)
+
+        return Arm(label, lambda: read(contender, source), warm_up)
+
+    metrics = [throughput("read", "k rows/s", goal=1.5, digits=0)]
+    return Comparison(name, title, metrics, [arm("Spark's connector", THEIRS), arm("ottla", OURS)])
+
+
+def batch_line(contender: Contender) -> Comparison:
+    return _line("spark-batch", f"Spark reads {RECORD_BYTES} B records, batch", contender, read_batch)
+
+
+def stream_line(contender: Contender) -> Comparison:
+    return _line("spark-stream", f"Spark reads {RECORD_BYTES} B records, streaming", contender, read_stream)

@@ -1,0 +1,209 @@
+"""Ranges of offsets as fetched bytes, in bounded memory, whatever the cluster does meanwhile.
+
+All ranges that one broker leads are fetched together, in requests of at most `fetch_bytes_max`. The next request goes
+out before the caller gets what the last one brought, so the broker reads while the caller decodes: at most two answers
+are in memory. When a leader moves or a broker restarts, reading goes on after the last batch that arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ottla.client.cluster import Unreachable
+from ottla.client.connection import BrokerConnection, Sent
+from ottla.client.lookup import EARLIEST, LATEST, ClusterReader, Passing, check
+from ottla.client.retrying import Patience
+from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.kernel.decode import fetched_until
+from ottla.protocol.messages import FetchRequest
+
+# The last version that names topics: from 13 on they have ids, which we have no use for.
+_FETCH_VERSION_MAX = 12
+_WAIT_MS_MAX = 500
+
+
+class OffsetRange(NamedTuple):
+    """Offsets `start` <= x < `end` of one partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def where(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+class Fetched(NamedTuple):
+    """What one answer brought of one range: decode from `start`, which the first batch may lie before."""
+
+    range: OffsetRange
+    start: int
+    records: Any
+    aborted: list[tuple[int, int]]
+
+
+class DataLoss(OttlaError):
+    """Offsets that were to be read are not there any more."""
+
+
+OnLoss = Callable[[str], None]
+
+
+class _Progress:
+    """One range on its way."""
+
+    def __init__(self, wanted: OffsetRange) -> None:
+        self.range = wanted
+        self.position = wanted.start
+
+    @property
+    def is_done(self) -> bool:
+        return self.position >= self.range.end
+
+
+def fetch_ranges(reader: ClusterReader, ranges: Sequence[OffsetRange], on_loss: OnLoss) -> Iterator[Fetched]:
+    """All of these ranges, each of another partition. `on_loss` hears one sentence about what is gone: it raises, or
+    what is left is read. Raises OttlaError."""
+    waiting = {one.where: _Progress(one) for one in ranges if one.size > 0}
+    patience = Patience(reader.settings)
+    while waiting:
+        try:
+            leader, led = next(iter(reader.by_leader(waiting).items()))
+            fetching = _LeaderFetch(reader, leader, [waiting[one] for one in led], patience, on_loss)
+            yield from fetching.run()
+        except (OSError, Passing, Unreachable) as error:
+            reader.forget()
+            patience.wait(error)
+        waiting = {where: one for where, one in waiting.items() if not one.is_done}
+
+
+class _LeaderFetch:
+    def __init__(
+        self,
+        reader: ClusterReader,
+        leader: int,
+        wanted: list[_Progress],
+        patience: Patience,
+        on_loss: OnLoss,
+    ) -> None:
+        self._reader = reader
+        self._connection: BrokerConnection = reader.cluster.broker(leader)
+        self._wanted = {one.range.where: one for one in wanted}
+        self._patience = patience
+        self._on_loss = on_loss
+
+    def run(self) -> Iterator[Fetched]:
+        sent = self._ask()
+        try:
+            while sent is not None:
+                answer, sent = self._connection.receive(sent), None
+                fetched = self._take(answer)
+                broken: OSError | None = None
+                try:
+                    sent = self._ask()
+                except OSError as error:
+                    broken = error  # what arrived before still counts: its positions have moved
+                yield from fetched
+                if broken is not None:
+                    raise broken
+        finally:
+            # The caller stopped in the middle, or something broke: an answer nobody reads would meet the next question.
+            if sent is not None:
+                self._reader.forget()
+
+    def _ask(self) -> Sent | None:
+        by_topic: dict[str, list[Any]] = {}
+        settings = self._reader.settings
+        for where, one in self._wanted.items():
+            if not one.is_done:
+                row = FetchRequest.FetchPartition(
+                    partition=where.partition,
+                    fetch_offset=one.position,
+                    partition_max_bytes=settings.partition_fetch_bytes_max,
+                )
+                by_topic.setdefault(where.topic, []).append(row)
+        if not by_topic:
+            return None
+        request = FetchRequest(
+            max_wait_ms=_WAIT_MS_MAX,
+            min_bytes=1,
+            max_bytes=settings.fetch_bytes_max,
+            isolation_level=int(settings.is_committed_only),
+            session_epoch=-1,
+            topics=[FetchRequest.FetchTopic(topic=name, partitions=rows) for name, rows in by_topic.items()],
+        )
+        return self._connection.send(request, _FETCH_VERSION_MAX)
+
+    def _take(self, answer: Any) -> list[Fetched]:
+        """Moves the positions on. Raises Passing when the answer brought nothing but errors that pass."""
+        check(answer.error_code, "a fetch")
+        fetched: list[Fetched] = []
+        failure: OttlaError | None = None
+        rows = [
+            (self._wanted[TopicPartition(topic.topic, row.partition_index)], row)
+            for topic in answer.responses
+            for row in topic.partitions
+        ]
+        for one, row in rows:
+            try:
+                if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    self._skip_lost(one)
+                    continue
+                check(row.error_code, f"partition {one.range.where}")
+            except Passing as error:
+                failure = error
+                continue
+            if row.records is not None and len(row.records):
+                fetched += self._move(one, row)
+        if fetched:
+            self._patience.moved()
+        elif failure is not None:
+            raise failure
+        else:
+            self._settle(rows)
+        return fetched
+
+    def _move(self, one: _Progress, row: Any) -> list[Fetched]:
+        start, one.position = one.position, fetched_until(row.records, one.position)
+        if one.position == start:
+            return []  # only the first partition of an answer is promised a whole batch
+        aborted = [(entry.producer_id, entry.first_offset) for entry in row.aborted_transactions or ()]
+        return [Fetched(one.range, start, row.records, aborted)]
+
+    def _settle(self, rows: Sequence[tuple[_Progress, Any]]) -> None:
+        """Nothing came at all: where the log goes on past a range, the rest of the range was cleaned away."""
+        for one, row in rows:
+            readable = row.last_stable_offset if self._reader.settings.is_committed_only else row.high_watermark
+            if not one.is_done and not row.error_code and readable >= one.range.end:
+                one.position = one.range.end
+        left = [one for one, _ in rows if not one.is_done]
+        if left:
+            one = left[0]
+            self._patience.wait(
+                Passing(
+                    f"partition {one.range.where} has no record at {one.position} yet, up to {one.range.end} was asked."
+                )
+            )
+
+    def _skip_lost(self, one: _Progress) -> None:
+        where = one.range.where
+        reader = self._reader
+        try:
+            bounds = reader.offsets_now({where: EARLIEST})[where], reader.offsets_now({where: LATEST})[where]
+        except (OSError, Unreachable) as error:
+            raise Passing(f"partition {where} cannot be asked for its offsets now: {error}") from None
+        if bounds[0] <= one.position <= bounds[1]:
+            raise Passing(f"partition {where} is not where its leader says.")
+        self._on_loss(
+            f"offsets {one.position} to {one.range.end - 1} of partition {where} were asked for, "
+            f"but it has only {bounds[0]} to {bounds[1] - 1} now."
+        )
+        one.position = one.range.end if one.position > bounds[1] else min(bounds[0], one.range.end)

@@ -1,0 +1,64 @@
+"""How long a cluster is waited for: until nothing has moved for `api_timeout_ms`, with growing pauses in between."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from ottla.client.settings import ClientSettings
+from ottla.common.errors import ErrorCode, OttlaError
+
+# Where nobody has ever answered, the address is more likely wrong than the cluster down.
+FIRST_CONTACT_TIMEOUT_S = 10.0
+
+# What leader changes and restarts look like from outside; all of it passes.
+PASSING = frozenset(
+    {
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+class Patience:
+    """`wait(error)` after each failure, `moved()` after each success; it raises `error` when there is no hope left."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._settings = settings
+        self._failures = 0
+        self._has_met = False
+        self._since = time.monotonic()
+
+    def moved(self) -> None:
+        self._failures, self._has_met, self._since = 0, True, time.monotonic()
+
+    @property
+    def waited_s(self) -> float:
+        return time.monotonic() - self._since
+
+    def wait(self, error: OttlaError | OSError) -> None:
+        limit_s = self._settings.api_timeout_ms / 1000
+        if not self._has_met:
+            limit_s = min(limit_s, FIRST_CONTACT_TIMEOUT_S)
+        if not self._failures:
+            self._since = time.monotonic()
+        if self.waited_s >= limit_s:
+            raise as_sentence(error) from None
+        self._failures += 1
+        pause_ms = self._settings.retry_backoff_ms * 2 ** min(10, self._failures - 1)
+        time.sleep(min(pause_ms, self._settings.retry_backoff_max_ms) / 1000 * random.uniform(0.8, 1.2))
+
+
+def as_sentence(error: OttlaError | OSError) -> OttlaError:
+    if isinstance(error, OttlaError):
+        return error
+    return OttlaError(f"the connection to the cluster broke again and again: {error}.")

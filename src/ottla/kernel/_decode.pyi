@@ -1,0 +1,6 @@
+# ruff: noqa: I001
+from ottla.kernel.decode_pure import BYTES_MAX as BYTES_MAX, DECOMPRESSED_BYTES_MAX as DECOMPRESSED_BYTES_MAX
+from ottla.kernel.decode_pure import HEADERS_TYPE as HEADERS_TYPE, ROWS_MAX as ROWS_MAX
+from ottla.kernel.decode_pure import Decoder as Decoder, crc32c as crc32c, fetched_until as fetched_until
+
+def crc32c_by_tables(data: object) -> int: ...

@@ -1,0 +1,1 @@
+"""The Spark data source `ottla`: plans on the driver, reads and decodes on the executors."""

@@ -1,0 +1,65 @@
+"""A batch query: offsets are resolved once, when it is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from ottla.client.fetching import OffsetRange
+from ottla.client.lookup import ClusterReader
+from ottla.spark.source.loss import loss_handler
+from ottla.spark.source.options import SourceOptions
+from ottla.spark.source.reading import read_split
+from ottla.spark.source.splits import Split, make_splits
+from ottla.spark.source.subscription import subscribed
+
+
+class SplitPartition(InputPartition):
+    def __init__(self, ranges: Split) -> None:
+        self.ranges = ranges
+
+
+class BatchReader(DataSourceReader):
+    def __init__(self, options: SourceOptions, schema: Any, cores: int) -> None:
+        self._options = options
+        self._schema = schema
+        self._cores = cores
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        with ClusterReader(options.client) as reader:
+            ranges = plan_ranges(reader, options)
+        splits = make_splits(
+            ranges, self._cores, at_least=options.min_partitions, records_max=options.max_records_per_split
+        )
+        # Spark makes a partition of its own, and asks us to read it, when there is none.
+        return [SplitPartition(split) for split in splits] or [SplitPartition([])]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return read_partition(partition, self._options, self._schema)
+
+
+def plan_ranges(reader: ClusterReader, options: SourceOptions) -> list[OffsetRange]:
+    partitions = subscribed(reader, options, must_exist=True)
+    starts = options.starting.resolve(reader, partitions)
+    ends = options.ending.resolve(reader, partitions)
+    on_loss = loss_handler(options.fail_on_data_loss)
+    for one in partitions:
+        if starts[one] > ends[one]:
+            on_loss(f"partition {one} ends at {ends[one]}, before the offset {starts[one]} where reading begins.")
+    return [OffsetRange(*one, starts[one], ends[one]) for one in partitions]
+
+
+def read_partition(partition: InputPartition, options: SourceOptions, schema: Any) -> Iterator[Any]:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    assert isinstance(partition, SplitPartition)
+    return read_split(
+        partition.ranges,
+        options.client,
+        to_arrow_schema(schema, timezone="UTC"),
+        with_headers=options.include_headers,
+        fail_on_data_loss=options.fail_on_data_loss,
+    )

@@ -1,0 +1,80 @@
+"""`format("ottla")`: what Spark asks first. Readers are made in other processes than the one that reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ottla.spark.source.batch import BatchReader
+from ottla.spark.source.options import includes_headers, parse_options
+from ottla.spark.source.stream import StreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMAT = "ottla"
+# Where nobody could say how many cores there are.
+CORES_DEFAULT = 8
+
+COLUMNS = (
+    StructField("key", BinaryType()),
+    StructField("value", BinaryType()),
+    StructField("topic", StringType()),
+    StructField("partition", IntegerType()),
+    StructField("offset", LongType()),
+    StructField("timestamp", TimestampType()),
+    StructField("timestampType", IntegerType()),
+)
+HEADERS = StructField(
+    "headers", ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+)
+
+
+class OttlaDataSource(DataSource):
+    cores = CORES_DEFAULT
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return StructType([*COLUMNS, HEADERS] if includes_headers(self.options) else [*COLUMNS])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BatchReader(parse_options(self.options, is_streaming=False), schema, self.cores)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return StreamReader(parse_options(self.options, is_streaming=True), schema, self.cores)
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("ottla")` known to this session."""
+    spark.dataSource.register(data_source_for(_cores_of(spark)))
+
+
+def data_source_for(known_cores: int) -> type[OttlaDataSource]:
+    """Sources are planned in processes without a session, which cannot ask for the number of cores. A class made here
+    travels to them by value, with the number in it."""
+
+    class RegisteredDataSource(OttlaDataSource):
+        cores = known_cores
+
+    return RegisteredDataSource
+
+
+def _cores_of(spark: SparkSession) -> int:
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except Exception:  # Spark Connect has no context
+        return CORES_DEFAULT

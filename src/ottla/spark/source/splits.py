@@ -1,0 +1,73 @@
+"""Which ranges one task reads: about one split per core, of even sizes.
+
+A task costs some 20 ms even when it reads nothing, so partitions are packed together rather than read by a task each.
+Whole partitions are packed if that comes out even; else ranges are cut, as one large partition would be read by one
+core while the others wait. Small batches are not spread at all.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from ottla.client.fetching import OffsetRange
+
+# Fewer records than this are read in less time than another task takes to start.
+SPLIT_RECORDS_MIN = 4_000
+# The largest split may be so much above the average before ranges are cut.
+UNEVEN_MAX = 1.2
+
+Split = list[OffsetRange]
+
+
+def make_splits(
+    ranges: Sequence[OffsetRange], cores: int, *, at_least: int | None = None, records_max: int | None = None
+) -> list[Split]:
+    """Every range, or its parts, in exactly one split."""
+    wanted = [one for one in ranges if one.size > 0]
+    total = sum(one.size for one in wanted)
+    if not total:
+        return []
+    count = min(cores, -(-total // SPLIT_RECORDS_MIN))
+    if at_least is not None:
+        count = max(count, at_least)
+    if records_max is not None:
+        count = max(count, -(-total // records_max))
+    count = min(count, total)
+    packed = _pack(wanted, count)
+    largest = max(sum(one.size for one in split) for split in packed)
+    is_even = len(packed) == count and largest <= UNEVEN_MAX * total / count
+    if is_even and (records_max is None or largest <= records_max):
+        return packed
+    return _cut(wanted, total, count)
+
+
+def _pack(ranges: Sequence[OffsetRange], count: int) -> list[Split]:
+    """Largest first, each into the split that has least."""
+    splits: list[Split] = [[] for _ in range(count)]
+    loads = [(0, index) for index in range(count)]
+    for one in sorted(ranges, key=lambda each: -each.size):
+        load, index = heapq.heappop(loads)
+        splits[index].append(one)
+        heapq.heappush(loads, (load + one.size, index))
+    return [split for split in splits if split]
+
+
+def _cut(ranges: Sequence[OffsetRange], total: int, count: int) -> list[Split]:
+    """Fill one split after the other to the same size, cutting a range where a split is full."""
+    splits: list[Split] = []
+    current: Split = []
+    taken = 0
+    for one in ranges:
+        start = one.start
+        while start < one.end:
+            # Where split number len(splits) ends, counted over all: sizes differ by one record at most.
+            room = total * (len(splits) + 1) // count - taken
+            step = min(room, one.end - start)
+            current.append(one._replace(start=start, end=start + step))
+            start += step
+            taken += step
+            if step == room:
+                splits.append(current)
+                current = []
+    return splits
