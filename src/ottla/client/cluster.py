@@ -14,7 +14,7 @@ from ottla.protocol.messages import FindCoordinatorRequest, MetadataRequest
 
 T = TypeVar("T")
 
-_TRANSACTION = 1
+_GROUP, _TRANSACTION = 0, 1
 _BATCHED_SINCE = 4
 _RETRY_S = 0.1
 # What passes by itself while a cluster settles.
@@ -56,6 +56,10 @@ class ClusterClient:
             connection.close()
         self._connections, self._first = {}, None
 
+    def sibling(self) -> ClusterClient:
+        """The same cluster over connections of its own: answers to one never wait behind those to the other."""
+        return ClusterClient(self._bootstrap, timeout_s=self._timeout_s, client_id=self._client_id)
+
     # --- who is there
 
     def metadata(self, topics: Sequence[str] | None) -> Any:
@@ -64,6 +68,10 @@ class ClusterClient:
         answer = self._any().call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
         self.brokers = {one.node_id: (one.host, one.port) for one in answer.brokers}
         return answer
+
+    def any_broker(self) -> BrokerConnection:
+        """For requests that every broker answers or forwards."""
+        return self._any()
 
     def _any(self) -> BrokerConnection:
         if self._first is None:
@@ -110,13 +118,17 @@ class ClusterClient:
 
     def transaction_coordinators(self, transactional_ids: Iterable[str]) -> dict[str, int]:
         """The broker that coordinates each transactional id."""
-        return {one: self._coordinator(one) for one in transactional_ids}
+        return {one: self._coordinator(one, _TRANSACTION) for one in transactional_ids}
 
-    def _coordinator(self, transactional_id: str) -> int:
+    def transaction_coordinator(self, transactional_id: str) -> BrokerConnection:
+        return self.broker(self._coordinator(transactional_id, _TRANSACTION))
+
+    def group_coordinator(self, group: str) -> BrokerConnection:
+        return self.broker(self._coordinator(group, _GROUP))
+
+    def _coordinator(self, key: str, key_type: int) -> int:
         connection = self._any()
-        request = FindCoordinatorRequest(
-            key_type=_TRANSACTION, key=transactional_id, coordinator_keys=[transactional_id]
-        )
+        request = FindCoordinatorRequest(key_type=key_type, key=key, coordinator_keys=[key])
         is_batched = connection.version_of("FindCoordinatorRequest") >= _BATCHED_SINCE
 
         def ask() -> tuple[int, int]:

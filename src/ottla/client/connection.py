@@ -44,6 +44,8 @@ class BrokerConnection:
         self._socket.settimeout(timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._ranges: dict[int, tuple[int, int]] = {}
+        # Cluster-wide levels such as `transaction.version`; empty where the broker is too old to tell.
+        self.finalized_features: dict[str, int] = {}
         try:
             self._learn_versions()
         except BaseException:
@@ -87,6 +89,7 @@ class BrokerConnection:
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
             answer = self._exchange(request, 0)
         self._ranges = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+        self.finalized_features = {one.name: one.max_version_level for one in answer.finalized_features}
 
     def send(self, request: codec.Message, max_version: int | None = None) -> Sent:
         """Ask without waiting; `receive` gives the answers in the order in which they were asked for."""

@@ -1,7 +1,35 @@
-"""Topics as Spark DataFrames, batch and streaming: `ottla.spark.register(spark)`, then `format("ottla")`."""
+"""Topics as DataFrames: a source, a sink that writes exactly once, and a session that has both.
+
+    spark = ottla.spark.session(app="orders")
+    orders = spark.readStream.format("ottla").option(...).load()
+    ottla.spark.write_stream(orders, name="orders", topic="orders-clean", ...)
+
+On a session of your own, `ottla.spark.register(spark)` makes the format known.
+
+Names are loaded when they are first used: executors import parts of this package and need no more than those.
+"""
 
 from __future__ import annotations
 
-from ottla.spark.source.datasource import register
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["register"]
+if TYPE_CHECKING:
+    from ottla.spark.session import session
+    from ottla.spark.sink.streaming import WriteQuery, write_stream
+    from ottla.spark.source.datasource import register
+
+_HOME = {
+    "WriteQuery": "ottla.spark.sink.streaming",
+    "register": "ottla.spark.source.datasource",
+    "session": "ottla.spark.session",
+    "write_stream": "ottla.spark.sink.streaming",
+}
+
+__all__ = ["WriteQuery", "register", "session", "write_stream"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

@@ -1,0 +1,195 @@
+"""Batches to the leaders of their partitions, in order, several requests on their way at once.
+
+Every batch carries its sequence number, so a broker drops what it has already and refuses what comes too early. That
+allows the simplest recovery there is: when anything fails, wait for the answers that are still to come, find the
+leaders again, and send everything that is not acknowledged once more, in order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.client.cluster import ClusterClient, Unreachable
+from ottla.client.connection import Sent
+from ottla.client.coordinators import Patience
+from ottla.common.errors import ApiError, ErrorCode, OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.protocol.messages import ProduceRequest
+
+# A broker remembers the last five batches of a producer in a partition: more on their way could not be told apart.
+IN_FLIGHT_MAX = 5
+REQUEST_BYTES = 1024 * 1024
+_TIMEOUT_MS = 30_000
+_ACKS_ALL = -1
+
+_PASSING = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """A batch that is ready to be written: producer and sequence number are in it."""
+
+    partition: TopicPartition
+    data: bytearray
+
+
+class Delivery:
+    """`send` what there is, as often as you like, then `flush`. Raises ApiError for a refusal that lasts."""
+
+    def __init__(
+        self, cluster: ClusterClient, transactional_id: str, *, produce_version_max: int, patience_s: float
+    ) -> None:
+        self._cluster = cluster
+        self._transactional_id = transactional_id
+        self._produce_version_max = produce_version_max
+        self._patience_s = patience_s
+        self._leaders: dict[TopicPartition, int] = {}
+        self._unacknowledged: dict[TopicPartition, deque[Outgoing]] = {}
+        self._on_their_way: dict[int, deque[Sent]] = {}
+        self._failure = ""
+
+    def send(self, batches: Iterable[Outgoing]) -> None:
+        request: dict[TopicPartition, Outgoing] = {}
+        size = 0
+        for batch in batches:
+            # One batch for each partition in a request: that is the protocol.
+            if batch.partition in request or size + len(batch.data) > REQUEST_BYTES:
+                self._send_new(list(request.values()))
+                request, size = {}, 0
+            request[batch.partition] = batch
+            size += len(batch.data)
+        self._send_new(list(request.values()))
+
+    def flush(self) -> None:
+        """Until everything is acknowledged."""
+        self._drain()
+        if self._failure:
+            self._recover()
+
+    # --- one attempt
+
+    def _send_new(self, batches: list[Outgoing]) -> None:
+        for one in batches:
+            self._unacknowledged.setdefault(one.partition, deque()).append(one)
+        if self._failure:
+            self._recover()  # sends these too
+        else:
+            self._send(batches)
+
+    def _send(self, batches: list[Outgoing]) -> None:
+        try:
+            for leader, its in self._by_leader(batches).items():
+                waiting = self._on_their_way.setdefault(leader, deque())
+                if len(waiting) >= IN_FLIGHT_MAX:
+                    self._receive(leader)
+                waiting.append(self._cluster.broker(leader).send(self._request(its), self._produce_version_max))
+        except (OSError, Unreachable) as error:
+            self._broken(error)
+
+    def _by_leader(self, batches: list[Outgoing]) -> dict[int, list[Outgoing]]:
+        unknown = {one.partition.topic for one in batches if one.partition not in self._leaders}
+        if unknown:
+            self._leaders |= self._cluster.leaders(sorted(unknown))
+        grouped: dict[int, list[Outgoing]] = {}
+        for one in batches:
+            leader = self._leaders.get(one.partition, -1)
+            if leader < 0:
+                raise Unreachable(f"partition {one.partition.partition} of '{one.partition.topic}' has no leader now.")
+            grouped.setdefault(leader, []).append(one)
+        return grouped
+
+    def _request(self, batches: list[Outgoing]) -> ProduceRequest:
+        topics: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
+        for one in batches:
+            data = ProduceRequest.PartitionProduceData(index=one.partition.partition, records=memoryview(one.data))
+            topics.setdefault(one.partition.topic, []).append(data)
+        return ProduceRequest(
+            transactional_id=self._transactional_id,
+            acks=_ACKS_ALL,
+            timeout_ms=_TIMEOUT_MS,
+            topic_data=[ProduceRequest.TopicProduceData(name=name, partition_data=its) for name, its in topics.items()],
+        )
+
+    def _receive(self, leader: int) -> None:
+        answer = self._cluster.broker(leader).receive(self._on_their_way[leader].popleft())
+        for topic in answer.responses:
+            for row in topic.partition_responses:
+                self._judge(TopicPartition(topic.name, row.index), row)
+
+    def _judge(self, partition: TopicPartition, row: Any) -> None:
+        waiting = self._unacknowledged[partition]
+        code = row.error_code
+        if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            waiting.popleft()
+            return
+        # What follows a batch that failed comes too early; it is sent again after it.
+        follows_a_failure = code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and bool(self._failure)
+        if code not in _PASSING and not follows_a_failure:
+            told = f": {row.error_message}" if row.error_message else ""
+            raise ApiError(
+                ErrorCode(code),
+                f"partition {partition.partition} of '{partition.topic}' refused records: {ErrorCode(code).name}{told}",
+            )
+        self._failure = self._failure or ErrorCode(code).name
+        self._leaders.clear()
+
+    def _drain(self) -> None:
+        try:
+            for leader, waiting in self._on_their_way.items():
+                while waiting:
+                    self._receive(leader)
+        except (OSError, Unreachable) as error:
+            self._broken(error)
+
+    def _broken(self, error: Exception) -> None:
+        self._failure = self._failure or str(error).rstrip(".") or type(error).__name__
+        self._cluster.close()
+        self._on_their_way.clear()
+        self._leaders.clear()
+
+    # --- again
+
+    def _recover(self) -> None:
+        patience = Patience(self._patience_s)
+        while self._failure:
+            self._drain()
+            if patience.is_over:
+                raise OttlaError(f"records could not be written for {self._patience_s:g} s: {self._failure}.")
+            patience.pause()
+            self._failure = ""
+            self._send_again()
+
+    def _send_again(self) -> None:
+        """One request after the other; stops at the first failure, since what follows would come too early."""
+        while not self._failure and any(self._unacknowledged.values()):
+            first = [waiting[0] for waiting in self._unacknowledged.values() if waiting]
+            size = 0
+            chosen: list[Outgoing] = []
+            for one in first:
+                size += len(one.data)
+                if chosen and size > REQUEST_BYTES:
+                    break
+                chosen.append(one)
+            self._send(chosen)
+            self._drain()

@@ -1,0 +1,51 @@
+"""The offsets of a group as they are decided: nothing that an open transaction might still change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.client.cluster import ClusterClient
+from ottla.client.coordinators import Coordinator, Patience
+from ottla.client.producing import Committed
+from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.protocol.messages import OffsetFetchRequest
+
+# From version 10 on topics are named by id.
+_VERSION_MAX = 9
+
+
+def committed_offsets(
+    cluster: ClusterClient, group: str, *, patience_s: float = 60.0
+) -> dict[TopicPartition, Committed]:
+    """All of them; empty for a group that nobody knows. Waits for transactions that hold some of them open."""
+    coordinator = Coordinator(cluster, lambda: cluster.group_coordinator(group), f"the coordinator of group '{group}'")
+    request = OffsetFetchRequest(
+        group_id=group,
+        topics=None,
+        groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)],
+        require_stable=True,
+    )
+    code, answer = coordinator.ask(
+        lambda connection: connection.call(request, _VERSION_MAX),
+        lambda answer: _codes(_group(answer)),
+        Patience(patience_s),
+    )
+    if code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.RESOURCE_NOT_FOUND):
+        return {}
+    if code:
+        raise OttlaError(f"the offsets of group '{group}' cannot be read: {ErrorCode(code).name}.")
+    return {
+        TopicPartition(topic.name, one.partition_index): Committed(one.committed_offset, one.metadata or "")
+        for topic in _group(answer).topics
+        for one in topic.partitions
+        if one.committed_offset >= 0
+    }
+
+
+def _group(answer: Any) -> Any:
+    return answer.groups[0] if answer.groups else answer
+
+
+def _codes(group: Any) -> set[int]:
+    return {group.error_code, *(one.error_code for topic in group.topics for one in topic.partitions)}

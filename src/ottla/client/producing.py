@@ -1,0 +1,280 @@
+"""A blocking transactional producer of ready-made record batches.
+
+    producer = TransactionalProducer(cluster, "orders", transaction_timeout_ms=60_000)
+    producer.start()                              # shuts out whoever used the name before, settles what they left
+    producer.begin()
+    producer.produce([(TopicPartition("out", 0), batch), ...])
+    producer.commit_offsets("group", {TopicPartition("in", 0): Committed(42, "metadata")})
+    producer.commit()
+
+It speaks both transaction protocols, by what the cluster's `transaction.version` says (KIP-890): with v2 the first
+Produce adds a partition and every end of a transaction gives a new epoch; before it, AddPartitionsToTxn and
+AddOffsetsToTxn come first. Batches come without producer, epoch and sequence number, which are put in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, NoReturn
+
+from ottla.client.cluster import ClusterClient
+from ottla.client.coordinators import Coordinator, Patience
+from ottla.client.delivery import Delivery, Outgoing
+from ottla.common.errors import ApiError, ErrorCode, OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.kernel.patching import patch, record_count
+from ottla.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+)
+
+_V2 = 2
+# The newest versions that clients speak in each protocol. Later ones of AddPartitionsToTxn are for brokers, Produce
+# from 13 on names topics by id, InitProducerId 6 prepares transactions for others to decide.
+_INIT_MAX, _ADD_PARTITIONS_MAX = 5, 3
+_PRODUCE_MAX = {True: 12, False: 11}
+_OFFSETS_MAX = {True: 5, False: 4}
+_END_MAX = {True: 5, False: 4}
+_SEQUENCE_MASK = 0x7FFFFFFF
+
+_FENCED = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    }
+)
+
+
+class ProducerFenced(OttlaError):
+    """Another producer uses the same name now, or the transaction took longer than its time-out."""
+
+
+class Committed(NamedTuple):
+    """What a group has read up to in a partition, and a note that goes with it."""
+
+    offset: int
+    metadata: str = ""
+
+
+class TransactionalProducer:
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        transactional_id: str,
+        *,
+        transaction_timeout_ms: int = 60_000,
+        patience_s: float = 60.0,
+    ) -> None:
+        self._cluster = cluster
+        # Records have their own connections: several requests are on their way there.
+        self._leaders = cluster.sibling()
+        self.transactional_id = transactional_id
+        self._transaction_timeout_ms = transaction_timeout_ms
+        self._patience_s = patience_s
+        find = cluster.transaction_coordinator
+        self._coordinator = Coordinator(
+            cluster, lambda: find(transactional_id), f"the coordinator of transactions of '{transactional_id}'"
+        )
+        self._groups: dict[str, Coordinator] = {}
+        self._is_v2 = False
+        self._producer_id, self._epoch = -1, -1
+        self._sequences: dict[TopicPartition, int] = {}
+        self._joined: set[TopicPartition] = set()
+        self._delivery: Delivery | None = None
+        self._has_begun = False
+
+    # --- the life of a producer
+
+    def start(self) -> None:
+        """Become the only producer of this name. An open transaction of it is aborted, a decided one completed."""
+        self._initialise(-1, -1)
+
+    def _initialise(self, producer_id: int, epoch: int) -> None:
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=self._transaction_timeout_ms,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+        )
+        answer = self._ask(request, _INIT_MAX)
+        self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
+        self._sequences.clear()
+
+    def begin(self) -> None:
+        features = self._coordinator.connection().finalized_features
+        self._is_v2 = features.get("transaction.version", 0) >= _V2
+        self._joined.clear()
+        self._delivery = Delivery(
+            self._leaders,
+            self.transactional_id,
+            produce_version_max=_PRODUCE_MAX[self._is_v2],
+            patience_s=self._patience_s,
+        )
+        self._has_begun = False
+
+    def produce(self, batches: Iterable[tuple[TopicPartition, bytes | bytearray | memoryview]]) -> None:
+        """Write these batches. Some may still be on their way when this returns: `commit` waits for them."""
+        assert self._delivery is not None, "begin() comes first"
+        ready: list[Outgoing] = []
+        size = 0
+        try:
+            for one in self._outgoing(batches):
+                ready.append(one)
+                size += len(one.data)
+                # Whole requests at a time, and never all of a large input at once.
+                if size >= 4 * 1024 * 1024:
+                    self._join(ready)
+                    self._delivery.send(ready)
+                    ready, size = [], 0
+            self._join(ready)
+            self._delivery.send(ready)
+        except ApiError as error:
+            self._refused(error)
+
+    def _outgoing(self, batches: Iterable[tuple[TopicPartition, bytes | bytearray | memoryview]]) -> Iterator[Outgoing]:
+        for partition, batch in batches:
+            data = bytearray(batch)
+            first = self._sequences.get(partition, 0)
+            patch(data, self._producer_id, self._epoch, first)
+            self._sequences[partition] = (first + record_count(data)) & _SEQUENCE_MASK
+            yield Outgoing(partition, data)
+
+    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """Make `offsets` those of the group, if the transaction commits."""
+        if not self._is_v2:
+            self._ask(
+                AddOffsetsToTxnRequest(
+                    transactional_id=self.transactional_id,
+                    producer_id=self._producer_id,
+                    producer_epoch=self._epoch,
+                    group_id=group,
+                )
+            )
+        self._has_begun = True
+        partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
+        topics: dict[str, list[Any]] = {}
+        for where, one in offsets.items():
+            topics.setdefault(where.topic, []).append(
+                partition(partition_index=where.partition, committed_offset=one.offset, committed_metadata=one.metadata)
+            )
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            topics=[
+                TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=name, partitions=its)
+                for name, its in topics.items()
+            ],
+        )
+        code, _ = self._group(group).ask(
+            lambda connection: connection.call(request, _OFFSETS_MAX[self._is_v2]),
+            lambda answer: {one.error_code for topic in answer.topics for one in topic.partitions},
+            Patience(self._patience_s),
+        )
+        self._check(code, f"offsets of group '{group}'")
+
+    def commit(self) -> None:
+        """When this returns, all of it is decided and stays so."""
+        assert self._delivery is not None, "begin() comes first"
+        try:
+            self._delivery.flush()
+        except ApiError as error:
+            self._refused(error)
+        self._end(committed=True)
+
+    def abort(self) -> None:
+        """Nothing of it becomes visible; a new transaction may begin."""
+        self._leaders.close()
+        self._end(committed=False)
+        # What was on its way is forgotten, so the sequence numbers are not known: a new epoch starts them afresh.
+        self._initialise(self._producer_id, self._epoch)
+
+    def close(self) -> None:
+        self._leaders.close()
+
+    def _end(self, *, committed: bool) -> None:
+        self._delivery = None
+        if not self._has_begun:
+            return
+        answer = self._ask(
+            EndTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=self._producer_id,
+                producer_epoch=self._epoch,
+                committed=committed,
+            ),
+            _END_MAX[self._is_v2],
+        )
+        self._has_begun = False
+        if self._is_v2:
+            self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
+            self._sequences.clear()
+
+    # --- what it takes
+
+    def _join(self, batches: list[Outgoing]) -> None:
+        """Before v2 a partition has to be added to the transaction before anything is written to it."""
+        new = {one.partition for one in batches} - self._joined
+        if not new:
+            return
+        self._has_begun = True
+        self._joined |= new
+        if self._is_v2:
+            return
+        topics: dict[str, list[int]] = {}
+        for one in sorted(new):
+            topics.setdefault(one.topic, []).append(one.partition)
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self._producer_id,
+            v3_and_below_producer_epoch=self._epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=its)
+                for name, its in topics.items()
+            ],
+        )
+        code, _ = self._coordinator.ask(
+            lambda connection: connection.call(request, _ADD_PARTITIONS_MAX),
+            lambda answer: {
+                one.partition_error_code
+                for topic in answer.results_by_topic_v3_and_below
+                for one in topic.results_by_partition
+            },
+            Patience(self._patience_s),
+        )
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self._cluster.leaders(sorted(topics))  # says which topic is missing
+        self._check(code, ", ".join(topics))
+
+    def _group(self, group: str) -> Coordinator:
+        if group not in self._groups:
+            find = self._cluster.group_coordinator
+            self._groups[group] = Coordinator(self._cluster, lambda: find(group), f"the coordinator of group '{group}'")
+        return self._groups[group]
+
+    def _ask(self, request: Any, version_max: int | None = None) -> Any:
+        code, answer = self._coordinator.ask(
+            lambda connection: connection.call(request, version_max),
+            lambda answer: {answer.error_code},
+            Patience(self._patience_s),
+        )
+        self._check(code, type(request).__name__.removesuffix("Request"))
+        return answer
+
+    def _check(self, code: int, what: str) -> None:
+        if code:
+            self._refused(ApiError(ErrorCode(code), f"the cluster refused {what}: {ErrorCode(code).name}"))
+
+    def _refused(self, error: ApiError) -> NoReturn:
+        if error.code in _FENCED:
+            raise ProducerFenced(
+                f"another writer has taken over '{self.transactional_id}', or the transaction took longer than "
+                f"{self._transaction_timeout_ms / 1000:g} s: nothing of it was committed."
+            ) from None
+        raise OttlaError(f"{str(error).rstrip('.')}.") from None

@@ -1,0 +1,141 @@
+"""The part of the sink that runs on executors: rows of one task to compressed record batches.
+
+There is no shuffle: a task writes to all the partitions that its rows belong to, and keeps their order. A mistake in
+the data (a topic that does not exist, a partition out of range) comes back as a row of its own, since a sentence in a
+row reaches the user as it is and an exception arrives wrapped in two stack traces.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ottla.common.errors import OttlaError
+from ottla.kernel.encode import BatchEncoder, Encoded, route
+
+SCHEMA = "topic string, partition int, records int, batch binary, problem string"
+_ARROW_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("records", pa.int32()),
+        ("batch", pa.binary()),
+        ("problem", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class EncodePlan:
+    """All that a task has to know; goes to executors with it."""
+
+    bootstrap: str
+    topic: str | None
+    # Of the topics that are known already; a task looks others up.
+    partition_counts: dict[str, int] = field(default_factory=dict)
+    codec: int = 0
+    level: int | None = None
+    batch_bytes: int = 512 * 1024
+    # Where rows without a key begin, so that small batches do not all go to partition 0.
+    turn: int = 0
+
+    def encode(self, rows: Iterator[pa.RecordBatch], task: int) -> Iterator[tuple[str, int, int, bytes]]:
+        """(topic, partition, record count, batch) of one task. Raises OttlaError for rows that cannot be written."""
+        table = _Slots(self, task)
+        encoder = BatchEncoder(codec=self.codec, level=self.level, batch_bytes=self.batch_bytes)
+        for batch in rows:
+            if batch.num_rows:
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                yield from table.named(_append(encoder, table, columns, batch.num_rows))
+        yield from table.named(encoder.finish())
+
+    def run(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """As `encode`, in the form of `mapInArrow`."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        try:
+            for topic, partition, count, data in self.encode(rows, context.partitionId() if context else 0):
+                yield _row(topic, partition, count, data, None)
+        except OttlaError as problem:
+            yield _row(None, None, None, None, str(problem))
+
+
+def _row(*cells: Any) -> pa.RecordBatch:
+    arrays = [pa.array([cell], kind) for cell, kind in zip(cells, _ARROW_SCHEMA.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
+
+
+class _Slots:
+    """Numbers for the partitions of all topics that a task meets."""
+
+    def __init__(self, plan: EncodePlan, task: int) -> None:
+        self._plan = plan
+        self._turn = plan.turn + task
+        self._index: dict[str, int] = {}
+        self._names: list[str] = []
+        self.bases: list[int] = []
+        self.counts: list[int] = []
+        self._places: list[tuple[str, int]] = []
+
+    def index(self, topic: str) -> int:
+        if topic not in self._index:
+            count = self._plan.partition_counts.get(topic) or look_up_partitions(self._plan.bootstrap, topic)
+            self._index[topic] = len(self._names)
+            self._names.append(topic)
+            self.bases.append(len(self._places))
+            self.counts.append(count)
+            self._places += [(topic, partition) for partition in range(count)]
+        return self._index[topic]
+
+    def sticky(self) -> list[int]:
+        """Rows without a key stay together for a while, then go on to the next partition."""
+        self._turn += 1
+        return [self._turn % count for count in self.counts]
+
+    def named(self, done: list[Encoded]) -> Iterator[tuple[str, int, int, bytes]]:
+        for slot, data, count in done:
+            yield *self._places[slot], count, data
+
+
+def _append(encoder: BatchEncoder, slots: _Slots, columns: dict[str, Any], rows: int) -> list[Encoded]:
+    topics = _topic_indexes(slots, columns.get("topic"))
+    keys = columns["key"] if "key" in columns else pa.nulls(rows, pa.binary())
+    timestamps = columns.get("timestamp")
+    now_ms = int(time.time() * 1000)
+    if timestamps is None:
+        timestamps = pa.repeat(pa.scalar(now_ms, pa.int64()), rows)
+    elif timestamps.null_count:
+        timestamps = timestamps.fill_null(now_ms)
+    try:
+        targets: array[int] = route(keys, columns.get("partition"), topics, slots.bases, slots.counts, slots.sticky())
+    except ValueError as problem:
+        raise OttlaError(f"a row cannot be written: {problem}.") from None
+    return encoder.append(targets, keys, columns["value"], columns.get("headers"), timestamps)
+
+
+def _topic_indexes(slots: _Slots, column: Any) -> Any:
+    default = slots._plan.topic
+    if column is None:
+        assert default is not None
+        slots.index(default)
+        return None
+    if column.null_count:
+        if default is None:
+            raise OttlaError("a row has no topic: the column 'topic' is null, and no topic is named for such rows.")
+        column = column.fill_null(default)
+    encoded = column.dictionary_encode()
+    numbers = pa.array([slots.index(name) for name in encoded.dictionary.to_pylist()], pa.int32())
+    return numbers.take(encoded.indices)
+
+
+def look_up_partitions(bootstrap: str, topic: str) -> int:
+    from ottla.client.cluster import ClusterClient
+
+    with ClusterClient(bootstrap) as cluster:
+        return len(cluster.leaders([topic]))

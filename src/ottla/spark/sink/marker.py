@@ -1,0 +1,189 @@
+"""What says that a batch was published: a record in a compacted topic, written in the batch's own transaction.
+
+The same note stands in the metadata of the offsets that the transaction commits, for people and tools to read. It is
+not enough on its own, because offsets of groups expire. The topic is shared by all queries. An open transaction of
+another query would hide ours from a reader of committed records, so the topic is read to its very end here, and our
+own transactions are told apart by their markers: by the time we read, our producer has been initialised, so each of
+them is decided.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from array import array
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ottla.client.cluster import ClusterClient, Unreachable
+from ottla.client.coordinators import Patience
+from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.kernel.encode import BatchEncoder
+from ottla.protocol.messages import CreateTopicsRequest, FetchRequest, ListOffsetsRequest
+from ottla.spark.sink.plain_batches import read_plain
+
+MARKER_TOPIC = "ottla-pipelines"
+# Small segments are cleaned soon, and what is left is read in a moment.
+_TOPIC_SETTINGS = {
+    "cleanup.policy": "compact",
+    # Whatever the broker's default is: we read them without a decoder.
+    "compression.type": "uncompressed",
+    "segment.bytes": str(4 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+_EARLIEST, _LATEST = -2, -1
+_FETCH_VERSION_MAX = 12  # later ones name topics by id
+_COMMIT = 1
+_CONTROL_KEY = struct.Struct(">hh")
+_PASSING = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE})
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The last batch that a query published, and up to where it had read its sources by then."""
+
+    query: str
+    batch: int
+    offsets: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    def note(self) -> str:
+        """What goes into the metadata of offsets, of which brokers take 4,096 bytes only."""
+        return json.dumps({"query": self.query, "batch": self.batch}, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Marker:
+        found = json.loads(text)
+        return Marker(found["query"], found["batch"], found["offsets"])
+
+
+def marker_batch(name: str, marker: Marker | None) -> bytes:
+    """The record of a query called `name`; without a marker the tombstone that removes it."""
+    encoder = BatchEncoder()
+    value = None if marker is None else marker.to_json().encode()
+    encoder.append(
+        array("i", [0]),
+        pa.array([name.encode()], pa.binary()),
+        pa.array([value], pa.binary()),
+        None,
+        pa.array([int(time.time() * 1000)], pa.int64()),
+    )
+    ((_, batch, _),) = encoder.finish()
+    return batch
+
+
+def ensure_marker_topic(cluster: ClusterClient, topic: str) -> None:
+    (found,) = cluster.metadata([topic]).topics
+    if not found.error_code:
+        return
+    request = CreateTopicsRequest(
+        topics=[
+            CreateTopicsRequest.CreatableTopic(
+                name=topic,
+                num_partitions=1,
+                replication_factor=-1,
+                configs=[
+                    CreateTopicsRequest.CreatableTopicConfig(name=name, value=value)
+                    for name, value in _TOPIC_SETTINGS.items()
+                ],
+            )
+        ],
+        timeout_ms=30_000,
+    )
+    (row,) = cluster.any_broker().call(request).topics
+    if row.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+        raise OttlaError(f"the topic '{topic}' cannot be created: {ErrorCode(row.error_code).name}.")
+
+
+def read_marker(cluster: ClusterClient, topic: str, name: str, *, patience_s: float = 60.0) -> Marker | None:
+    """The marker of the query `name` as it is decided. Its producer must have been initialised before."""
+    patience = Patience(patience_s)
+    while True:
+        try:
+            return _Scan(cluster, TopicPartition(topic, 0), name.encode()).run()
+        except (OSError, Unreachable, _MayPass) as error:
+            if patience.is_over:
+                raise OttlaError(
+                    f"the marker of '{name}' in '{topic}' cannot be read: {str(error).rstrip('.')}."
+                ) from None
+            cluster.close()
+            patience.pause()
+
+
+class _MayPass(Exception):
+    pass
+
+
+class _Scan:
+    def __init__(self, cluster: ClusterClient, partition: TopicPartition, key: bytes) -> None:
+        self._cluster = cluster
+        self._partition = partition
+        self._key = key
+        # By producer id: what its open transaction says.
+        self._open: dict[int, bytes | None] = {}
+        self._found: bytes | None = None
+
+    def run(self) -> Marker | None:
+        leader = self._cluster.broker(self._leader())
+        position, end = self._offset(leader, _EARLIEST), self._offset(leader, _LATEST)
+        while position < end:
+            position = self._take(self._fetch(leader, position), position)
+        return None if self._found is None else Marker.from_json(self._found)
+
+    def _leader(self) -> int:
+        leader = self._cluster.leaders([self._partition.topic]).get(self._partition, -1)
+        if leader < 0:
+            raise _MayPass("it has no leader now")
+        return leader
+
+    def _offset(self, leader: Any, which: int) -> int:
+        one = ListOffsetsRequest.ListOffsetsPartition(partition_index=self._partition.partition, timestamp=which)
+        topic = ListOffsetsRequest.ListOffsetsTopic(name=self._partition.topic, partitions=[one])
+        row = leader.call(ListOffsetsRequest(replica_id=-1, topics=[topic])).topics[0].partitions[0]
+        self._check(row.error_code)
+        return int(row.offset)
+
+    def _fetch(self, leader: Any, position: int) -> Any:
+        one = FetchRequest.FetchPartition(
+            partition=self._partition.partition, fetch_offset=position, partition_max_bytes=8 * 1024 * 1024
+        )
+        request = FetchRequest(
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=8 * 1024 * 1024,
+            session_epoch=-1,
+            topics=[FetchRequest.FetchTopic(topic=self._partition.topic, partitions=[one])],
+        )
+        row = leader.call(request, _FETCH_VERSION_MAX).responses[0].partitions[0]
+        self._check(row.error_code)
+        return row.records or b""
+
+    @staticmethod
+    def _check(code: int) -> None:
+        if code in _PASSING:
+            raise _MayPass(ErrorCode(code).name)
+        if code:
+            raise OttlaError(f"the topic of markers cannot be read: {ErrorCode(code).name}.")
+
+    def _take(self, records: Any, position: int) -> int:
+        for batch in read_plain(records):
+            for key, value in batch.records:
+                if batch.is_control:
+                    self._decide(batch.producer_id, key)
+                elif key == self._key:
+                    self._open[batch.producer_id] = value
+            position = batch.last_offset + 1
+        return position
+
+    def _decide(self, producer_id: int, key: bytes | None) -> None:
+        if producer_id not in self._open or key is None:
+            return
+        value = self._open.pop(producer_id)
+        if _CONTROL_KEY.unpack_from(key)[1] == _COMMIT:
+            self._found = value

@@ -1,0 +1,133 @@
+"""The driver's part of the sink: what executors encoded becomes one transaction.
+
+The order is the whole of exactly once: take the producer over (that settles whatever the last driver left), *then* read
+which batch was published last, and only then decide. A batch that was published is not published again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.client.cluster import ClusterClient
+from ottla.client.producing import Committed, TransactionalProducer
+from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.spark.sink.checkpoint import Offsets
+from ottla.spark.sink.marker import Marker, ensure_marker_topic, marker_batch, read_marker
+
+Encoded = tuple[TopicPartition, Any]
+
+
+@dataclass(frozen=True)
+class PublisherSettings:
+    bootstrap: str
+    # The transactional id, and the key of the marker.
+    name: str
+    group: str
+    marker_topic: str
+    transaction_timeout_ms: int = 60_000
+    patience_s: float = 60.0
+
+
+class Publisher:
+    def __init__(self, settings: PublisherSettings) -> None:
+        self._settings = settings
+        self._cluster = ClusterClient(settings.bootstrap)
+        self._producer = TransactionalProducer(
+            self._cluster,
+            settings.name,
+            transaction_timeout_ms=settings.transaction_timeout_ms,
+            patience_s=settings.patience_s,
+        )
+        self._marker_partition = TopicPartition(settings.marker_topic, 0)
+        self._has_started = False
+        self._last: Marker | None = None
+
+    def check_cluster(self, topic: str | None) -> None:
+        """Raises OttlaError when nobody answers, or when the topic is not there."""
+        try:
+            ensure_marker_topic(self._cluster, self._settings.marker_topic)
+            if topic is not None:
+                self._cluster.leaders([topic])
+        finally:
+            self._cluster.close()
+
+    def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for partition in self._cluster.leaders(sorted(topics)):
+            counts[partition.topic] = counts.get(partition.topic, 0) + 1
+        return counts
+
+    def is_published(self, query: str, batch: int, offsets: Offsets) -> bool:
+        """Whether this batch is there already. Raises OttlaError when what is there does not go with the checkpoint."""
+        if not self._has_started:
+            self._producer.start()
+            self._last = read_marker(
+                self._cluster,
+                self._settings.marker_topic,
+                self._settings.name,
+                patience_s=self._settings.patience_s,
+            )
+            self._has_started = True
+        return _is_published(self._settings.name, self._last, Marker(query, batch, offsets))
+
+    def publish(self, marker: Marker, batches: Iterable[Encoded]) -> None:
+        """All of these batches, the source's offsets and the marker, or nothing."""
+        producer = self._producer
+        producer.begin()
+        try:
+            producer.produce(batches)
+            producer.produce([(self._marker_partition, marker_batch(self._settings.name, marker))])
+            offsets = dict(_committed(marker))
+            if offsets:
+                producer.commit_offsets(self._settings.group, offsets)
+        except BaseException:
+            self._abort_quietly()
+            raise
+        # From here on the outcome is the coordinator's: an unclear answer is asked for again, never undone.
+        producer.commit()
+        self._last = marker
+
+    def _abort_quietly(self) -> None:
+        """The first error is the one to tell of; the next start aborts what could not be aborted now."""
+        try:
+            self._producer.abort()
+        except (OttlaError, OSError):
+            pass
+
+    def close(self) -> None:
+        self._producer.close()
+        self._cluster.close()
+
+
+def _committed(marker: Marker) -> Iterator[tuple[TopicPartition, Committed]]:
+    for topic, partitions in marker.offsets.items():
+        for partition, offset in partitions.items():
+            yield TopicPartition(topic, int(partition)), Committed(offset, marker.note())
+
+
+def _is_published(name: str, last: Marker | None, now: Marker) -> bool:
+    if last is None:
+        if now.batch == 0:
+            return False
+        raise OttlaError(
+            f"the checkpoint of '{name}' is at batch {now.batch}, but this cluster has no marker of it: it belongs "
+            "to another cluster, or its marker was deleted; start with an empty checkpoint to write everything again."
+        )
+    if last.query != now.query:
+        raise OttlaError(
+            f"'{name}' was written by another query (id {last.query}, up to batch {last.batch}) than that of this "
+            f"checkpoint (id {now.query}): use its checkpoint, or another name, or `ottla.spark.forget` to start over."
+        )
+    if now.batch == last.batch + 1:
+        return False
+    if now.batch == last.batch and now.offsets == last.offsets:
+        return True
+    older = "older than what was published" if now.batch <= last.batch else "ahead of what was published"
+    raise OttlaError(
+        f"the checkpoint of '{name}' is {older}: it is at batch {now.batch}, the topics at {last.batch}; going on "
+        "would lose or double records, so restore the checkpoint that belongs to them, or use `ottla.spark.forget` to "
+        "start over."
+    )

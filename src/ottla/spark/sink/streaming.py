@@ -1,0 +1,149 @@
+"""`write_stream`: a streaming DataFrame to topics, exactly once.
+
+    query = ottla.spark.write_stream(
+        enriched,                       # columns: value, and key, headers, topic, partition, timestamp if wanted
+        name="orders-enriched",         # of the query, its transactional id and its consumer group
+        bootstrap="127.0.0.1:9092",
+        topic="orders-enriched",        # for rows without a topic of their own
+        checkpoint="/data/checkpoints/orders-enriched",
+    )
+    query.awaitTermination()
+
+Every micro-batch is one transaction: its rows (to as many topics as you like), the source's offsets and a marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.kernel.compressing import NUMBERS
+from ottla.spark.sink.checkpoint import Checkpoint
+from ottla.spark.sink.encoding import SCHEMA, EncodePlan
+from ottla.spark.sink.marker import MARKER_TOPIC, Marker
+from ottla.spark.sink.publishing import Publisher, PublisherSettings
+from ottla.spark.sink.shape import check_columns, merged, shaped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
+
+
+class WriteQuery(StreamingQuery):
+    """Spark's StreamingQuery, whose failures are told in one sentence where we know one."""
+
+    def __init__(self, query: StreamingQuery, writer: _BatchWriter) -> None:
+        super().__init__(query._jsq)
+        self._writer = writer
+
+    @property
+    def failure(self) -> OttlaError | None:
+        """Why writing failed, if it did."""
+        return self._writer.failure
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:
+        try:
+            return super().awaitTermination(timeout)
+        except Exception:
+            if self._writer.failure is not None:
+                raise self._writer.failure from None
+            raise
+
+
+def write_stream(
+    frame: DataFrame,
+    *,
+    name: str,
+    bootstrap: str,
+    checkpoint: str,
+    topic: str | None = None,
+    outputs: Outputs | None = None,
+    group: str | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    output_mode: str = "append",
+    compression: str = "lz4",
+    compression_level: int | None = None,
+    batch_bytes: int = 512 * 1024,
+    transaction_timeout_ms: int = 60_000,
+    marker_topic: str = MARKER_TOPIC,
+) -> WriteQuery:
+    """Start a query that writes `frame` to topics exactly once. Raises OttlaError for what cannot work.
+
+    `outputs` turns each micro-batch, a plain DataFrame, into one or several DataFrames to be written in the same
+    transaction, such as good rows and dead letters. Without it the rows of `frame` are written. `trigger` are the
+    arguments of Spark's own `trigger`, such as {"availableNow": True}. `group` is the consumer group that shows how
+    far the sources were read; it is called like the query if not said otherwise.
+    """
+    if compression not in NUMBERS:
+        raise OttlaError(f"there is no compression '{compression}': choose one of {', '.join(NUMBERS)}.")
+    if not frame.isStreaming:
+        raise OttlaError('this DataFrame is not a stream: write it with `frame.write.format("ottla")`.')
+    if outputs is None:
+        check_columns(frame, topic)
+    settings = PublisherSettings(bootstrap, name, group or name, marker_topic, transaction_timeout_ms)
+    plan = EncodePlan(bootstrap, topic, codec=NUMBERS[compression], level=compression_level, batch_bytes=batch_bytes)
+    writer = _BatchWriter(Publisher(settings), Checkpoint(frame.sparkSession, checkpoint), plan, outputs)
+    writer.publisher.check_cluster(topic)
+    started = frame.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
+    if trigger is not None:
+        started = started.trigger(**trigger)
+    return WriteQuery(started.foreachBatch(writer.write).start(), writer)
+
+
+class _BatchWriter:
+    """What Spark calls for every micro-batch, on the driver."""
+
+    def __init__(self, publisher: Publisher, checkpoint: Checkpoint, plan: EncodePlan, outputs: Outputs | None) -> None:
+        self.publisher = publisher
+        self.failure: OttlaError | None = None
+        self._checkpoint = checkpoint
+        self._plan = plan
+        self._outputs = outputs
+        self._query_id = ""
+        self._topics: set[str] = {plan.topic} if plan.topic is not None else set()
+
+    def write(self, frame: DataFrame, batch_id: int) -> None:
+        try:
+            self._write(frame, batch_id)
+        except OttlaError as error:
+            self.failure = error
+            raise
+
+    def _write(self, frame: DataFrame, batch_id: int) -> None:
+        self._query_id = self._query_id or self._checkpoint.query_id()
+        offsets = self._checkpoint.end_offsets(batch_id)
+        if self.publisher.is_published(self._query_id, batch_id, offsets):
+            # The plan runs all the same: stateful operators must get to the state that follows this batch.
+            frame.write.format("noop").mode("overwrite").save()
+            return
+        table = self._encoded(frame, batch_id).toArrow()
+        self.publisher.publish(Marker(self._query_id, batch_id, offsets), self._batches(table))
+
+    def _encoded(self, frame: DataFrame, batch_id: int) -> DataFrame:
+        made = frame if self._outputs is None else self._outputs(frame)
+        frames: list[DataFrame] = list(made) if isinstance(made, Sequence) else [made]
+        for one in frames:
+            check_columns(one, self._plan.topic)
+        plan = self._plan
+        counts = self.publisher.partition_counts(self._topics)
+        ready = EncodePlan(plan.bootstrap, plan.topic, counts, plan.codec, plan.level, plan.batch_bytes, turn=batch_id)
+
+        def encode(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return ready.run(rows)
+
+        return merged([shaped(one) for one in frames]).mapInArrow(encode, SCHEMA)
+
+    def _batches(self, table: pa.Table) -> Iterator[tuple[TopicPartition, Any]]:
+        for chunk in table.to_batches():
+            columns = [chunk.column(name) for name in ("topic", "partition", "batch", "problem")]
+            for topic, partition, data, problem in zip(*columns, strict=True):
+                if problem.is_valid:
+                    raise OttlaError(problem.as_py())
+                self._topics.add(topic.as_py())
+                yield TopicPartition(topic.as_py(), partition.as_py()), data.as_buffer()
