@@ -17,7 +17,9 @@ _names = itertools.count(1)
 def create(servers: str, partitions: int = 1, config: Mapping[str, str] | None = None, name: str | None = None) -> str:
     name = name or f"topic-{next(_names)}"
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])[name].result(20)
+    # The records of these tests are from 1970: no retention must find them.
+    settings = {"retention.ms": "-1", **(config or {})}
+    admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(20)
     return name
 
 
@@ -27,7 +29,8 @@ def grow(servers: str, topic: str, partitions: int) -> None:
 
 
 def delete(servers: str, topic: str) -> None:
-    AdminClient({"bootstrap.servers": servers}).delete_topics([topic])[topic].result(20)
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([topic])[topic].result(20)
 
 
 def delete_before(servers: str, topic: str, offset: int) -> None:

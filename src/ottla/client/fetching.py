@@ -73,7 +73,8 @@ def fetch_ranges(reader: ClusterReader, ranges: Sequence[OffsetRange], on_loss: 
     """All of these ranges, each of another partition. `on_loss` hears one sentence about what is gone: it raises, or
     what is left is read. Raises OttlaError."""
     waiting = {one.where: _Progress(one) for one in ranges if one.size > 0}
-    patience = Patience(reader.settings)
+    # Whoever named the ranges has met the cluster: a task that begins while a broker restarts waits for it.
+    patience = Patience(reader.settings, has_met=True)
     while waiting:
         try:
             leader, led = next(iter(reader.by_leader(waiting).items()))
@@ -167,7 +168,7 @@ class _LeaderFetch:
             self._patience.moved()
         elif failure is not None:
             raise failure
-        else:
+        elif not answer.throttle_time_ms:  # a broker that throttles answers with nothing at first
             self._settle(rows)
         return fetched
 

@@ -35,6 +35,7 @@ class ClusterReader:
         timeout_s = settings.request_timeout_ms / 1000
         self.cluster = ClusterClient(settings.bootstrap_servers, timeout_s=timeout_s, client_id=settings.client_id)
         self._leaders: dict[TopicPartition, int] = {}
+        self._missing: set[str] = set()
         self._patience = Patience(settings)
 
     def __enter__(self) -> Self:
@@ -77,7 +78,9 @@ class ClusterReader:
         deadline = time.monotonic() + MISSING_TOPIC_TIMEOUT_S
         while True:
             found = self.retried(lambda: self._partitions(topics))
-            if len(found) == len(set(topics)) or time.monotonic() > deadline:
+            missing = set(topics) - set(found)
+            if missing <= self._missing or time.monotonic() > deadline:
+                self._missing = missing  # next time they are believed at once
                 return found
             time.sleep(_MISSING_TOPIC_PAUSE_S)
 

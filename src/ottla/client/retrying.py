@@ -32,10 +32,11 @@ PASSING = frozenset(
 class Patience:
     """`wait(error)` after each failure, `moved()` after each success; it raises `error` when there is no hope left."""
 
-    def __init__(self, settings: ClientSettings) -> None:
+    def __init__(self, settings: ClientSettings, *, has_met: bool = False) -> None:
+        """`has_met`: the cluster is known to exist, if only to somebody else."""
         self._settings = settings
         self._failures = 0
-        self._has_met = False
+        self._has_met = has_met
         self._since = time.monotonic()
 
     def moved(self) -> None:
