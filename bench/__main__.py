@@ -25,6 +25,7 @@ from bench import (
     lines_process,
     lines_spark,
     lines_steady,
+    lines_transactions,
     lines_wire,
     loadgen,
     measure,
@@ -37,6 +38,7 @@ from tests.support.kafka_jars import REPO_ROOT, kafka_libs, why_no_kafka
 CONNECTIONS = (1, 16, 64)
 RECORD_BYTES = (100, 1_000, 10_000)
 RATES = (100, 1_000, 5_000, 20_000)
+TRANSACTIONAL_PRODUCERS = (1, 8)
 
 
 class Bench:
@@ -87,6 +89,7 @@ def catalogue(bench: Bench) -> dict[str, Callable[[], Comparison]]:
     add("java", lines_clients.java_line, RECORD_BYTES if kafka_libs() else ())
     add("librdkafka", lines_clients.librdkafka_line, RECORD_BYTES)
     add("e2e", lines_wire.end_to_end_line, RATES)
+    _add_transactions(lines, bench)
     lines["memory"] = lambda: lines_process.memory_line(bench.all())
     lines["idle-connections"] = lambda: lines_steady.idle_connections_line(bench.subject("flat"))
     lines["partitions"] = lambda: lines_steady.partitions_line(bench.subject("flat"), bench.subject("full"))
@@ -98,6 +101,16 @@ def catalogue(bench: Bench) -> dict[str, Callable[[], Comparison]]:
     lines["spark-batch"] = lambda: lines_spark.batch_line(bench.subject())
     lines["spark-stream"] = lambda: lines_spark.stream_line(bench.subject())
     return lines
+
+
+def _add_transactions(lines: dict[str, Callable[[], Comparison]], bench: Bench) -> None:
+    for client in ("java", "librdkafka") if kafka_libs() else ("librdkafka",):
+        for producers in TRANSACTIONAL_PRODUCERS:
+            lines[f"txn-{client}-{producers}"] = lambda client=client, producers=producers: (  # type: ignore[misc]
+                lines_transactions.commits_line(bench.all(), client, producers)
+            )
+    if kafka_libs():
+        lines["pipeline"] = lambda: lines_transactions.pipeline_line(bench.all())
 
 
 def _versus(bench: Bench, make: Callable[[list[Contender], int], Comparison], value: int) -> Comparison:

@@ -19,17 +19,24 @@ REPO_ROOT = Path(__file__).resolve().parent.parent
 CLIENT_SECONDS_MAX = 300
 
 
-def _call(command: list[str]) -> str:
+def call(command: list[str]) -> str:
     done = subprocess.run(command, cwd=REPO_ROOT, capture_output=True, text=True, timeout=CLIENT_SECONDS_MAX)
     if done.returncode != 0:
-        raise RuntimeError(f"a client failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
+        raise RuntimeError(f"a client failed: {_reason(done.stderr or done.stdout)}")
     return done.stdout
+
+
+def _reason(told: str) -> str:
+    """Java names the exception before the stack, Python after it."""
+    lines = [line.strip() for line in told.strip().splitlines() if line.strip()]
+    raised = [line for line in lines if line.startswith(("Exception in thread", "Caused by"))]
+    return " / ".join(raised) or "".join(lines[-1:])
 
 
 def _kafka_tool(name: str, *arguments: str) -> str:
     libs = kafka_libs()
     assert libs is not None
-    return _call([str(java()), "-Xmx512M", "-cp", class_path(libs), f"org.apache.kafka.tools.{name}", *arguments])
+    return call([str(java()), "-Xmx512M", "-cp", class_path(libs), f"org.apache.kafka.tools.{name}", *arguments])
 
 
 def _java_produce(bootstrap: str, topic: str, records: int, record_bytes: int) -> float:
@@ -58,7 +65,7 @@ def _java_consume(bootstrap: str, topic: str, records: int) -> float:
 
 def _librdkafka(role: str, contender: Contender, topic: str, records: int, record_bytes: int) -> float:
     client = [sys.executable, "-m", "bench.librdkafka_client", role, contender.broker.bootstrap, topic]
-    return records * record_bytes / 1e6 / float(_call([*client, str(records), str(record_bytes)]))
+    return records * record_bytes / 1e6 / float(call([*client, str(records), str(record_bytes)]))
 
 
 def java_round(contender: Contender, record_bytes: int, share: float) -> Values:

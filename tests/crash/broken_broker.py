@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tests.crash.list_worker import TOPIC as LISTS
 from tests.crash.load import TOPIC
 from tests.crash.transactional_worker import TOPIC as BANK
 from tests.support.brokers import OttlaProcess
@@ -106,7 +107,7 @@ def abort_in_the_last_partition() -> None:
     real = MarkerWriter.write
 
     def write(self: Any, where: Any, producer_id: int, commit: bool, batch: bytearray) -> Any:
-        if where.topic == BANK and where.partition == 3 and commit:
+        if where.topic in (BANK, LISTS) and where.partition == 3 and commit:
             epoch = int.from_bytes(batch[51:53], "big")
             batch = control_batch(producer_id, epoch, False, 0, self._broker.clock.now_ms())
         return real(self, where, producer_id, commit, batch)

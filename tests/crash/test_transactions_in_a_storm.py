@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.bank import Bank, bank_properties, shown
+from tests.crash.append_lists import AppendLists
+from tests.crash.bank import Bank
 from tests.crash.broken_broker import BrokenBroker
+from tests.crash.storm import shown, storm_properties
 from tests.support.brokers import OttlaProcess
 from tests.support.kafka_jars import REPO_ROOT
 from tests.support.proxy import Proxy
@@ -15,56 +17,65 @@ from tests.support.proxy import Proxy
 pytestmark = pytest.mark.xdist_group("crash")
 
 EVERYBODY = ["confluent-kafka", "aiokafka", "kafka-python"]
+KINDS: list[type[Bank] | type[AppendLists]] = [Bank, AppendLists]
+Kind = type[Bank] | type[AppendLists]
 
 
-def run(folder: Path, workers: list[str], transactions: int, seed: int, timeout_s: float) -> Bank:
-    with Proxy(seed) as proxy, OttlaProcess(folder, bank_properties(proxy)) as broker:
+def run(
+    folder: Path, kind: Kind, workers: list[str], transactions: int, seed: int, timeout_s: float, kills: int
+) -> Bank | AppendLists:
+    with Proxy(seed) as proxy, OttlaProcess(folder, storm_properties(proxy)) as broker:
         proxy.target = broker.port
-        bank = Bank(broker, proxy, workers, seed)
+        storm = kind(broker, proxy, workers, seed)
         try:
-            bank.storm(transactions, timeout_s)
-            bank.settle()
+            storm.blow(transactions, timeout_s, broker_kills=kills)
+            storm.settle()
         finally:
-            bank.close()
-    return bank
+            storm.close()
+        assert proxy.lost > 0
+    assert not storm.checker.violations(), shown(storm.checker)
+    return storm
 
 
-def test_a_short_storm(tmp_path: Path) -> None:
-    bank = run(tmp_path, EVERYBODY, 300, 1, 120)
-    assert not bank.checker.violations(), shown(bank.checker)
-    assert bank.checker.committed_count > 50
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_short_storm(tmp_path: Path, kind: Kind) -> None:
+    storm = run(tmp_path, kind, EVERYBODY, 300, 1, 120, kills=2)
+    assert storm.checker.committed_count > 50
 
 
 @pytest.mark.parametrize(
-    ("mistake", "found"),
+    ("kind", "mistake", "found"),
     [
-        ("let-readers-one-batch-too-far", {"aborted", "dirty"}),
-        ("keep-quiet-about-aborted-transactions", {"aborted"}),
-        ("abort-in-the-last-partition", {"lost"}),
-        ("commit-offsets-at-once", {"offset"}),
+        (Bank, "let-readers-one-batch-too-far", {"aborted", "dirty"}),
+        (Bank, "keep-quiet-about-aborted-transactions", {"aborted"}),
+        (Bank, "abort-in-the-last-partition", {"lost"}),
+        (Bank, "commit-offsets-at-once", {"offset"}),
+        (AppendLists, "let-readers-one-batch-too-far", {"incompatible", "dirty"}),
+        (AppendLists, "keep-quiet-about-aborted-transactions", {"aborted"}),
+        (AppendLists, "abort-in-the-last-partition", {"lost"}),
     ],
 )
-def test_a_broken_broker_is_found_out(tmp_path: Path, mistake: str, found: set[str]) -> None:
+def test_a_broken_broker_is_found_out(tmp_path: Path, kind: Kind, mistake: str, found: set[str]) -> None:
     with Proxy(1) as proxy:
         environment = {"PYTHONPATH": f"{REPO_ROOT / 'src'}:{REPO_ROOT}"}
-        broken = BrokenBroker(tmp_path, bank_properties(proxy), environment=environment)
+        broken = BrokenBroker(tmp_path, storm_properties(proxy), environment=environment)
         broken.kind = mistake
         with broken as broker:
             proxy.target = broker.port
-            bank = Bank(broker, proxy, ["confluent-kafka", "aiokafka"], 1)
+            storm = kind(broker, proxy, ["confluent-kafka", "aiokafka"], 1)
             try:
-                bank.storm(60, 60, kill_broker=False)
-                bank.settle()
+                storm.blow(60, 60)
+                storm.settle()
             finally:
-                bank.close()
-    assert found & {one.kind for one in bank.checker.violations()}, shown(bank.checker)
+                storm.close()
+    assert found & {one.kind for one in storm.checker.violations()}, shown(storm.checker)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_long_storms(tmp_path: Path, seed: int) -> None:
-    """More than 10,000 transactions in all."""
-    bank = run(tmp_path, EVERYBODY * 2, 3_000, 100 + seed, 1_500)
-    assert not bank.checker.violations(), shown(bank.checker)
-    assert bank.checker.committed_count > 1_000
-    assert bank.kills > 5
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_long_storms(tmp_path: Path, kind: Kind, seed: int) -> None:
+    """18,000 transactions in all, through 120 kills of the broker and many more of its clients."""
+    storm = run(tmp_path, kind, EVERYBODY * 2, 3_000, 100 + seed, 1_500, kills=20)
+    assert storm.checker.committed_count > 1_000
+    assert storm.client_kills > 20

@@ -21,13 +21,13 @@ A transaction whose end was not answered (the client died, or was told nothing) 
 
 from __future__ import annotations
 
-import threading
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ottla.testing.checker import Violation
+from ottla.testing.ledger import Ledger, title_of
 
 
 class Entry(NamedTuple):
@@ -77,9 +77,8 @@ class TransactionChecker:
     """Safe to feed from several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._begun: dict[tuple[str, int], list[Entry]] = {}
-        self._outcomes: dict[tuple[str, int], bool] = {}
+        self._ledger: Ledger[Entry] = Ledger()
+        self._lock = self._ledger.lock
         self._with_offset: set[tuple[str, int]] = set()
         self._log: dict[int, dict[int, bytes | None]] = {}
         self._consumed: dict[str, list[tuple[int, int, bytes | None]]] = {}
@@ -89,15 +88,14 @@ class TransactionChecker:
 
     def begun(self, written: Sequence[Entry], *, with_offset: bool = False) -> None:
         """Before anything is sent."""
-        with self._lock:
-            self._begun[written[0].transaction] = list(written)
-            if with_offset:
+        self._ledger.begun(written)
+        if with_offset:
+            with self._lock:
                 self._with_offset.add(written[0].transaction)
 
     def ended(self, producer: str, number: int, *, committed: bool) -> None:
         """The broker has said so."""
-        with self._lock:
-            self._outcomes[producer, number] = committed
+        self._ledger.ended(producer, number, committed=committed)
 
     def consumed(self, consumer: str, partition: int, offset: int, value: bytes | None) -> None:
         """By a reader of committed records, in the order it came."""
@@ -116,16 +114,14 @@ class TransactionChecker:
 
     @property
     def begun_count(self) -> int:
-        return len(self._begun)
+        return len(self._ledger.written)
 
     @property
     def committed_count(self) -> int:
-        with self._lock:
-            return sum(self._outcomes.values())
+        return self._ledger.committed_count
 
     def last_number(self, producer: str) -> int:
-        with self._lock:
-            return max((number for name, number in self._begun if name == producer), default=0)
+        return self._ledger.last_number(producer)
 
     # --- the verdict
 
@@ -135,11 +131,11 @@ class TransactionChecker:
         for partition, records in sorted(self._log.items()):
             for offset, value in sorted(records.items()):
                 entry = read_entry(value)
-                if entry is None or entry.partition != partition or entry not in self._begun.get(entry.transaction, ()):
+                if entry is None or entry.partition != partition or not self._ledger.is_written(entry):
                     found.append(Violation("torn", f"offset {offset} of partition {partition} has {value!r}"))
                 else:
                     places.setdefault(entry, []).append(offset)
-        found += self._outcome_faults(places)
+        found += self._ledger.faults(places)
         found += [
             Violation("duplicated", f"{_named(entry)} is at offsets {offsets}")
             for entry, offsets in sorted(places.items())
@@ -153,18 +149,6 @@ class TransactionChecker:
         if balance:
             found.append(Violation("unbalanced", f"all entries together are {balance}, not 0"))
         return found
-
-    def _outcome_faults(self, places: dict[Entry, list[int]]) -> Iterable[Violation]:
-        for transaction, written in sorted(self._begun.items()):
-            there = [entry for entry in written if entry in places]
-            outcome = self._outcomes.get(transaction)
-            missing = len(written) - len(there)
-            if outcome is True and missing:
-                yield Violation("lost", f"{_title(transaction)} was committed, {missing} of its entries are missing")
-            elif outcome is False and there:
-                yield Violation("aborted", f"{_title(transaction)} was aborted, {len(there)} of its entries are there")
-            elif outcome is None and there and missing:
-                yield Violation("torn", f"{_title(transaction)}: {len(there)} entries are there, {missing} are not")
 
     def _reordered(self, places: dict[Entry, list[int]]) -> Iterable[Violation]:
         latest: dict[tuple[str, int], tuple[int, Entry]] = {}
@@ -183,7 +167,11 @@ class TransactionChecker:
             log = self._log.get(partition, {})
             if offset not in log or log[offset] != value:
                 entry = read_entry(value)
-                kind = "aborted" if entry is not None and self._outcomes.get(entry.transaction) is False else "dirty"
+                kind = (
+                    "aborted"
+                    if entry is not None and self._ledger.outcomes.get(entry.transaction) is False
+                    else "dirty"
+                )
                 yield Violation(kind, f"{consumer} read {value!r} at {partition}:{offset}, which is not there now")
             position = reached.get(partition, 0)
             due = _first_from(ordered.get(partition, []), position)
@@ -204,9 +192,5 @@ def _first_from(offsets: Sequence[int], start: int) -> int | None:
     return offsets[at] if at < len(offsets) else None
 
 
-def _title(transaction: tuple[str, int]) -> str:
-    return f"{transaction[0]}'s transaction {transaction[1]}"
-
-
 def _named(entry: Entry) -> str:
-    return f"entry {entry.part} of {_title(entry.transaction)}"
+    return f"entry {entry.part} of {title_of(entry.transaction)}"
