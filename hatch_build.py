@@ -26,9 +26,8 @@ def compile_kernel(root: Path) -> str | None:
         return f"{error.name} is not installed"
     sources = sorted((root / KERNEL).glob("*.pyx"))
     # `decode.pyx` becomes `ottla.kernel._decode`: its last name is how the file is called wherever it is shipped.
-    extensions = [
-        Extension(f"ottla.kernel._{one.stem}", [str(one)], extra_compile_args=["-O3", "-g0"]) for one in sources
-    ]
+    options = {"include_dirs": [str(root / KERNEL)], "extra_compile_args": ["-O3", "-g0"]}
+    extensions = [Extension(f"ottla.kernel._{one.stem}", [str(one)], **options) for one in sources]
     with tempfile.TemporaryDirectory(prefix="ottla-kernel-") as scratch:
         try:
             prepared = cythonize(extensions, build_dir=scratch, language_level=3, quiet=True)

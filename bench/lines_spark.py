@@ -51,6 +51,7 @@ def session() -> Any:
         SparkSession.builder.appName("ottla-bench")
         .master("local[*]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "2g")
         .config("spark.jars", ",".join(map(str, spark_connector_jars())))

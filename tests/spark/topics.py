@@ -39,13 +39,14 @@ def delete_before(servers: str, topic: str, offset: int) -> None:
     done.result(20)
 
 
-def produce(servers: str, topic: str, numbers: range, partitions: int = 1, **config: Any) -> None:
-    """Keys and values say the number; times are 1,000 ms apart from each other."""
+def produce(
+    servers: str, topic: str, numbers: range, partitions: int = 1, *, are_new: bool = False, **config: Any
+) -> None:
+    """Keys and values say the number; times are 1,000 ms apart from each other, or now."""
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, **config})
     for number in numbers:
-        producer.produce(
-            topic, b"v%d" % number, b"k%d" % number, partition=number % partitions, timestamp=1_000_000 + 1_000 * number
-        )
+        time_ms = 0 if are_new else 1_000_000 + 1_000 * number  # 0: the client takes the present
+        producer.produce(topic, b"v%d" % number, b"k%d" % number, partition=number % partitions, timestamp=time_ms)
         producer.poll(0)
     assert producer.flush(30) == 0
 
