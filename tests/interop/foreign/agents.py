@@ -68,6 +68,9 @@ class Agent:
         line, _, self._unread = self._unread.partition(b"\n")
         return line
 
+    def send_signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def _log_tail(self) -> str:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-20:])
 

@@ -16,12 +16,13 @@ from tests.support.kafka_peer import KafkaPeer
 from tests.support.process import BrokerProcess
 
 # Tests would otherwise wait: for more members before a group's first assignment, for members' next heartbeat, and for
-# the cleaner's next look.
+# the cleaner's next look, and for the coordinator's look for transactions that are open for too long.
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.heartbeat.interval.ms": "500",
     "log.cleaner.backoff.ms": "300",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 BROKERS = ["ottla", pytest.param("kafka", marks=[pytest.mark.slow, pytest.mark.jvm])]
 _numbers = itertools.count(1)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.interop.foreign.agents import AgentError
-from tests.interop.foreign.clients import AgentClient, Client, Sent, base64_text
+from tests.interop.foreign.agent_transactions import AgentTransactions
+from tests.interop.foreign.clients import AgentClient, Client, Sent
 from tests.interop.foreign.topics import create_topic
 from tests.support.process import BrokerProcess
 from tests.support.raw_client import RawClient
@@ -28,50 +27,6 @@ pytestmark = [pytest.mark.foreign, pytest.mark.xdist_group("foreign")]
 CLIENTS = ["java", "kafkajs", "franz-go"]
 # franz-go commits offsets in a transaction as a member of their group only.
 WITH_OFFSETS = ["java", "kafkajs"]
-_FENCED = ("Fenced", "InvalidProducerEpoch", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "producer epoch")
-_numbers = itertools.count(1)
-
-
-class AgentTransactions(TransactionalLibrary):
-    """A producer that lives in an agent."""
-
-    def __init__(self, client: AgentClient, bootstrap: str, transactional_id: str, timeout_ms: int = 60_000) -> None:
-        super().__init__(bootstrap, transactional_id, timeout_ms)
-        self._client = client
-        self._name = f"{transactional_id}-{next(_numbers)}"
-
-    def _call(self, op: str, **more: object) -> None:
-        try:
-            self._client.agent.call(op, producer=self._name, bootstrap=self.bootstrap, **more)
-        except AgentError as error:
-            if any(word in str(error) for word in _FENCED):
-                raise Fenced(str(error)) from error
-            raise Failed(str(error)) from error
-
-    def open(self) -> None:
-        self._call("txn_open", transactional_id=self.transactional_id, timeout_ms=self.timeout_ms)
-
-    def begin(self) -> None:
-        self._call("txn_begin")
-
-    def send(self, topic: str, value: bytes, partition: int = 0, key: bytes | None = None) -> None:
-        self._call("txn_send", topic=topic, partition=partition, value=base64_text(value))
-
-    def offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        for (topic, partition), offset in offsets.items():
-            self._call("txn_offsets", group=group, topic=topic, partition=partition, offset=offset)
-
-    def commit(self) -> None:
-        self._call("txn_commit")
-
-    def abort(self) -> None:
-        self._call("txn_abort")
-
-    def close(self) -> None:
-        try:
-            self._call("txn_close")
-        except (Fenced, Failed):
-            pass
 
 
 Make = Callable[[str], TransactionalLibrary]

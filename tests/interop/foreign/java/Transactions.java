@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
@@ -65,7 +66,10 @@ final class Transactions {
         return new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
     }
 
-    /** Moves `count` records from one topic to another, exactly once; every fifth transaction is aborted and repeated. */
+    /**
+     * Moves `count` records from one topic to another, exactly once, or all that come until none came for `idle_ms`.
+     * Every fifth transaction is aborted and repeated, and so is one in whose middle the group was rebalanced.
+     */
     private static int pipe(ObjectNode request) throws Exception {
         Properties reading = Records.settings(request);
         reading.put("group.id", request.get("group").asText());
@@ -73,17 +77,20 @@ final class Transactions {
         reading.put("isolation.level", "read_committed");
         reading.put("enable.auto.commit", "false");
         reading.put("max.poll.records", "10");
+        long idle = request.path("idle_ms").asLong(Long.MAX_VALUE / 1_000_000) * 1_000_000;
+        long latest = System.nanoTime();
         int moved = 0;
         try (KafkaConsumer<byte[], byte[]> consumer =
                         new KafkaConsumer<>(reading, new ByteArrayDeserializer(), new ByteArrayDeserializer());
                 KafkaProducer<byte[], byte[]> producer = producer(request)) {
             producer.initTransactions();
             consumer.subscribe(List.of(request.get("source").asText()));
-            for (int number = 1; moved < request.get("count").asInt(); ) {
+            for (int number = 1; moved < request.get("count").asInt() && System.nanoTime() - latest < idle; ) {
                 ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(200));
                 if (records.isEmpty()) {
                     continue;
                 }
+                latest = System.nanoTime();
                 producer.beginTransaction();
                 Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
                 for (ConsumerRecord<byte[], byte[]> record : records) {
@@ -92,13 +99,19 @@ final class Transactions {
                     offsets.put(new TopicPartition(record.topic(), record.partition()),
                             new OffsetAndMetadata(record.offset() + 1));
                 }
-                producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
-                if (number++ % 5 == 0) {
+                boolean abort = number++ % 5 == 0;
+                try {
+                    producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
+                    if (!abort) {
+                        producer.commitTransaction();
+                        moved += records.count();
+                    }
+                } catch (CommitFailedException stale) {
+                    abort = true;
+                }
+                if (abort) {
                     producer.abortTransaction();
                     rewind(consumer);
-                } else {
-                    producer.commitTransaction();
-                    moved += records.count();
                 }
             }
         }
