@@ -117,7 +117,7 @@ def test_a_stopped_process_that_wakes_up_is_fenced(
     assert read_values(bootstrap, topic) == [b"heir", b"goes on"]
 
 
-@BOTH
+@pytest.mark.parametrize("kind", ["java"])
 def test_a_reader_of_committed_records_lives_through_kills_of_the_broker(
     own_broker: BrokerProcess, client: AgentClient, kind: str
 ) -> None:
