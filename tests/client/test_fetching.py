@@ -110,6 +110,21 @@ def test_deleted_offsets_are_a_loss(broker: Broker, reader: ClusterReader, make_
     assert values(reader, OffsetRange(topic, 0, 10, 20), on_loss=heard.append) == {}
 
 
+def test_a_topic_that_is_deleted_is_a_loss(broker: Broker, reader: ClusterReader, make_topic: Any) -> None:
+    kept, gone = make_topic(), make_topic()
+    for topic in (kept, gone):
+        produce(broker.bootstrap_servers, topic, range(10))
+    reader.partitions([kept, gone])
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.delete_topics([gone])[gone].result(10)
+    ranges = OffsetRange(gone, 0, 0, 10), OffsetRange(kept, 0, 0, 10)
+    with pytest.raises(DataLoss, match=f"partition {gone}-0 does not exist any more"):
+        values(reader, *ranges)
+    heard: list[str] = []
+    assert len(values(reader, *ranges, on_loss=heard.append)[f"{kept}-0"]) == 10
+    assert len(heard) == 1
+
+
 def test_offsets_that_never_were_are_a_loss(broker: Broker, reader: ClusterReader, make_topic: Any) -> None:
     topic = make_topic()
     produce(broker.bootstrap_servers, topic, range(10))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ottla.client.cluster import Unreachable
 from ottla.client.connection import BrokerConnection, Sent
-from ottla.client.lookup import EARLIEST, LATEST, ClusterReader, Passing, check
+from ottla.client.lookup import EARLIEST, LATEST, MISSING_TOPIC_TIMEOUT_S, Absent, ClusterReader, Passing, check
 from ottla.client.retrying import Patience
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.ids import TopicPartition
@@ -82,7 +82,11 @@ def fetch_ranges(reader: ClusterReader, ranges: Sequence[OffsetRange], on_loss: 
             yield from fetching.run()
         except (OSError, Passing, Unreachable) as error:
             reader.forget()
-            patience.wait(error)
+            if isinstance(error, Absent) and patience.waited_s > MISSING_TOPIC_TIMEOUT_S:
+                on_loss(f"partition {error.partition} does not exist any more.")
+                del waiting[error.partition]
+            else:
+                patience.wait(error)
         waiting = {where: one for where, one in waiting.items() if not one.is_done}
 
 

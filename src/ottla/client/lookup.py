@@ -27,6 +27,14 @@ class Passing(OttlaError):
     """An error that leader changes and restarts bring and take away again."""
 
 
+class Absent(Passing):
+    """A partition that the cluster does not know: it may just have restarted, or the topic is gone."""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        super().__init__(f"partition {partition} does not exist.")
+        self.partition = partition
+
+
 class ClusterReader:
     """Reads what a cluster has. Retries what passes; keeps its connections until `close`."""
 
@@ -96,16 +104,18 @@ class ClusterReader:
         return found
 
     def by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """Raises Passing while one of them has no leader, or is not there."""
+        """Raises Passing while one of them has no leader, Absent while one is not there."""
         wanted = list(partitions)
         unknown = {one.topic for one in wanted if self._leaders.get(one, -1) < 0}
         if unknown:
             self._partitions(sorted(unknown))
         grouped: dict[int, list[TopicPartition]] = {}
         for one in wanted:
-            leader = self._leaders.get(one, -1)
+            if one not in self._leaders:
+                raise Absent(one)
+            leader = self._leaders[one]
             if leader < 0:
-                raise Passing(f"partition {one} has no leader now, or does not exist.")
+                raise Passing(f"partition {one} has no leader now.")
             grouped.setdefault(leader, []).append(one)
         return grouped
 

@@ -44,7 +44,8 @@ class Patience:
 
     @property
     def waited_s(self) -> float:
-        return time.monotonic() - self._since
+        """Since the first of the failures in a row."""
+        return time.monotonic() - self._since if self._failures else 0.0
 
     def wait(self, error: OttlaError | OSError) -> None:
         limit_s = self._settings.api_timeout_ms / 1000
