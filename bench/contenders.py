@@ -16,6 +16,7 @@ from bench import frames, loadgen
 from bench.measure import Arm, Values
 from bench.wire import Connection
 from tests.support.brokers import OttlaProcess
+from tests.support.kafka_jars import REPO_ROOT
 from tests.support.kafka_peer import KafkaPeer
 from tests.support.process import BrokerProcess
 
@@ -90,7 +91,9 @@ def make_broker(kind: str, folder: Path, properties: Mapping[str, str] | None = 
         peer = KafkaPeer(folder, properties)
         peer.format()
         return peer
-    return OttlaProcess(folder, properties)
+    # Compiled once, as installed packages are, also where the environment says to leave no bytecode behind.
+    bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(REPO_ROOT / ".cache" / "bytecode")}
+    return OttlaProcess(folder, properties, environment=bytecode)
 
 
 def arms(
