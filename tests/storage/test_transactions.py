@@ -68,6 +68,15 @@ def test_the_marker_counts_when_it_is_below_the_high_watermark(tmp_path: Path) -
     assert log.last_stable_offset == at + 1
 
 
+def test_aborted_transactions_come_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    early, late = Producer(log, 1), Producer(log, 2)
+    began = [(1, early.write()), (2, late.write())]
+    late.end(commit=False)
+    early.end(commit=False)
+    assert log.aborted_transactions(0, log.log_end_offset) == began
+
+
 def test_aborted_transactions_between_offsets(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL)
     aborted = []

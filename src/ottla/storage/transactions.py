@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from bisect import bisect_left
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from ottla.records import batch as v2
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LAST_OFFSET = attrgetter("last_offset")
+# Of (producer id, first offset).
+_FIRST_OFFSET = itemgetter(1)
 # How far back a producer's history is looked for when a snapshot brought back only its last batch.
 _HISTORY_BYTES = 16 * 1024 * 1024
 
@@ -135,6 +137,8 @@ def rebuild_txn_index(log: Log, segment: Segment) -> None:
 
 
 def aborted_between(log: Log, start: int, upper: int) -> list[tuple[int, int]]:
+    """In the order in which they began. The index has them in the order in which they ended, as has Kafka's answer;
+    kafkajs takes them one by one as it reads and would show what belongs to one that began early and ended late."""
     found: list[tuple[int, int]] = []
     for segment in log.segments[log.segment_number(start) :]:
         try:
@@ -147,8 +151,8 @@ def aborted_between(log: Log, start: int, upper: int) -> list[tuple[int, int]]:
                 found.append((entry.producer_id, entry.first_offset))
             # Whatever is aborted later began at or above this offset.
             if entry.last_stable_offset >= upper:
-                return found
-    return found
+                return sorted(found, key=_FIRST_OFFSET)
+    return sorted(found, key=_FIRST_OFFSET)
 
 
 def refill_history(log: Log, producer_id: int) -> bool:

@@ -117,10 +117,12 @@ def test_a_stopped_process_that_wakes_up_is_fenced(
     assert read_values(bootstrap, topic) == [b"heir", b"goes on"]
 
 
-@pytest.mark.parametrize("kind", ["java"])
+@BOTH
 def test_a_reader_of_committed_records_lives_through_kills_of_the_broker(
     own_broker: BrokerProcess, client: AgentClient, kind: str
 ) -> None:
+    if (own_broker.name, kind) == ("kafka", "kafkajs"):
+        pytest.skip("kafkajs shows aborted records where Kafka lists one that began early and ended late")
     topic, bootstrap = create_topic(own_broker, "read", 1), own_broker.bootstrap
     member = f"reader-{kind}"
     client.join(bootstrap, member, "readers", [topic], isolation_level="read_committed")
@@ -133,17 +135,17 @@ def test_a_reader_of_committed_records_lives_through_kills_of_the_broker(
                 writer.send(topic, value)
                 writer.commit() if commit else writer.abort()
                 expected += [value] if commit else []
-        eventually(lambda: _values(client, member), expected.__eq__)
+        eventually(lambda: _values(client, member), expected.__eq__, 120)
         with AgentTransactions(client, bootstrap, f"torn-{number}", timeout_ms=2_000) as torn:
             torn.begin()
             torn.send(topic, b"never committed")
             own_broker.restart(kill=True)
-    assert eventually(lambda: _values(client, member), expected.__eq__) == expected
+    assert eventually(lambda: _values(client, member), expected.__eq__, 120) == expected
     with AgentTransactions(client, bootstrap, "last") as writer:
         writer.begin()
         writer.send(topic, b"last")
         writer.commit()
-    assert eventually(lambda: _values(client, member), [*expected, b"last"].__eq__)
+    assert eventually(lambda: _values(client, member), [*expected, b"last"].__eq__, 120)
     client.leave(member)
 
 
