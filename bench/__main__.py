@@ -24,6 +24,7 @@ from bench import (
     lines_kernel,
     lines_process,
     lines_spark,
+    lines_spark_sink,
     lines_steady,
     lines_transactions,
     lines_wire,
@@ -100,6 +101,9 @@ def catalogue(bench: Bench) -> dict[str, Callable[[], Comparison]]:
     lines["kernel"] = lines_kernel.kernel_line
     lines["spark-batch"] = lambda: lines_spark.batch_line(bench.subject())
     lines["spark-stream"] = lambda: lines_spark.stream_line(bench.subject())
+    lines["spark-sink"] = lambda: lines_spark_sink.sink_line(bench.subject())
+    for rate in lines_spark_sink.RATES:
+        lines[f"spark-latency-{rate}"] = partial(_spark_latency, bench, rate)
     return lines
 
 
@@ -111,6 +115,10 @@ def _add_transactions(lines: dict[str, Callable[[], Comparison]], bench: Bench) 
             )
     if kafka_libs():
         lines["pipeline"] = lambda: lines_transactions.pipeline_line(bench.all())
+
+
+def _spark_latency(bench: Bench, per_second: int) -> Comparison:
+    return lines_spark_sink.latency_line(bench.subject(), per_second)
 
 
 def _versus(bench: Bench, make: Callable[[list[Contender], int], Comparison], value: int) -> Comparison:

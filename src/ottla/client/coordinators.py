@@ -56,6 +56,8 @@ class Coordinator:
         self._find = find
         self._what = what
         self._connection: BrokerConnection | None = None
+        # What the cluster had finalized when it answered last.
+        self.features: dict[str, int] = {}
 
     def connection(self) -> BrokerConnection:
         if self._connection is None:
@@ -83,6 +85,7 @@ class Coordinator:
                 if patience.is_over and isinstance(error, Unreachable):
                     raise
             else:
+                self.features = self.connection().finalized_features
                 found = codes(answer) - {0}
                 lasting = found - PASSING
                 if not found or lasting:

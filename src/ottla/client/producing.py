@@ -106,8 +106,7 @@ class TransactionalProducer:
         self._sequences.clear()
 
     def begin(self) -> None:
-        features = self._coordinator.connection().finalized_features
-        self._is_v2 = features.get("transaction.version", 0) >= _V2
+        self._is_v2 = self._coordinator.features.get("transaction.version", 0) >= _V2
         self._joined.clear()
         self._delivery = Delivery(
             self._leaders,

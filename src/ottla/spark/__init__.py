@@ -16,17 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.spark.session import session
+    from ottla.spark.sink.progress import committed_offsets, forget, published
     from ottla.spark.sink.streaming import WriteQuery, write_stream
     from ottla.spark.source.datasource import register
 
 _HOME = {
     "WriteQuery": "ottla.spark.sink.streaming",
+    "committed_offsets": "ottla.spark.sink.progress",
+    "forget": "ottla.spark.sink.progress",
+    "published": "ottla.spark.sink.progress",
     "register": "ottla.spark.source.datasource",
     "session": "ottla.spark.session",
     "write_stream": "ottla.spark.sink.streaming",
 }
 
-__all__ = ["WriteQuery", "register", "session", "write_stream"]
+__all__ = ["WriteQuery", "committed_offsets", "forget", "published", "register", "session", "write_stream"]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ottla.common.errors import OttlaError
 from ottla.kernel.encode import BatchEncoder, Encoded, route
+from ottla.spark.sink.shape import shaped_arrow
 
 SCHEMA = "topic string, partition int, records int, batch binary, problem string"
 _ARROW_SCHEMA = pa.schema(
@@ -50,8 +51,7 @@ class EncodePlan:
         encoder = BatchEncoder(codec=self.codec, level=self.level, batch_bytes=self.batch_bytes)
         for batch in rows:
             if batch.num_rows:
-                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-                yield from table.named(_append(encoder, table, columns, batch.num_rows))
+                yield from table.named(_append(encoder, table, shaped_arrow(batch), batch.num_rows))
         yield from table.named(encoder.finish())
 
     def run(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,6 +76,7 @@ class _Slots:
 
     def __init__(self, plan: EncodePlan, task: int) -> None:
         self._plan = plan
+        self.default_topic = plan.topic
         self._turn = plan.turn + task
         self._index: dict[str, int] = {}
         self._names: list[str] = []
@@ -120,7 +121,7 @@ def _append(encoder: BatchEncoder, slots: _Slots, columns: dict[str, Any], rows:
 
 
 def _topic_indexes(slots: _Slots, column: Any) -> Any:
-    default = slots._plan.topic
+    default = slots.default_topic
     if column is None:
         assert default is not None
         slots.index(default)

@@ -6,11 +6,13 @@ which batch was published last, and only then decide. A batch that was published
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.client.cluster import ClusterClient
+from ottla.client.cluster import ClusterClient, Unreachable
+from ottla.client.coordinators import Patience
 from ottla.client.producing import Committed, TransactionalProducer
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
@@ -18,6 +20,7 @@ from ottla.spark.sink.checkpoint import Offsets
 from ottla.spark.sink.marker import Marker, ensure_marker_topic, marker_batch, read_marker
 
 Encoded = tuple[TopicPartition, Any]
+_COUNTS_AGE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ class Publisher:
             patience_s=settings.patience_s,
         )
         self._marker_partition = TopicPartition(settings.marker_topic, 0)
+        self._topics_here: set[str] = set()
+        self._counts: dict[str, int] = {}
+        self._counted_s = 0.0
         self._has_started = False
         self._last: Marker | None = None
 
@@ -55,10 +61,24 @@ class Publisher:
             self._cluster.close()
 
     def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for partition in self._cluster.leaders(sorted(topics)):
-            counts[partition.topic] = counts.get(partition.topic, 0) + 1
-        return counts
+        """Of those that are there. New partitions are noticed within seconds, not at once."""
+        wanted = set(topics)
+        if wanted - self._counts.keys() or time.monotonic() > self._counted_s + _COUNTS_AGE_S:
+            self._counts = {topic.name: len(topic.partitions) for topic in self._topics(wanted)}
+            self._counted_s = time.monotonic()
+        return self._counts
+
+    def _topics(self, names: Iterable[str]) -> list[Any]:
+        """Those that are there. A connection that nobody used for long may be gone: that is no failure."""
+        patience = Patience(self._settings.patience_s)
+        while True:
+            try:
+                return [one for one in self._cluster.metadata(sorted(names)).topics if not one.error_code]
+            except (OSError, Unreachable):
+                self._cluster.close()
+                if patience.is_over:
+                    raise
+                patience.pause()
 
     def is_published(self, query: str, batch: int, offsets: Offsets) -> bool:
         """Whether this batch is there already. Raises OttlaError when what is there does not go with the checkpoint."""
@@ -71,7 +91,7 @@ class Publisher:
                 patience_s=self._settings.patience_s,
             )
             self._has_started = True
-        return _is_published(self._settings.name, self._last, Marker(query, batch, offsets))
+        return is_published_already(self._settings.name, self._last, Marker(query, batch, offsets))
 
     def publish(self, marker: Marker, batches: Iterable[Encoded]) -> None:
         """All of these batches, the source's offsets and the marker, or nothing."""
@@ -80,7 +100,7 @@ class Publisher:
         try:
             producer.produce(batches)
             producer.produce([(self._marker_partition, marker_batch(self._settings.name, marker))])
-            offsets = dict(_committed(marker))
+            offsets = dict(self._committed(marker))
             if offsets:
                 producer.commit_offsets(self._settings.group, offsets)
         except BaseException:
@@ -89,6 +109,15 @@ class Publisher:
         # From here on the outcome is the coordinator's: an unclear answer is asked for again, never undone.
         producer.commit()
         self._last = marker
+
+    def _committed(self, marker: Marker) -> Iterator[tuple[TopicPartition, Committed]]:
+        """A source may be of another cluster, whose topics have no offsets here: the marker has them all the same."""
+        unknown = sorted(marker.offsets.keys() - self._topics_here)
+        if unknown:
+            self._topics_here |= {topic.name for topic in self._topics(unknown)}
+        for topic in marker.offsets.keys() & self._topics_here:
+            for partition, offset in marker.offsets[topic].items():
+                yield TopicPartition(topic, int(partition)), Committed(offset, marker.note())
 
     def _abort_quietly(self) -> None:
         """The first error is the one to tell of; the next start aborts what could not be aborted now."""
@@ -102,13 +131,8 @@ class Publisher:
         self._cluster.close()
 
 
-def _committed(marker: Marker) -> Iterator[tuple[TopicPartition, Committed]]:
-    for topic, partitions in marker.offsets.items():
-        for partition, offset in partitions.items():
-            yield TopicPartition(topic, int(partition)), Committed(offset, marker.note())
-
-
-def _is_published(name: str, last: Marker | None, now: Marker) -> bool:
+def is_published_already(name: str, last: Marker | None, now: Marker) -> bool:
+    """Compare what the checkpoint is about to do with what was done last; refuse what does not go together."""
     if last is None:
         if now.batch == 0:
             return False

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from ottla.common.errors import OttlaError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import StructType
 
 HEADERS = "array<struct<key:string,value:binary>>"
 # As Spark's Kafka integration has them, and `timestamp`, which it lacks. What else there is goes nowhere.
@@ -26,7 +28,7 @@ _SQL = {
     "headers": "headers",
     "topic": "topic",
     "partition": "partition",
-    "timestamp": "unix_millis(timestamp) as timestamp",
+    "timestamp": "timestamp",
 }
 _HINTS = {
     "key": "cast it to string or binary",
@@ -38,21 +40,21 @@ _HINTS = {
 }
 
 
-def check_columns(frame: DataFrame, topic: str | None) -> None:
+def check_columns(schema: StructType, topic: str | None) -> None:
     """Raises OttlaError that says what is wrong with the columns."""
-    types: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}
+    types = {field.name: field.dataType.simpleString() for field in schema.fields}
     if "value" not in types:
         raise OttlaError(f"a column 'value' is missing, there are only: {', '.join(types)}.")
     if topic is None and "topic" not in types:
         raise OttlaError("say where rows go: name a topic, or give the DataFrame a column 'topic'.")
     for name, accepted in _ACCEPTED.items():
-        found = types[name].simpleString() if name in types else None
-        if found is not None and found not in (*accepted, "void"):
+        found = types.get(name, "void")
+        if found not in (*accepted, "void"):
             raise OttlaError(f"the column '{name}' is {found}, which cannot be written: {_HINTS[name]}.")
 
 
 def shaped(frame: DataFrame) -> DataFrame:
-    """Only the columns that are written."""
+    """Only the columns that are written, so that no others travel."""
     types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     return frame.selectExpr(*(_SQL[name] for name in _SQL if types.get(name, "void") != "void" or name == "value"))
 
@@ -63,3 +65,16 @@ def merged(frames: list[DataFrame]) -> DataFrame:
     for frame in frames[1:]:
         whole = whole.unionByName(frame, allowMissingColumns=True)
     return whole
+
+
+def shaped_arrow(batch: pa.RecordBatch) -> dict[str, Any]:
+    """The same of an Arrow batch, for where Spark gives us rows as they are."""
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    found = {name: columns[name] for name in _SQL if name in columns and not pa.types.is_null(columns[name].type)}
+    found["value"] = columns["value"]
+    for name in ("key", "value"):
+        if name in found:
+            found[name] = found[name].cast(pa.binary())
+    if "timestamp" in found:
+        found["timestamp"] = found["timestamp"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+    return found

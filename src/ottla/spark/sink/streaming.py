@@ -15,23 +15,29 @@ Every micro-batch is one transaction: its rows (to as many topics as you like), 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ottla.client.settings import parse_settings
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.kernel.compressing import NUMBERS
-from ottla.spark.sink.checkpoint import Checkpoint
+from ottla.spark.sink.checkpoint import Checkpoint, is_local
+from ottla.spark.sink.collecting import EncodedRow, collect
 from ottla.spark.sink.encoding import SCHEMA, EncodePlan
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from ottla.spark.sink.shape import check_columns, merged, shaped
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
+_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
 
 
@@ -85,15 +91,26 @@ def write_stream(
     if not frame.isStreaming:
         raise OttlaError('this DataFrame is not a stream: write it with `frame.write.format("ottla")`.')
     if outputs is None:
-        check_columns(frame, topic)
+        check_columns(frame.schema, topic)
+    parse_settings({"kafka.bootstrap.servers": bootstrap})
     settings = PublisherSettings(bootstrap, name, group or name, marker_topic, transaction_timeout_ms)
     plan = EncodePlan(bootstrap, topic, codec=NUMBERS[compression], level=compression_level, batch_bytes=batch_bytes)
     writer = _BatchWriter(Publisher(settings), Checkpoint(frame.sparkSession, checkpoint), plan, outputs)
     writer.publisher.check_cluster(topic)
+    _choose_file_manager(frame.sparkSession, checkpoint)
     started = frame.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
     if trigger is not None:
         started = started.trigger(**trigger)
     return WriteQuery(started.foreachBatch(writer.write).start(), writer)
+
+
+def _choose_file_manager(spark: SparkSession, checkpoint: str) -> None:
+    """Spark's default starts processes for every file of a checkpoint. On a local disk a rename is atomic without them;
+    elsewhere it may not be."""
+    if is_local(checkpoint) and spark.conf.get(_FILE_MANAGER, None) is None:
+        spark.conf.set(_FILE_MANAGER, _LOCAL_FILE_MANAGER)
+    elif not is_local(checkpoint) and spark.conf.get(_FILE_MANAGER, None) == _LOCAL_FILE_MANAGER:
+        spark.conf.unset(_FILE_MANAGER)
 
 
 class _BatchWriter:
@@ -122,28 +139,41 @@ class _BatchWriter:
             # The plan runs all the same: stateful operators must get to the state that follows this batch.
             frame.write.format("noop").mode("overwrite").save()
             return
-        table = self._encoded(frame, batch_id).toArrow()
-        self.publisher.publish(Marker(self._query_id, batch_id, offsets), self._batches(table))
-
-    def _encoded(self, frame: DataFrame, batch_id: int) -> DataFrame:
         made = frame if self._outputs is None else self._outputs(frame)
         frames: list[DataFrame] = list(made) if isinstance(made, Sequence) else [made]
         for one in frames:
-            check_columns(one, self._plan.topic)
-        plan = self._plan
+            check_columns(one.schema, self._plan.topic)
+        marker = Marker(self._query_id, batch_id, offsets)
+        with _computed_once(frame, is_shared=len(frames) > 1):
+            rows = collect(self._encoded(frames, batch_id))
+            self.publisher.publish(marker, self._batches(rows))
+
+    def _encoded(self, frames: list[DataFrame], batch_id: int) -> DataFrame:
+        # Topics that were written to before: tasks need not look them up.
         counts = self.publisher.partition_counts(self._topics)
-        ready = EncodePlan(plan.bootstrap, plan.topic, counts, plan.codec, plan.level, plan.batch_bytes, turn=batch_id)
+        plan = replace(self._plan, partition_counts=counts, turn=batch_id)
 
         def encode(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return ready.run(rows)
+            return plan.run(rows)
 
         return merged([shaped(one) for one in frames]).mapInArrow(encode, SCHEMA)
 
-    def _batches(self, table: pa.Table) -> Iterator[tuple[TopicPartition, Any]]:
-        for chunk in table.to_batches():
-            columns = [chunk.column(name) for name in ("topic", "partition", "batch", "problem")]
-            for topic, partition, data, problem in zip(*columns, strict=True):
-                if problem.is_valid:
-                    raise OttlaError(problem.as_py())
-                self._topics.add(topic.as_py())
-                yield TopicPartition(topic.as_py(), partition.as_py()), data.as_buffer()
+    def _batches(self, rows: Iterator[EncodedRow]) -> Iterator[tuple[TopicPartition, Any]]:
+        for topic, partition, data in rows:
+            self._topics.add(topic)
+            yield TopicPartition(topic, partition), data
+
+
+@contextmanager
+def _computed_once(frame: DataFrame, *, is_shared: bool) -> Iterator[None]:
+    """Several outputs of one micro-batch would each compute it: twice the work, twice the state updates, and different
+    rows where the plan is not deterministic. So it is computed first and kept for the time of the batch."""
+    if not is_shared:
+        yield
+        return
+    frame.persist()
+    try:
+        frame.count()
+        yield
+    finally:
+        frame.unpersist()

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -16,6 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ottla.common.errors import OttlaError
 from ottla.spark.source.batch import BatchReader
 from ottla.spark.source.options import includes_headers, parse_options
 from ottla.spark.source.stream import StreamReader
@@ -53,6 +60,16 @@ class OttlaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return BatchReader(parse_options(self.options, is_streaming=False), schema, self.cores)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from ottla.spark.sink.batch import BatchWriter
+
+        if overwrite:
+            raise OttlaError('topics can only be appended to: write with mode("append").')
+        return BatchWriter(self.options, schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        raise OttlaError("a stream is written with `ottla.spark.write_stream(frame, ...)`, which writes exactly once.")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return StreamReader(parse_options(self.options, is_streaming=True), schema, self.cores)

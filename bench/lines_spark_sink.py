@@ -1,0 +1,175 @@
+"""Writing with Spark: our exactly-once sink against Spark's own at-least-once one, each behind its own source.
+
+`spark-sink` copies a topic in large micro-batches. `spark-latency` sends records at a steady rate through a query that
+does nothing but copy, and takes the time from a record's creation to its arrival at a plain consumer.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+
+from bench.contenders import Contender
+from bench.lines_spark import OURS, PARTITIONS, RECORD_BYTES, THEIRS, filled_topic, session, why_no_spark
+from bench.measure import Arm, Comparison, Values, cost, throughput
+
+RECORDS_PER_TRIGGER = 500_000
+RATES = (1, 100, 1_000)
+LATENCY_WARM_UP_S, LATENCY_S = 4.0, 10.0
+_OUT_PARTITIONS = 2
+
+
+def _copy(contender: Contender, source: str, topics: tuple[str, str], folder: Path, **trigger: Any) -> Any:
+    """A query that copies the first topic to the second."""
+    import ottla.spark
+
+    servers = contender.broker.bootstrap
+    options = {"kafka.bootstrap.servers": servers, "subscribe": topics[0], "startingOffsets": "earliest"}
+    if trigger.get("availableNow"):
+        options["maxOffsetsPerTrigger"] = str(RECORDS_PER_TRIGGER)
+    frame = session().readStream.format(source).options(**options).load().select("key", "value")
+    if source == OURS:
+        return ottla.spark.write_stream(
+            frame,
+            name=f"bench-{folder.name}",
+            bootstrap=servers,
+            topic=topics[1],
+            checkpoint=str(folder),
+            trigger=trigger or None,
+        )
+    writer = frame.writeStream.format(THEIRS).option("kafka.bootstrap.servers", servers).option("topic", topics[1])
+    writer = writer.option("checkpointLocation", str(folder))
+    return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+@contextmanager
+def _checkpoint(contender: Contender) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="sink-", dir=contender.broker.folder))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def copy_all(contender: Contender, source: str) -> Values:
+    topic, records = filled_topic(contender)
+    with contender.topic(PARTITIONS) as out, _checkpoint(contender) as folder:
+        started = time.perf_counter()
+        _copy(contender, source, (topic, out.name), folder, availableNow=True).awaitTermination()
+        elapsed_s = time.perf_counter() - started
+        written = _visible(contender, out.name)
+    if written < records:
+        raise RuntimeError(f"{source} wrote {written} records of {records}")
+    return {"written": records / elapsed_s / 1e3}
+
+
+def _visible(contender: Contender, topic: str) -> int:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": contender.broker.bootstrap, "group.id": "bench"})
+    partitions = [confluent_kafka.TopicPartition(topic, number) for number in range(PARTITIONS)]
+    total = sum(consumer.get_watermark_offsets(one, 20)[1] for one in partitions)
+    consumer.close()
+    return int(total)
+
+
+def latency(contender: Contender, source: str, per_second: int) -> Values:
+    """From the moment a record is given to a producer until a consumer of committed records has it."""
+    with (
+        contender.topic(_OUT_PARTITIONS) as topic,
+        contender.topic(_OUT_PARTITIONS) as out,
+        _checkpoint(contender) as folder,
+    ):
+        query = _copy(contender, source, (topic.name, out.name), folder)
+        arrivals = _Arrivals(contender.broker.bootstrap, out.name)
+        _send(contender.broker.bootstrap, topic.name, per_second)
+        arrivals.stop()
+        query.stop()
+    taken = sorted(arrivals.after(LATENCY_WARM_UP_S))
+    if not taken:
+        raise RuntimeError(f"nothing arrived through {source}")
+    return {"p50": taken[len(taken) // 2], "p99": taken[min(len(taken) - 1, len(taken) * 99 // 100)]}
+
+
+def _send(bootstrap: str, topic: str, per_second: int) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    started = time.monotonic()
+    for number in range(int(per_second * (LATENCY_WARM_UP_S + LATENCY_S))):
+        time.sleep(max(0.0, started + number / per_second - time.monotonic()))
+        text = b"%.6f %.6f " % (time.time(), time.monotonic() - started)
+        producer.produce(topic, text.ljust(RECORD_BYTES, b"x"), partition=number % _OUT_PARTITIONS)
+        producer.poll(0)
+    producer.flush(20)
+
+
+class _Arrivals:
+    """Reads a topic in a thread and keeps (seconds since the first record was sent, milliseconds taken)."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._consumer = confluent_kafka.Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": "bench", "isolation.level": "read_committed",
+             "auto.offset.reset": "earliest", "fetch.wait.max.ms": 10}
+        )  # fmt: skip
+        self._consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(_OUT_PARTITIONS)])
+        self._rows: list[tuple[float, float]] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            message = self._consumer.poll(0.05)
+            if message is not None and not message.error():
+                created, since = map(float, message.value().split()[:2])
+                self._rows.append((since, (time.time() - created) * 1e3))
+
+    def after(self, seconds: float) -> list[float]:
+        return [taken for since, taken in self._rows if since >= seconds]
+
+    def stop(self) -> None:
+        time.sleep(2.0)  # the last records are on their way
+        self._stopping.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+def _require_spark() -> None:
+    reason = why_no_spark()
+    if reason is not None:
+        raise RuntimeError(reason)
+
+
+def sink_line(contender: Contender) -> Comparison:
+    _require_spark()
+
+    def arm(label: str, source: str) -> Arm:
+        return Arm(label, lambda: copy_all(contender, source), lambda: copy_all(contender, source))
+
+    return Comparison(
+        "spark-sink",
+        f"Spark copies {RECORD_BYTES} B records, exactly once against at least once",
+        [throughput("written", "k rows/s", goal=2.0, digits=0)],
+        [arm("Spark's connector", THEIRS), arm("ottla", OURS)],
+    )
+
+
+def latency_line(contender: Contender, per_second: int) -> Comparison:
+    _require_spark()
+
+    def arm(label: str, source: str) -> Arm:
+        return Arm(
+            label,
+            lambda: latency(contender, source, per_second),
+            lambda: latency(contender, source, per_second),
+        )
+
+    return Comparison(
+        f"spark-latency-{per_second}",
+        f"Spark copies {per_second:,} records/s, record in to record out",
+        [cost("p50", "ms", goal=1.0, digits=0), cost("p99", "ms", goal=1.0, digits=0)],
+        [arm("Spark's connector", THEIRS), arm("ottla", OURS)],
+    )
