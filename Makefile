@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml hatch_build.py $(wildcard src/ottla/kernel/*.pyx src/ot
 
 setup: $(STAMP)  ## create .venv with everything the other targets need
 
-up: setup  ## start a broker in the background and show topics, produce, consume, lag
+up: setup  ## start a broker in the background, show it and a pipeline on Spark at work
 	@PATH="$(abspath $(BIN)):$$PATH" tools/broker up $(HOST) $(PORT)
 
 down:  ## stop that broker

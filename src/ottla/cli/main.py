@@ -46,6 +46,7 @@ SECTIONS = (
             Lazy("cluster", "cluster:cluster", "Brokers and health."),
         ),
     ),
+    Section("Pipelines", (Lazy("pipeline", "pipeline:pipeline", "Pipelines on Spark: run, list, status, stop."),)),
     Section(
         "Tools",
         (

@@ -14,6 +14,8 @@ Every micro-batch is one transaction: its rows (to as many topics as you like), 
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_NOTED_S_MAX = 5.0
 Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
 
 
@@ -60,6 +63,21 @@ class WriteQuery(StreamingQuery):
             if self._writer.failure is not None:
                 raise self._writer.failure from None
             raise
+
+    def finish(self) -> None:
+        """Stop at a batch boundary: the batch that is being written is finished, and no other is begun."""
+        with self._writer.turn:
+            self._wait_until_noted()
+            self.stop()
+
+    def _wait_until_noted(self) -> None:
+        """Spark notes that a batch is done after it was written; without the note it would run once more."""
+        deadline = time.monotonic() + _NOTED_S_MAX
+        while self.isActive and time.monotonic() < deadline:
+            last = self.lastProgress
+            if self._writer.batch_id is None or (last is not None and last["batchId"] >= self._writer.batch_id):
+                return
+            time.sleep(0.02)
 
 
 def write_stream(
@@ -119,6 +137,9 @@ class _BatchWriter:
     def __init__(self, publisher: Publisher, checkpoint: Checkpoint, plan: EncodePlan, outputs: Outputs | None) -> None:
         self.publisher = publisher
         self.failure: OttlaError | None = None
+        # Held while a batch is written.
+        self.turn = threading.Lock()
+        self.batch_id: int | None = None
         self._checkpoint = checkpoint
         self._plan = plan
         self._outputs = outputs
@@ -126,11 +147,17 @@ class _BatchWriter:
         self._topics: set[str] = {plan.topic} if plan.topic is not None else set()
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
+        # `finish` has it and waits for the query to end: to wait for it would be to wait for each other.
+        if not self.turn.acquire(blocking=False):
+            raise OttlaError("the query is being stopped.")
         try:
+            self.batch_id = batch_id
             self._write(frame, batch_id)
         except OttlaError as error:
             self.failure = error
             raise
+        finally:
+            self.turn.release()
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         self._query_id = self._query_id or self._checkpoint.query_id()

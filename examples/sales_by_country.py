@@ -1,0 +1,30 @@
+"""Orders with the name and country of their customers, and what each country buys in ten seconds: two topics, one
+transaction. `make up` runs it; by hand:
+
+    ottla topic create shop-orders shop-customers shop-orders-enriched sales-by-country -p 4
+    ottla pipeline run examples/sales_by_country.py
+"""
+
+from pyspark.sql import functions as F
+
+from ottla.spark.pipeline import Topics, pipeline
+
+
+@pipeline(mode="update", every="1 second")
+def sales_by_country(topics: Topics):
+    orders = topics.stream(
+        "shop-orders",
+        "order string not null, customer int not null, euro double not null, at timestamp not null",
+        expect={"the amount is below zero": "euro >= 0"},
+    ).withWatermark("at", "1 minute")
+    customers = topics.table("shop-customers", "customer int, name string, country string")
+    enriched = orders.join(F.broadcast(customers), "customer", "left")
+    sales = (
+        enriched.groupBy(F.window("at", "10 seconds").start.alias("window"), "country")
+        .agg(F.count("*").alias("orders"), F.round(F.sum("euro"), 2).alias("euro"))
+        .withColumn("key", F.concat_ws("/", "window", "country"))
+    )
+    return {
+        "shop-orders-enriched": enriched.withColumn("key", F.col("order")),
+        "sales-by-country": sales,
+    }

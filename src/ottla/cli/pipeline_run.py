@@ -1,0 +1,115 @@
+"""`ottla pipeline run`: a pipeline in the foreground, until it is done, stopped or beyond help."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.output import confirm
+from ottla.cli.settings import Settings, command, parse_assignment
+from ottla.common.errors import OttlaError
+
+if TYPE_CHECKING:
+    from ottla.spark.pipeline.reporting import Reporter
+    from ottla.spark.pipeline.runner import Runner
+
+data_dir_option = click.option(
+    "--data-dir",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where pipelines keep checkpoints and status [OTTLA_PIPELINES, or ~/.local/share/ottla/pipelines].",
+)
+
+
+@command("run", changes=True)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--once", is_flag=True, help="Process all that is there now, then stop.")
+@click.option("--master", default="local[*]", metavar="URL", help="Of a Spark cluster [local[*], this machine].")
+@click.option("--name", metavar="NAME", help="Another name than that in the file.")
+@click.option("--reset", is_flag=True, help="Forget how far it was and start over; asks first.")
+@click.option("--checkpoint", metavar="URL", help="Of a shared folder, for a cluster [in --data-dir].")
+@click.option("--conf", "conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
+@data_dir_option
+def run(
+    settings: Settings,
+    file: Path,
+    once: bool,
+    master: str,
+    name: str | None,
+    reset: bool,
+    checkpoint: str | None,
+    conf: tuple[str, ...],
+    data_dir: Path | None,
+) -> None:
+    """Run the pipeline in FILE (.py or .sql) until Ctrl-C.
+
+    \b
+      ottla pipeline run orders.py
+      ottla pipeline run orders.sql --once
+      ottla pipeline run orders.py --master spark://host:7077 --checkpoint s3a://bucket/orders
+    """
+    settings.refuse_dry_run("pipeline run")
+    require_spark()
+    from dataclasses import replace
+
+    from ottla.spark.pipeline.home import Home, data_folder
+    from ottla.spark.pipeline.loading import load
+    from ottla.spark.pipeline.runner import Runner, RunSettings
+
+    pipeline = load(file)
+    if name is not None:
+        pipeline = replace(pipeline, name=name)
+    home = Home(data_folder(data_dir), pipeline.name)
+    run_settings = RunSettings(
+        client={f"kafka.{key}": value for key, value in settings.client_settings().items()},
+        master=master,
+        once=once,
+        checkpoint=checkpoint,
+        file=str(file.resolve()),
+        conf=dict(parse_assignment(one, "--conf") for one in conf),
+    )
+    runner = Runner(pipeline, run_settings, home, _reporter(pipeline.name))
+    if reset:
+        confirm(settings, f"Forget how far '{pipeline.name}' was and write everything again, after what is there?")
+        runner.reset()
+    with _stopped_by_signals(runner):
+        runner.run()
+
+
+def require_spark() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+        raise OttlaError("pipelines need Spark, which is not installed: run `pip install 'ottla[spark]'`.")
+
+
+def _reporter(name: str) -> Reporter:
+    from ottla.spark.pipeline.reporting import JsonLines, LiveLine
+
+    return LiveLine(sys.stdout) if sys.stdout.isatty() else JsonLines(sys.stdout, name)
+
+
+@contextmanager
+def _stopped_by_signals(runner: Runner) -> Iterator[None]:
+    """The first SIGTERM or Ctrl-C asks for a stop after the batch; a second one does not wait for it."""
+    asked: list[int] = []
+
+    def handle(signum: int, frame: FrameType | None) -> None:
+        if asked:
+            sys.exit(128 + signum)
+        asked.append(signum)
+        runner.request_stop()
+
+    before: dict[int, Any] = {one: signal.signal(one, handle) for one in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

@@ -1,0 +1,56 @@
+"""What is asked of the cluster before a query starts: mistakes are told in a second, not after Spark's start."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from ottla.client.cluster import ClusterClient
+from ottla.common.errors import ErrorCode, OttlaError
+from ottla.protocol.messages import CreateTopicsRequest
+from ottla.spark.sink.marker import MARKER_TOPIC, read_marker
+
+
+def require_topics(bootstrap: str, topics: Iterable[str]) -> None:
+    """Raises OttlaError for the first that does not exist, and when nobody answers."""
+    with ClusterClient(bootstrap) as cluster:
+        cluster.leaders(sorted(set(topics)))
+
+
+def ensure_topic(bootstrap: str, topic: str) -> None:
+    """A dead-letter topic must be there when the first bad record comes, which nobody plans for."""
+    with ClusterClient(bootstrap) as cluster:
+        if not cluster.metadata([topic]).topics[0].error_code:
+            return
+        wanted = CreateTopicsRequest.CreatableTopic(name=topic, num_partitions=1, replication_factor=-1)
+        (row,) = cluster.any_broker().call(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000)).topics
+        if row.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise OttlaError(
+                f"the dead-letter topic '{topic}' cannot be created ({ErrorCode(row.error_code).name}): "
+                "create it, or name another one with dead_letters."
+            )
+
+
+def refuse_foreign_marker(bootstrap: str, name: str, checkpoint: Path) -> None:
+    """Raises OttlaError when the pipeline of this name was written with another checkpoint than this one.
+
+    The sink would notice too, but only after it has shut out whoever is writing under this name now.
+    """
+    with ClusterClient(bootstrap) as cluster:
+        if cluster.metadata([MARKER_TOPIC]).topics[0].error_code:
+            return
+        marker = read_marker(cluster, MARKER_TOPIC, name)
+    if marker is None or marker.query == query_id(checkpoint):
+        return
+    raise OttlaError(
+        f"pipeline '{name}' has written to this cluster before, up to batch {marker.batch}, with another checkpoint "
+        f"than {checkpoint}: run it where that one is, give this one another name, or start over with --reset."
+    )
+
+
+def query_id(checkpoint: Path) -> str | None:
+    try:
+        return str(json.loads((checkpoint / "metadata").read_text())["id"])
+    except (OSError, ValueError, KeyError):
+        return None

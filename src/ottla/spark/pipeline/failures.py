@@ -1,0 +1,130 @@
+"""What a failure means: may it pass, so that the pipeline starts again, and how is it said in one sentence.
+
+Our own errors know. Those of the source were raised in other processes and arrive as text inside Spark's exceptions,
+where the last line that begins with `ottla.` is ours. Of Spark's errors a few mean that the machine failed; those of
+analysis mean that the query is wrong. What nobody knows is tried again, but only a few times.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from ottla.client.cluster import Unreachable
+from ottla.client.fetching import DataLoss
+from ottla.client.lookup import Passing
+from ottla.client.producing import ProducerFenced
+from ottla.common.errors import OttlaError
+
+
+class Hope(Enum):
+    """Whether to start again."""
+
+    GOOD = "as often as it takes"
+    SOME = "a few times"
+    NONE = "never"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    hope: Hope
+    sentence: str
+    # The JVM is gone, and the session with it.
+    lost_session: bool = False
+
+
+_OURS = re.compile(r"^(?:[\w.]*\.)?ottla\.[\w.]*?(\w+): (.+)$", re.MULTILINE)
+_HOPE_BY_NAME = {
+    "Unreachable": Hope.GOOD,
+    "Passing": Hope.GOOD,
+    "DataLoss": Hope.NONE,
+    "ProducerFenced": Hope.NONE,
+}
+# Sentences of our own that tell of a cluster that was not there for a while, whoever raised them.
+_CLUSTER_AWAY = re.compile(
+    r"cannot reach any broker|could not be written for|broke again and again|cannot be reached|"
+    r"cannot be read: .*(refused|reset|timed out|unreachable|no leader)|did not answer|has no leader",
+    re.IGNORECASE,
+)
+_MACHINE = re.compile(
+    r"ExecutorLostFailure|Python worker exited unexpectedly|Python worker failed to connect|worker lost|FetchFailed|"
+    r"Connection reset|Connection refused|Broken pipe|EOFException|has been shut down|was shut down|NoRouteToHost"
+)
+_TWO_WRITERS = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|concurrently", re.IGNORECASE)
+_OTHER_STATE = re.compile(
+    r"STATE_STORE\w*SCHEMA|STATE_STORE_\w*FORMAT|SCHEMA_MISMATCH|STREAMING_STATEFUL_OPERATOR_NOT_MATCH"
+)
+_LOST_JVM = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError")
+_WRONG_QUERY = ("AnalysisException", "ParseException", "IllegalArgumentException", "PySparkTypeError")
+_SPARK_CLASS = re.compile(r"^\[[A-Z_.0-9]+\]\s*")
+
+
+def judge(error: BaseException) -> Verdict:
+    if isinstance(error, OttlaError):
+        return _ours(error)
+    kind, text = type(error).__name__, str(error)
+    if kind in _LOST_JVM:
+        return Verdict(Hope.GOOD, "Spark's JVM is gone.", lost_session=True)
+    if found := list(_OURS.finditer(text)):
+        name, sentence = found[-1].groups()
+        return _by_name(name, sentence.strip())
+    if _TWO_WRITERS.search(text):
+        return Verdict(Hope.NONE, "another runner uses the same checkpoint: only one of them can go on.")
+    if _OTHER_STATE.search(text):
+        return Verdict(
+            Hope.NONE,
+            "the query was changed, and the state in its checkpoint does not fit it: start over with --reset.",
+        )
+    if kind in _WRONG_QUERY or "AnalysisException" in text[:200]:
+        return Verdict(Hope.NONE, f"the query is wrong: {_first_sentence(text)}")
+    if ("JVM" in text and "shut down" in text) or "SparkContext was shut down" in text:
+        return Verdict(Hope.GOOD, "Spark was shut down.", lost_session=True)
+    if _MACHINE.search(text):
+        return Verdict(Hope.GOOD, _machine_sentence(text))
+    return _unknown(kind, text)
+
+
+def _ours(error: OttlaError) -> Verdict:
+    if isinstance(error, DataLoss | ProducerFenced):
+        return Verdict(Hope.NONE, str(error))
+    if isinstance(error, Unreachable | Passing):
+        return Verdict(Hope.GOOD, str(error))
+    return _by_name("OttlaError", str(error))
+
+
+def _by_name(name: str, sentence: str) -> Verdict:
+    hope = _HOPE_BY_NAME.get(name)
+    if hope is None:
+        hope = Hope.GOOD if _CLUSTER_AWAY.search(sentence) else Hope.NONE
+    return Verdict(hope, sentence)
+
+
+def _machine_sentence(text: str) -> str:
+    if "Python worker" in text:
+        return "a Python worker ended unexpectedly."
+    if "Executor" in text:
+        return "an executor was lost."
+    return f"a connection inside Spark broke: {_first_sentence(text)}"
+
+
+def _unknown(kind: str, text: str) -> Verdict:
+    # An exception of the pipeline's own code is the last one in a traceback from a worker that Spark did not raise.
+    raised = re.findall(
+        r"^(?!org\.|java|scala\.|py4j\.|pyspark\.)([\w.]+(?:Error|Exception)): (.*)$", text, re.MULTILINE
+    )
+    if "Traceback (most recent call last)" in text and raised:
+        name, said = raised[-1]
+        return Verdict(Hope.NONE, f"the pipeline's own code failed: {name}: {said.strip().rstrip('.')}.")
+    return Verdict(Hope.SOME, f"{kind}: {_first_sentence(text)}")
+
+
+def _first_sentence(text: str) -> str:
+    """Spark's messages begin with a class in brackets and go on with plans and stack traces."""
+    lines = [line for line in text.strip().splitlines() if line.strip()] or ["no reason was given"]
+    # Py4J says first which call failed, then with which exception.
+    line = lines[1] if lines[0].startswith("An error occurred while calling") and len(lines) > 1 else lines[0]
+    line = re.sub(r"^:?\s*[\w.$]+(?:Exception|Error): ", "", line)
+    line = _SPARK_CLASS.sub("", line.strip())
+    line = re.sub(r"\s*SQLSTATE: \w+", "", line).strip().rstrip(":;. ")
+    return line + "."

@@ -1,0 +1,99 @@
+"""A pipeline from its file: Python with one `@pipeline` function in it, or SQL."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from ottla.common.errors import OttlaError
+from ottla.spark.pipeline.definition import Pipeline
+from ottla.spark.pipeline.sql_file import parse_sql
+
+_MODULE = "ottla_pipeline_file"
+
+
+def load(path: Path) -> Pipeline:
+    """Raises OttlaError that says what is wrong with the file."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        raise OttlaError(f"there is no file {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise OttlaError(f"{path} cannot be read: {error}.") from None
+    if path.suffix == ".sql":
+        return parse_sql(path, text)
+    if path.suffix != ".py":
+        raise OttlaError(f"{path} is not a pipeline: it must end in .py or .sql.")
+    return _only_pipeline(path, _execute(path))
+
+
+def _execute(path: Path) -> ModuleType:
+    before = set(sys.modules)
+    sys.path.insert(0, str(path.resolve().parent))
+    spec = importlib.util.spec_from_file_location(_MODULE, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_MODULE] = module
+    try:
+        spec.loader.exec_module(module)
+    except OttlaError:
+        raise
+    except ModuleNotFoundError as error:
+        raise OttlaError(_missing_module(path, error)) from None
+    except Exception as error:
+        where = f"{path}{_line_of(error, path)}"
+        if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error):
+            raise OttlaError(
+                f"{where} needs Spark before it is started: move it into the pipeline's function, or declare a UDF's "
+                "type with pyspark.sql.types."
+            ) from None
+        raise OttlaError(f"{where}: {type(error).__name__}: {_first_line(error)}.") from None
+    _send_by_value(path, before)
+    return module
+
+
+def _missing_module(path: Path, error: ModuleNotFoundError) -> str:
+    if error.name and error.name.partition(".")[0] in ("pyspark", "pyarrow"):
+        return "pipelines need Spark, which is not installed: run `pip install 'ottla[spark]'`."
+    return f"{path} needs the module '{error.name}', which is not installed."
+
+
+def _send_by_value(path: Path, before: set[str]) -> None:
+    """Functions of this file and of those beside it go to executors as code: they could not be imported there."""
+    try:
+        from pyspark import cloudpickle
+    except ModuleNotFoundError:
+        return
+    folder = path.resolve().parent
+    for name in set(sys.modules) - before | {_MODULE}:
+        module = sys.modules[name]
+        home = getattr(module, "__file__", None)
+        if home is not None and Path(home).resolve().parent == folder:
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
+def _only_pipeline(path: Path, module: ModuleType) -> Pipeline:
+    found = [one for one in vars(module).values() if isinstance(one, Pipeline)]
+    if not found:
+        raise OttlaError(
+            f"{path} has no pipeline: decorate a function with `@pipeline(to=...)` from ottla.spark.pipeline."
+        )
+    if len(found) > 1:
+        names = ", ".join(one.name for one in found)
+        raise OttlaError(f"{path} has several pipelines ({names}): keep each in a file of its own.")
+    return found[0]
+
+
+def _line_of(error: Exception, path: Path) -> str:
+    if isinstance(error, SyntaxError):
+        return f", line {error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _first_line(error: Exception) -> str:
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return next(iter(text.strip().splitlines()), "").rstrip(".")

@@ -1,0 +1,104 @@
+"""What a pipeline returns, as the one frame that is written: all topics of a micro-batch are one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ottla.common.errors import OttlaError
+from ottla.spark.pipeline.decoding import HEADERS, RECORD
+from ottla.spark.pipeline.definition import Pipeline
+from ottla.spark.pipeline.progress import ROWS_OUT
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def written_frame(pipeline: Pipeline, result: Any, rejected: Sequence[DataFrame]) -> DataFrame:
+    """Raises OttlaError when the pipeline returned something else than streams."""
+    from pyspark.sql import functions as F
+
+    frames = [*(_records(pipeline, topic, frame) for topic, frame in _named(pipeline, result)), *rejected]
+    whole = frames[0]
+    for frame in frames[1:]:
+        whole = whole.unionByName(frame, allowMissingColumns=True)
+    is_dead = F.col("topic") == pipeline.dead_letter_topic
+    return whole.observe(
+        ROWS_OUT, F.count(F.lit(1)).alias("rows"), F.count(F.when(is_dead, True)).alias("dead_letters")
+    )
+
+
+def topics_written(pipeline: Pipeline, result: Any) -> list[str]:
+    """Those that are known before any row is."""
+    return [topic for topic, _ in _named(pipeline, result) if topic is not None]
+
+
+def _named(pipeline: Pipeline, result: Any) -> list[tuple[str | None, DataFrame]]:
+    from pyspark.sql import DataFrame
+
+    named = list(result.items()) if isinstance(result, Mapping) else [(pipeline.to, result)]
+    if not named or not all(isinstance(frame, DataFrame) for _, frame in named):
+        raise OttlaError(
+            f"pipeline '{pipeline.name}' must return a DataFrame, or several as {{topic: DataFrame}}, "
+            f"but returned {_described(result)}."
+        )
+    for topic, frame in named:
+        if not frame.isStreaming:
+            raise OttlaError(
+                f"pipeline '{pipeline.name}' returned a DataFrame that is not a stream: begin with topics.stream(...)."
+            )
+        if topic is None and "topic" not in frame.columns:
+            raise OttlaError(
+                f"pipeline '{pipeline.name}' does not say where its rows go: add to='TOPIC' to @pipeline, "
+                "or a column 'topic'."
+            )
+    return named
+
+
+def _described(result: Any) -> str:
+    return "nothing" if result is None else f"a {type(result).__name__}"
+
+
+def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame) -> DataFrame:
+    """A frame with text or bytes in a column `value` is written as it is, any other as JSON.
+
+    Then the key is made of the columns that the pipeline names, or is the column `key` if there is one.
+    """
+    from pyspark.sql import functions as F
+
+    if RECORD in frame.columns:
+        frame = frame.drop(RECORD)
+    target = F.col("topic") if topic is None else F.lit(topic).alias("topic")
+    if dict(frame.dtypes).get("value") in ("string", "binary"):
+        return frame.select(target, *_as_given(frame))
+    apart = {"topic"} if topic is None else set()
+    key = []
+    if pipeline.key:
+        key = [_key(pipeline, frame)]
+    elif "key" in frame.columns:
+        key = [F.col("key").cast("string").cast("binary").alias("key")]
+        apart.add("key")
+    content = [f"`{name}`" for name in frame.columns if name not in apart]
+    return frame.select(target, *key, F.to_json(F.struct(*content)).cast("binary").alias("value"))
+
+
+def _as_given(frame: DataFrame) -> list[Column]:
+    """Not `partition`: in a frame that comes straight from a source it is the partition that was read."""
+    from pyspark.sql import functions as F
+
+    kinds = {"key": "binary", "value": "binary", "headers": HEADERS, "timestamp": "timestamp"}
+    return [F.col(name).cast(kind).alias(name) for name, kind in kinds.items() if name in frame.columns]
+
+
+def _key(pipeline: Pipeline, frame: DataFrame) -> Column:
+    from pyspark.sql import functions as F
+
+    for name in pipeline.key:
+        if name not in frame.columns:
+            raise OttlaError(
+                f"pipeline '{pipeline.name}' takes its key from the column '{name}', but its result has "
+                f"{', '.join(frame.columns)}."
+            )
+    if len(pipeline.key) == 1:
+        return F.col(f"`{pipeline.key[0]}`").cast("string").cast("binary").alias("key")
+    return F.to_json(F.struct(*(f"`{name}`" for name in pipeline.key))).cast("binary").alias("key")

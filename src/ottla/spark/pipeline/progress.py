@@ -1,0 +1,81 @@
+"""Spark's report of a micro-batch, reduced to what one wants to see of a pipeline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# The names under which the frames of a pipeline report how many rows go in (one for each stream) and out.
+ROWS_IN, ROWS_OUT = "ottla_in_", "ottla_out"
+
+
+@dataclass(frozen=True)
+class BatchFigures:
+    batch: int
+    # Spark reports now and then that there was nothing to do, with the number of the batch to come.
+    has_run: bool
+    rows_in: int
+    rows_out: int
+    dead_letters: int
+    # Records that are there and not yet read; None where no source says.
+    lag: int | None
+    input_rows_per_s: float
+    batch_ms: int
+
+
+def figures(progress: Mapping[str, Any]) -> BatchFigures:
+    """From the JSON form of a StreamingQueryProgress."""
+    observed = progress.get("observedMetrics") or {}
+    out = observed.get(ROWS_OUT) or {}
+    dead = int(out.get("dead_letters") or 0)
+    lags = [one for one in map(_lag, progress.get("sources", ())) if one is not None]
+    times = progress.get("durationMs") or {}
+    scanned = int(progress.get("numInputRows") or 0)
+    counts = [int(one.get("rows") or 0) for name, one in observed.items() if name.startswith(ROWS_IN)]
+    # Spark counts a stream as often as the plan reads it, and for dead letters it is read once more.
+    rows_in = sum(counts) if counts else scanned
+    return BatchFigures(
+        batch=int(progress["batchId"]),
+        has_run="addBatch" in times,
+        rows_in=rows_in,
+        rows_out=int(out.get("rows") or 0) - dead,
+        dead_letters=dead,
+        lag=sum(lags) if lags else None,
+        input_rows_per_s=_number(progress.get("inputRowsPerSecond")) * (rows_in / scanned if scanned else 1),
+        batch_ms=int(times.get("triggerExecution") or 0),
+    )
+
+
+def _lag(source: Mapping[str, Any]) -> int | None:
+    end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+    if not latest:
+        return None
+    return sum(max(0, offset - end.get(partition, 0)) for partition, offset in latest.items())
+
+
+def _offsets(given: Any) -> dict[tuple[str, str], int]:
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError:
+            return {}
+    if not isinstance(given, Mapping):
+        return {}
+    return {
+        (topic, partition): offset
+        for topic, partitions in given.items()
+        if isinstance(partitions, Mapping)
+        for partition, offset in partitions.items()
+        if isinstance(offset, int)
+    }
+
+
+def _number(given: Any) -> float:
+    """Spark says "NaN" or "Infinity" where it divided by no time."""
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        return 0.0
+    return value if 0 <= value < 1e15 else 0.0

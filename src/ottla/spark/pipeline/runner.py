@@ -1,0 +1,277 @@
+"""Runs a pipeline until it is asked to stop: starts its query, follows it, starts it again after what may pass.
+
+One attempt is: a session if there is none, the pipeline's function, the query, its batches until it ends. What ended it
+is judged by `failures`. Nothing is lost or written twice by ending at any moment, as that is the sink's promise; all
+that is at stake here is when to go on and what to say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
+
+from ottla.client.settings import parse_settings
+from ottla.common.errors import OttlaError
+from ottla.spark.pipeline import home as states
+from ottla.spark.pipeline.cluster_checks import ensure_topic, refuse_foreign_marker, require_topics
+from ottla.spark.pipeline.definition import Pipeline
+from ottla.spark.pipeline.failures import Hope, Verdict, judge
+from ottla.spark.pipeline.home import Home, Status
+from ottla.spark.pipeline.outputs import topics_written, written_frame
+from ottla.spark.pipeline.progress import BatchFigures, figures
+from ottla.spark.pipeline.reporting import Reporter
+from ottla.spark.pipeline.spark_process import close_session, open_session
+from ottla.spark.sink.checkpoint import is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ottla.spark.sink.streaming import WriteQuery
+
+POLL_S = 0.25
+PAUSE_S_MAX = 60.0
+# Failures in a row without a batch between them, where nobody knows whether they pass.
+UNKNOWN_FAILURES_MAX = 3
+ONCE_FAILURES_MAX = 5
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    # Options `kafka.*`, bootstrap servers among them.
+    client: dict[str, str]
+    master: str = "local[*]"
+    # All that is there now, then stop.
+    once: bool = False
+    # Where the checkpoint is, if not in the pipeline's folder; executors on other machines need a shared place.
+    checkpoint: str | None = None
+    file: str = ""
+    conf: dict[str, str] = field(default_factory=dict)
+    pause_s_first: float = 1.0
+
+    @property
+    def bootstrap(self) -> str:
+        return self.client["kafka.bootstrap.servers"]
+
+
+Sessions = Callable[[], "SparkSession"]
+
+
+class Runner:
+    def __init__(
+        self, pipeline: Pipeline, settings: RunSettings, home: Home, report: Reporter, sessions: Sessions | None = None
+    ) -> None:
+        """`sessions`: where a session comes from, if it is not to be started and stopped here."""
+        parse_settings(settings.client)
+        self._pipeline = pipeline
+        self._settings = settings
+        self._home = home
+        self._report = report
+        self._sessions = sessions
+        self._spark: SparkSession | None = None
+        self._stop = threading.Event()
+        self._seen_batch = -1
+        self._failures = 0
+        self._status = Status(
+            pipeline.name,
+            file=settings.file,
+            master=settings.master,
+            bootstrap=settings.bootstrap,
+        )
+
+    def request_stop(self) -> None:
+        """From a signal handler or another thread: stop when the batch that runs is written."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Until it is done or asked to stop. Raises OttlaError when there is no use in going on."""
+        with self._home.locked():
+            self._status = replace(self._status, pid=os.getpid(), started=time.time())
+            try:
+                self._say(
+                    states.STARTING, "starting", f"{self._pipeline.name}: starting on {self._settings.master} ..."
+                )
+                self._check_before_spark()
+                self._run_attempts()
+            except OttlaError as error:
+                self._say(states.FAILED, "failed", f"{self._pipeline.name}: failed.", problem=str(error))
+                raise
+            except BaseException:
+                self._say(states.STOPPED, "stopped", f"{self._pipeline.name}: stopped at once.")
+                raise
+            finally:
+                if self._spark is not None and self._sessions is None:
+                    close_session(self._spark)
+
+    def reset(self) -> None:
+        """Let the next run start over. A runner elsewhere is shut out, one on this machine refuses."""
+        from ottla.spark.sink.progress import forget
+
+        if self._settings.checkpoint is not None and not is_local(self._settings.checkpoint):
+            raise OttlaError(
+                f"the checkpoint {self._settings.checkpoint} is not on this machine: name an empty folder with "
+                f"--checkpoint, and run `ottla.spark.forget(name={self._pipeline.name!r}, bootstrap=...)` once."
+            )
+        with self._home.locked():
+            # In this order: a checkpoint that is gone while the marker is there is refused, the other way round is not.
+            shutil.rmtree(self._checkpoint, ignore_errors=True)
+            forget(name=self._pipeline.name, bootstrap=self._settings.bootstrap)
+
+    @property
+    def _checkpoint(self) -> str:
+        return self._settings.checkpoint or str(self._home.checkpoint)
+
+    # --- attempts
+
+    def _check_before_spark(self) -> None:
+        """Nobody there at all is more likely a wrong address than a cluster that is down, so it is not waited for."""
+        require_topics(self._settings.bootstrap, [self._pipeline.to] if self._pipeline.to else [])
+        if is_local(self._checkpoint):
+            refuse_foreign_marker(self._settings.bootstrap, self._pipeline.name, Path(urlparse(self._checkpoint).path))
+
+    def _run_attempts(self) -> None:
+        while True:
+            try:
+                self._attempt()
+            except Exception as error:
+                if self._stop.is_set():
+                    break
+                self._wait_or_raise(judge(error))
+                if self._stop.is_set():
+                    break
+            else:
+                break
+        name = self._pipeline.name
+        if self._settings.once and not self._stop.is_set():
+            self._say(states.FINISHED, "finished", f"{name}: done, {self._totals()}.")
+        else:
+            self._say(states.STOPPED, "stopped", f"{name}: stopped after a whole batch, {self._totals()}.")
+
+    def _attempt(self) -> None:
+        if self._spark is None:
+            self._spark = self._sessions() if self._sessions is not None else self._open_session()
+        if self._stop.is_set():
+            return
+        query = self._start(self._spark)
+        self._say(states.RUNNING, "running", f"{self._pipeline.name}: running, query {query.id}.", query=str(query.id))
+        while query.isActive:
+            if self._stop.is_set():
+                self._say(states.STOPPING, "stopping", f"{self._pipeline.name}: stopping after this batch ...")
+                query.finish()
+                break
+            self._follow(query)
+            self._stop.wait(POLL_S)
+        self._follow(query)
+        if not self._stop.is_set():
+            query.awaitTermination()
+
+    def _open_session(self) -> SparkSession:
+        conf = {**self._pipeline.conf, **self._settings.conf}
+        return open_session(self._pipeline.name, self._settings.master, conf, self._home.spark_log)
+
+    def _start(self, spark: SparkSession) -> WriteQuery:
+        from ottla.spark.pipeline.topics import Topics
+        from ottla.spark.sink.streaming import write_stream
+
+        pipeline, settings = self._pipeline, self._settings
+        topics = Topics(spark, settings.client, pipeline.name, pipeline.dead_letter_topic)
+        result = pipeline.build(topics)
+        frame = written_frame(pipeline, result, topics.rejected)
+        written = topics_written(pipeline, result)
+        require_topics(settings.bootstrap, written)
+        if topics.rejected:
+            ensure_topic(settings.bootstrap, pipeline.dead_letter_topic)
+        self._status = replace(self._status, topics=written)
+        return write_stream(
+            frame,
+            name=pipeline.name,
+            bootstrap=settings.bootstrap,
+            checkpoint=self._checkpoint,
+            group=pipeline.group,
+            trigger=self._trigger(),
+            output_mode=pipeline.mode,
+            compression=pipeline.compression,
+        )
+
+    def _trigger(self) -> dict[str, Any] | None:
+        if self._settings.once:
+            return {"availableNow": True}
+        return {"processingTime": self._pipeline.every} if self._pipeline.every else None
+
+    def _wait_or_raise(self, verdict: Verdict) -> None:
+        self._failures += 1
+        few = ONCE_FAILURES_MAX if self._settings.once else None
+        limit = {Hope.NONE: 0, Hope.SOME: UNKNOWN_FAILURES_MAX, Hope.GOOD: few}[verdict.hope]
+        if limit is not None and self._failures > limit:
+            tries = f" This was try {self._failures}." if limit else ""
+            raise OttlaError(f"pipeline '{self._pipeline.name}': {verdict.sentence}{tries}")
+        if verdict.lost_session and self._spark is not None:
+            close_session(self._spark)
+            self._spark = None
+        pause_s = min(PAUSE_S_MAX, self._settings.pause_s_first * 2 ** min(10, self._failures - 1))
+        pause_s *= random.uniform(0.8, 1.2)
+        self._status = replace(self._status, restarts=self._status.restarts + 1)
+        self._say(
+            states.WAITING,
+            "restarting",
+            f"{self._pipeline.name}: {verdict.sentence.rstrip('.')}; starting again in {pause_s:.0f} s.",
+            problem=verdict.sentence,
+            pause_s=round(pause_s, 1),
+        )
+        self._stop.wait(pause_s)
+
+    # --- what is seen of it
+
+    def _follow(self, query: WriteQuery) -> None:
+        last = query.lastProgress
+        if last is None:
+            return
+        newest = int(last["batchId"])
+        # Small batches may be over in less than the time between two looks.
+        missed = newest > self._seen_batch + 1
+        for progress in query.recentProgress if missed else [last]:
+            self._take(figures(_plain(progress)))
+
+    def _take(self, batch: BatchFigures) -> None:
+        if batch.batch < self._seen_batch:
+            return
+        is_new = batch.has_run and batch.batch > self._seen_batch
+        status = replace(self._status, lag=batch.lag, input_rows_per_s=batch.input_rows_per_s, updated=time.time())
+        if is_new:
+            self._seen_batch, self._failures = batch.batch, 0
+            status = replace(
+                status,
+                batch=batch.batch,
+                rows_in=status.rows_in + batch.rows_in,
+                rows_out=status.rows_out + batch.rows_out,
+                dead_letters=status.dead_letters + batch.dead_letters,
+                batch_ms=batch.batch_ms,
+            )
+        if is_new or status.lag != self._status.lag:
+            self._home.write(status)
+        self._status = status
+        if is_new:
+            self._report.batch(status, batch)
+
+    def _say(self, state: str, event: str, sentence: str, **facts: Any) -> None:
+        problem = facts.get("problem", self._status.problem if state == states.WAITING else None)
+        self._status = replace(self._status, state=state, updated=time.time(), problem=problem)
+        self._home.write(self._status)
+        self._report.event(event, sentence, **facts)
+
+    def _totals(self) -> str:
+        dead = f", {self._status.dead_letters:,} dead letters" if self._status.dead_letters else ""
+        return f"{self._status.rows_in:,} rows in, {self._status.rows_out:,} out{dead}"
+
+
+def _plain(progress: Any) -> Any:
+    """PySpark gives an object where it gave a dict before."""
+    return json.loads(progress.json) if hasattr(progress, "json") else progress

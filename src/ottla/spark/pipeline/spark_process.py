@@ -1,0 +1,70 @@
+"""The JVM beside us: started with its output going to a file, and given up when it is gone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG_BYTES_MAX = 16 * 1024 * 1024
+
+
+def open_session(app: str, master: str, conf: dict[str, str], log: Path) -> SparkSession:
+    """The JVM and its Python workers inherit what our output is while they start: a log file, not the live line."""
+    import ottla.spark
+
+    with _output_to(log):
+        return ottla.spark.session(app=app, master=master, **conf)
+
+
+def close_session(spark: Any) -> None:
+    """Also when there is no JVM any more, after which PySpark would go on using it."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway = SparkContext._gateway
+    with suppress(Exception):
+        spark.stop()
+    if gateway is None or _answers(gateway):
+        return
+    with suppress(Exception):
+        gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+
+
+def _answers(gateway: Any) -> bool:
+    try:
+        gateway.jvm.java.lang.System.currentTimeMillis()
+    except Exception:
+        return False
+    return True
+
+
+@contextmanager
+def _output_to(log: Path) -> Iterator[None]:
+    if log.exists() and log.stat().st_size > _LOG_BYTES_MAX:
+        log.replace(log.with_suffix(".log.1"))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ours = os.dup(1), os.dup(2)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for saved, number in zip(ours, (1, 2), strict=True):
+            os.dup2(saved, number)
+            os.close(saved)
+        os.close(target)

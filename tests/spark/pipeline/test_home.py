@@ -1,0 +1,87 @@
+"""The folder of a pipeline: one runner at a time, and what others see of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.common.errors import OttlaError
+from ottla.spark.pipeline.home import DIED, RUNNING, Home, Status, data_folder, home_of, homes
+from tests.support.kafka_jars import REPO_ROOT
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from ottla.spark.pipeline.home import Home, Status
+home = Home(Path(sys.argv[1]), "orders")
+with home.locked():
+    home.write(Status("orders", state="running"))
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_runner_is_refused_and_told_who_runs(tmp_path: Path) -> None:
+    with _holder(tmp_path) as first:
+        assert first.stdout is not None
+        first.stdout.readline()
+        with pytest.raises(OttlaError, match=f"running already .pid {first.pid}."), Home(tmp_path, "orders").locked():
+            pass
+        assert Home(tmp_path, "orders").is_running()
+        assert Home(tmp_path, "orders").read().state == RUNNING
+        first.kill()
+        first.wait()
+    home = Home(tmp_path, "orders")
+    assert not home.is_running()
+    assert home.read().state == DIED
+    with home.locked():
+        assert home.is_running()
+
+
+def _holder(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, env={"PYTHONPATH": str(REPO_ROOT / "src")}
+    )
+
+
+def test_a_status_is_read_as_it_was_written(tmp_path: Path) -> None:
+    home = Home(tmp_path, "orders")
+    status = Status("orders", state=RUNNING, batch=7, rows_in=10, lag=3, topics=["out"])
+    with home.locked():
+        home.write(status)
+        assert home.read() == status
+
+
+def test_a_status_that_cannot_be_read_is_no_failure(tmp_path: Path) -> None:
+    home = Home(tmp_path, "orders")
+    with home.locked():
+        (home.folder / "status.json").write_text('{"name": "orders", "colour": "from a newer version"}')
+        assert home.read().name == "orders"
+        (home.folder / "status.json").write_text("{")
+        assert home.read().name == "orders"
+
+
+def test_pipelines_are_found_by_name(tmp_path: Path) -> None:
+    assert homes(tmp_path / "none") == []
+    with Home(tmp_path, "orders").locked():
+        assert home_of(tmp_path, "orders").name == "orders"
+        with pytest.raises(OttlaError, match=r"no pipeline 'order' was run in .* \(there are: orders\)"):
+            home_of(tmp_path, "order")
+
+
+def test_the_folder_is_named_or_in_the_environment_or_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTTLA_PIPELINES", "/a")
+    assert data_folder(Path("/b")) == Path("/b")
+    assert data_folder() == Path("/a")
+    monkeypatch.delenv("OTTLA_PIPELINES")
+    monkeypatch.setenv("XDG_DATA_HOME", "/c")
+    assert data_folder() == Path("/c/ottla/pipelines")
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OttlaError, match="cannot be used"), Home(tmp_path / "file", "orders").locked():
+        pass
