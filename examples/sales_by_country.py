@@ -16,6 +16,7 @@ def sales_by_country(topics: Topics):
         "shop-orders",
         "order string not null, customer int not null, euro double not null, at timestamp not null",
         expect={"the amount is below zero": "euro >= 0"},
+        maxOffsetsPerTrigger=20_000,
     ).withWatermark("at", "1 minute")
     customers = topics.table("shop-customers", "customer int, name string, country string")
     enriched = orders.join(F.broadcast(customers), "customer", "left")

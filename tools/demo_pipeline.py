@@ -31,10 +31,10 @@ NAME = "sales-by-country"
 ORDERS, CUSTOMERS, ENRICHED, SALES = "shop-orders", "shop-customers", "shop-orders-enriched", "sales-by-country"
 COUNTRIES = ("Austria", "France", "Ghana", "Japan", "Mexico")
 CUSTOMER_COUNT = 200
-ORDERS_PER_S = 1000
+ORDERS_PER_S = 500
 RUN_S_BEFORE_KILL = 8.0
 RUN_S_AFTER_KILL = 6.0
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 WINDOWS_SHOWN = 4
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.common.errors import OttlaError
 from ottla.spark import requirements
-from ottla.spark.session import _local_defaults
+from ottla.spark.session_builder import _local_defaults
 from ottla.spark.ship import package_zip
 
 
@@ -67,3 +67,11 @@ def test_what_is_shipped_is_what_executors_need() -> None:
     names = set(zipfile.ZipFile(package_zip()).namelist())
     assert {"ottla/__init__.py", "ottla/kernel/encode_pure.py", "ottla/protocol/messages.json"} <= names
     assert not any(name.startswith(("ottla/broker/", "ottla/cli/")) for name in names)
+
+
+def test_what_the_package_offers_is_the_same_every_time_it_is_asked_for() -> None:
+    import ottla.spark
+
+    for name in ottla.spark.__all__:
+        assert callable(getattr(ottla.spark, name))
+        assert callable(getattr(ottla.spark, name)), name

@@ -17,6 +17,7 @@ from ottla.cli.settings import Settings, command, parse_assignment
 from ottla.common.errors import OttlaError
 
 if TYPE_CHECKING:
+    from ottla.spark.pipeline.definition import Pipeline
     from ottla.spark.pipeline.reporting import Reporter
     from ottla.spark.pipeline.runner import Runner
 
@@ -63,9 +64,11 @@ def run(
     from ottla.spark.pipeline.loading import load
     from ottla.spark.pipeline.runner import Runner, RunSettings
 
-    pipeline = load(file)
-    if name is not None:
-        pipeline = replace(pipeline, name=name)
+    def loaded() -> Pipeline:
+        found = load(file)
+        return found if name is None else replace(found, name=name)
+
+    pipeline = loaded()
     home = Home(data_folder(data_dir), pipeline.name)
     run_settings = RunSettings(
         client={f"kafka.{key}": value for key, value in settings.client_settings().items()},
@@ -75,7 +78,7 @@ def run(
         file=str(file.resolve()),
         conf=dict(parse_assignment(one, "--conf") for one in conf),
     )
-    runner = Runner(pipeline, run_settings, home, _reporter(pipeline.name))
+    runner = Runner(loaded, run_settings, home, _reporter(pipeline.name))
     if reset:
         confirm(settings, f"Forget how far '{pipeline.name}' was and write everything again, after what is there?")
         runner.reset()

@@ -7,6 +7,7 @@
 On a session of your own, `ottla.spark.register(spark)` makes the format known.
 
 Names are loaded when they are first used: executors import parts of this package and need no more than those.
+No module here may be called like one of them, or importing it would hide the function behind the module.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ottla.spark.session import session
+    from ottla.spark.session_builder import session
     from ottla.spark.sink.progress import committed_offsets, forget, published
     from ottla.spark.sink.streaming import WriteQuery, write_stream
     from ottla.spark.source.datasource import register
@@ -26,7 +27,7 @@ _HOME = {
     "forget": "ottla.spark.sink.progress",
     "published": "ottla.spark.sink.progress",
     "register": "ottla.spark.source.datasource",
-    "session": "ottla.spark.session",
+    "session": "ottla.spark.session_builder",
     "write_stream": "ottla.spark.sink.streaming",
 }
 

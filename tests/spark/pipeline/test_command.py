@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ from tests.cli.command import Cli
 from tests.spark import topics as kafka
 from tests.spark.pipeline.conftest import order
 from tests.spark.pipeline.test_runner import customers, eventually, send
+from tests.support.process import family
 
 PIPELINE = """
 from ottla.spark.pipeline import pipeline
@@ -24,6 +27,26 @@ from ottla.spark.pipeline import pipeline
 @pipeline(name={name!r}, to={target!r}, key="customer", conf={{"spark.ui.enabled": False}})
 def any_name(topics):
     return topics.stream({source!r}, "customer string not null, euro double")
+"""
+
+
+# A UDF belongs to the JVM in which it was first used.
+WITH_UDF = """
+from ottla.spark.pipeline import pipeline
+from beside import loud
+
+@pipeline(name={name!r}, to={target!r}, key="customer", conf={{"spark.ui.enabled": False}})
+def any_name(topics):
+    orders = topics.stream({source!r}, "customer string not null, euro double")
+    return orders.select(loud("customer").alias("customer"))
+"""
+BESIDE = """
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+
+@F.udf(StringType())
+def loud(text):
+    return text.upper()
 """
 
 
@@ -131,7 +154,7 @@ def test_without_pyspark_one_sentence_says_how_to_get_it(cli: Cli, tmp_path: Pat
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
-def test_a_runner_elsewhere_with_the_same_checkpoint_takes_over_and_the_first_one_ends(
+def test_of_two_runners_with_one_checkpoint_one_ends_and_the_other_writes_everything_once(
     servers: str, name: str, tmp_path: Path
 ) -> None:
     source, target = kafka.create(servers), kafka.create(servers)
@@ -146,14 +169,48 @@ def test_a_runner_elsewhere_with_the_same_checkpoint_takes_over_and_the_first_on
         for machine in machines:
             running.append(machine.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
             next(one for one in _events(running[-1]) if one["event"] == "running")
-            send(servers, source, [order(f"with {len(running)}", 1)])
-            eventually(lambda: len(customers(servers, target)) == 1 + len(running))
-        _, err = running[0].communicate(timeout=120)
-        assert running[0].returncode == 1
-        assert b"another writer has taken over" in err or b"another runner uses the same checkpoint" in err
+        written = ["one"]
+        # Which one ends depends on who takes the next batch first; it may take some batches until they meet.
+        while all(process.poll() is None for process in running):
+            assert len(written) < 30
+            written.append(f"c{len(written)}")
+            send(servers, source, [order(written[-1], 1)])
+            eventually(lambda: len(customers(servers, target)) >= len(written))
+        (ended,) = [process for process in running if process.poll() is not None]
+        assert ended.returncode == 1
+        err = ended.communicate()[1].decode()
+        assert "another writer has taken over" in err or "another runner uses the same checkpoint" in err
         send(servers, source, [order("last", 1)])
-        eventually(lambda: customers(servers, target) == ["one", "with 1", "with 2", "last"])
+        eventually(lambda: customers(servers, target) == [*written, "last"])
     finally:
         for process in running:
             process.kill()
             process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
+def test_a_jvm_that_is_killed_is_started_again_and_functions_beside_the_file_work_in_both(
+    cli: Cli, servers: str, name: str, tmp_path: Path
+) -> None:
+    source, target = kafka.create(servers), kafka.create(servers)
+    file = tmp_path / "loud.py"
+    file.write_text(WITH_UDF.format(name=name, source=source, target=target))
+    (tmp_path / "beside.py").write_text(BESIDE)
+    send(servers, source, [order("one", 1)])
+    process = cli.start("pipeline", "run", file, "--master", "local[1]", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        said = _events(process)
+        next(one for one in said if one["event"] == "batch")
+        (jvm,) = [one for one in family(process.pid) if Path(f"/proc/{one}/exe").resolve().name == "java"]
+        os.kill(jvm, signal.SIGKILL)
+        assert next(one for one in said if one["event"] == "restarting")["problem"] == "Spark's JVM is gone."
+        send(servers, source, [order("two", 1)])
+        eventually(lambda: customers(servers, target) == ["ONE", "TWO"])
+        assert cli.ok("pipeline", "stop", name).out == f"stopped {name}\n"
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()

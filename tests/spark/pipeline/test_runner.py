@@ -20,6 +20,7 @@ from ottla.spark.pipeline.loading import load
 from tests.spark import topics as kafka
 from tests.spark.pipeline.conftest import Running, order
 from tests.support.brokers import OttlaProcess
+from tests.support.kafka_jars import REPO_ROOT
 
 ORDERS = "customer string not null, euro double"
 
@@ -324,3 +325,22 @@ def test_a_checkpoint_that_was_deleted_is_not_started_over_silently(
         run.wait()
     assert "or start over with --reset" in str(run.error)
     assert customers(servers, target) == ["one"]
+
+
+def test_the_example_in_sql_counts_orders_in_windows(spark: Any, servers: str, tmp_path: Path) -> None:
+    for topic in ("shop-orders", "shop-customers", "sales-by-country-sql"):
+        kafka.create(servers, name=topic)
+    send(servers, "shop-customers", [b'{"customer": 1, "name": "Ama", "country": "Ghana"}'])
+    times = ("2026-01-01T10:00:01Z", "2026-01-01T10:00:09Z", "2026-01-01T10:00:10Z")
+    rows = [{"order": at, "customer": 1, "euro": 2.5, "at": at} for at in times]
+    send(servers, "shop-orders", [json.dumps(row).encode() for row in rows])
+    example = load(REPO_ROOT / "examples" / "sales_by_country.sql")
+    with Running(spark, example, servers, tmp_path, once=True) as run:
+        run.wait()
+    assert run.error is None
+    counted = [json.loads(value or b"") for _, value, _ in read(servers, "sales-by-country-sql")]
+    found = {row["window"]: (row["country"], row["orders"], row["euro"]) for row in counted}
+    assert found == {
+        "2026-01-01T10:00:00.000Z": ("Ghana", 2, 5.0),
+        "2026-01-01T10:00:10.000Z": ("Ghana", 1, 2.5),
+    }

@@ -31,8 +31,12 @@ def load(path: Path) -> Pipeline:
 
 
 def _execute(path: Path) -> ModuleType:
-    before = set(sys.modules)
-    sys.path.insert(0, str(path.resolve().parent))
+    """Anew each time, with the modules beside it: what they made in a JVM (UDFs) is of no use in the next one."""
+    folder = path.resolve().parent
+    for name in [name for name, module in sys.modules.items() if _is_in(folder, module)]:
+        del sys.modules[name]
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
     spec = importlib.util.spec_from_file_location(_MODULE, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -51,7 +55,7 @@ def _execute(path: Path) -> ModuleType:
                 "type with pyspark.sql.types."
             ) from None
         raise OttlaError(f"{where}: {type(error).__name__}: {_first_line(error)}.") from None
-    _send_by_value(path, before)
+    _send_by_value(folder)
     return module
 
 
@@ -61,18 +65,20 @@ def _missing_module(path: Path, error: ModuleNotFoundError) -> str:
     return f"{path} needs the module '{error.name}', which is not installed."
 
 
-def _send_by_value(path: Path, before: set[str]) -> None:
+def _send_by_value(folder: Path) -> None:
     """Functions of this file and of those beside it go to executors as code: they could not be imported there."""
     try:
         from pyspark import cloudpickle
     except ModuleNotFoundError:
         return
-    folder = path.resolve().parent
-    for name in set(sys.modules) - before | {_MODULE}:
-        module = sys.modules[name]
-        home = getattr(module, "__file__", None)
-        if home is not None and Path(home).resolve().parent == folder:
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    for module in [module for module in sys.modules.values() if _is_in(folder, module)]:
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
+def _is_in(folder: Path, module: ModuleType) -> bool:
+    # Not the program itself, which may lie in the same folder.
+    home = getattr(module, "__file__", None)
+    return home is not None and Path(home).resolve().parent == folder and module.__name__ != "__main__"
 
 
 def _only_pipeline(path: Path, module: ModuleType) -> Pipeline:

@@ -67,11 +67,17 @@ Sessions = Callable[[], "SparkSession"]
 
 class Runner:
     def __init__(
-        self, pipeline: Pipeline, settings: RunSettings, home: Home, report: Reporter, sessions: Sessions | None = None
+        self,
+        load: Callable[[], Pipeline],
+        settings: RunSettings,
+        home: Home,
+        report: Reporter,
+        sessions: Sessions | None = None,
     ) -> None:
-        """`sessions`: where a session comes from, if it is not to be started and stopped here."""
+        """`load` gives the pipeline, anew for each JVM. `sessions`: where a session comes from, if not from here."""
         parse_settings(settings.client)
-        self._pipeline = pipeline
+        self._load = load
+        self._pipeline = pipeline = load()
         self._settings = settings
         self._home = home
         self._report = report
@@ -138,22 +144,22 @@ class Runner:
             refuse_foreign_marker(self._settings.bootstrap, self._pipeline.name, Path(urlparse(self._checkpoint).path))
 
     def _run_attempts(self) -> None:
+        name = self._pipeline.name
         while True:
             try:
                 self._attempt()
-            except Exception as error:
-                if self._stop.is_set():
-                    break
-                self._wait_or_raise(judge(error))
-                if self._stop.is_set():
-                    break
-            else:
+                how = "after a whole batch"
                 break
-        name = self._pipeline.name
+            except Exception as error:
+                how = "while it was not running"
+                if not self._stop.is_set():
+                    self._wait_or_raise(judge(error))
+                if self._stop.is_set():
+                    break
         if self._settings.once and not self._stop.is_set():
             self._say(states.FINISHED, "finished", f"{name}: done, {self._totals()}.")
         else:
-            self._say(states.STOPPED, "stopped", f"{name}: stopped after a whole batch, {self._totals()}.")
+            self._say(states.STOPPED, "stopped", f"{name}: stopped {how}, {self._totals()}.")
 
     def _attempt(self) -> None:
         if self._spark is None:
@@ -216,6 +222,7 @@ class Runner:
         if verdict.lost_session and self._spark is not None:
             close_session(self._spark)
             self._spark = None
+            self._pipeline = self._load()
         pause_s = min(PAUSE_S_MAX, self._settings.pause_s_first * 2 ** min(10, self._failures - 1))
         pause_s *= random.uniform(0.8, 1.2)
         self._status = replace(self._status, restarts=self._status.restarts + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ def open_session(app: str, master: str, conf: dict[str, str], log: Path) -> Spar
     """The JVM and its Python workers inherit what our output is while they start: a log file, not the live line."""
     import ottla.spark
 
+    # Py4J tells at length of a JVM that went away, which the runner tells in a sentence.
+    logging.basicConfig(filename=log, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with _output_to(log):
         return ottla.spark.session(app=app, master=master, **conf)
 
