@@ -1,4 +1,4 @@
-"""Get what some tests need beyond PyPI, where it can be had: Kafka's jars, Spark's connector, kcat.
+"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat.
 
 Never fails: tests skip instead.
 """
@@ -14,6 +14,11 @@ from functools import partial
 from pathlib import Path
 
 TOOLS = Path(__file__).parent
+
+
+def install_java() -> str | None:
+    done = subprocess.run([str(TOOLS / "java")], capture_output=True, text=True)
+    return None if done.returncode == 0 else "Java 17 or newer could not be installed"
 
 
 def fetch_jars(script: str) -> str | None:
@@ -36,6 +41,7 @@ def install_kcat() -> str | None:
 
 def main() -> None:
     wanted: tuple[tuple[str, Callable[[], str | None]], ...] = (
+        ("Java", install_java),
         ("Apache Kafka's jars", partial(fetch_jars, "fetch_kafka.py")),
         ("Spark's Kafka connector", partial(fetch_jars, "fetch_spark_kafka.py")),
         ("kcat", install_kcat),
