@@ -68,6 +68,25 @@ def test_the_marker_counts_when_it_is_below_the_high_watermark(tmp_path: Path) -
     assert log.last_stable_offset == at + 1
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_sequence_of_a_transaction_that_has_ended_is_no_repetition(tmp_path: Path, commit: bool) -> None:
+    log = open_log(tmp_path)
+    one = Producer(log, 1)
+    one.write()
+    one.sequence -= 1
+    assert one.write() == 0  # a repetition, answered with its offset
+    one.end(commit=commit)
+    for _ in range(2):  # also after a restart, when a snapshot has brought back the last batch
+        one.sequence = 0
+        with pytest.raises(ApiError) as refused:
+            one.write()
+        assert refused.value.code is ErrorCode.UNKNOWN_PRODUCER_ID
+        log.close()
+        one.log = log = open_log(tmp_path, clean=True)
+    one.sequence = 1
+    one.write()
+
+
 def test_aborted_transactions_come_in_the_order_in_which_they_began(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     early, late = Producer(log, 1), Producer(log, 2)

@@ -3,7 +3,11 @@
 The rules are Kafka's (ProducerAppendInfo). Of each producer the last five batches are kept: a batch with the sequences
 of one of them is a duplicate and is answered with the offsets it got the first time. A batch must otherwise follow the
 last one, or start a higher epoch at sequence 0. A producer that is not known may begin anywhere: its records may have
-been deleted, or it expired (since KIP-360 no broker answers UNKNOWN_PRODUCER_ID). Sequences wrap from 2^31-1 to 0.
+been deleted, or it expired (since KIP-360 Kafka does not answer UNKNOWN_PRODUCER_ID). Sequences wrap from 2^31-1 to 0.
+
+Beyond Kafka's rules: a transactional batch repeats only what is in the transaction that is open. librdkafka that aborts
+while it waits for the answer to a batch gives that batch's sequence to the next transaction's first one. Taken for a
+repetition, as by Kafka, it would be acknowledged and lost. UNKNOWN_PRODUCER_ID makes it abort and take a new epoch.
 
 `check` decides and changes nothing; `record` is called once the bytes are in the log, and also when a log is replayed.
 Open transactions hold the last stable offset back until their marker is below the high watermark.
@@ -126,6 +130,11 @@ class ProducerState:
         if is_client and epoch == entry.epoch:
             duplicate = entry.find(sequence, (sequence + delta) & _SEQUENCE_MASK)
             if duplicate is not None:
+                if header[5] & v2.TRANSACTIONAL_BIT and not 0 <= entry.txn_first_offset <= duplicate[1]:
+                    raise ApiError(
+                        ErrorCode.UNKNOWN_PRODUCER_ID,
+                        f"sequence {sequence} of producer {producer_id} in {self.name} is of a transaction that ended",
+                    )
                 return duplicate
         self.check_epoch(entry, producer_id, epoch, origin)
         if is_client:
