@@ -28,12 +28,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 PIPELINE = Path(__file__).parent.parent / "examples" / "sales_by_country.py"
 NAME = "sales-by-country"
-ORDERS, CUSTOMERS, ENRICHED, SALES = "shop-orders", "shop-customers", "shop-orders-enriched", "sales-by-country"
+ORDERS, CUSTOMERS, SALES = "shop-orders", "shop-customers", "sales-by-country"
 COUNTRIES = ("Austria", "France", "Ghana", "Japan", "Mexico")
 CUSTOMER_COUNT = 200
 ORDERS_PER_S = 500
-RUN_S_BEFORE_KILL = 8.0
-RUN_S_AFTER_KILL = 6.0
+RUN_S_BEFORE_KILL = 5.0
+RUN_S_AFTER_KILL = 4.0
 PATIENCE_S = 240.0
 WINDOWS_SHOWN = 4
 
@@ -178,7 +178,7 @@ def main(servers: str, folder: Path) -> None:
         demonstrate(generator, sales, pipeline, servers)
     finally:
         pipeline.stop()
-    if not verify(servers, sales):
+    if not verify(servers):
         raise SystemExit(1)
 
 
@@ -212,20 +212,23 @@ def sales_so_far(sales: Sales) -> int:
     return sales.orders
 
 
-def verify(servers: str, sales: Sales) -> bool:
-    """Counts what is there, with a consumer that knows nothing of Spark."""
-    rows_in, sales_rows = records_in(servers, ORDERS), sales_so_far(sales)
-    seen: set[str] = set()
-    written = 0
-    for value in read_all(servers, ENRICHED):
-        written += 1
-        seen.add(json.loads(value)["order"])
-    duplicates, lost = written - len(seen), rows_in - len(seen)
-    is_right = rows_in == sales_rows and duplicates == lost == 0
+def verify(servers: str) -> bool:
+    """Counts what is there, with a consumer that knows nothing of Spark.
+
+    A batch that was published twice would say the same of a window twice; one that was counted twice, too much.
+    """
+    latest: dict[bytes, int] = {}
+    said: set[tuple[bytes, int]] = set()
+    updates = 0
+    for key, value in read_all(servers, SALES):
+        updates += 1
+        latest[key] = json.loads(value)["orders"]
+        said.add((key, latest[key]))
+    rows_in, counted, duplicates = records_in(servers, ORDERS), sum(latest.values()), updates - len(said)
     print(bold("# the check, by an ordinary consumer that reads committed records"))
-    sign = "=" if rows_in == sales_rows else "is not"
-    print(f"rows in {rows_in:,} {sign} rows counted {sales_rows:,}, duplicates {duplicates:,}, lost {lost:,}")
-    return is_right
+    sign = "=" if rows_in == counted else "is not"
+    print(f"rows in {rows_in:,} {sign} rows counted {counted:,}, duplicates {duplicates:,}")
+    return rows_in == counted and duplicates == 0
 
 
 # --- the cluster
@@ -233,7 +236,7 @@ def verify(servers: str, sales: Sales) -> bool:
 
 def create_topics(servers: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    wanted = [NewTopic(name, 2) for name in (ORDERS, ENRICHED, SALES)]
+    wanted = [NewTopic(name, 2) for name in (ORDERS, SALES)]
     wanted.append(NewTopic(CUSTOMERS, 1, config={"cleanup.policy": "compact"}))
     for answer in admin.create_topics(wanted).values():
         try:
@@ -266,13 +269,13 @@ def records_in(servers: str, topic: str) -> int:
     return sum(high - low for low, high in bounds)
 
 
-def read_all(servers: str, topic: str) -> Iterator[bytes]:
+def read_all(servers: str, topic: str) -> Iterator[tuple[bytes, bytes]]:
     reader = consumer(servers, topic)
     ends = {one.partition: reader.get_watermark_offsets(one, 30)[1] for one in reader.assignment()}
     while any(_position(reader, topic, one) < end for one, end in ends.items()):
         for message in reader.consume(10_000, 0.3):
             if message.error() is None:
-                yield message.value()
+                yield message.key(), message.value()
     reader.close()
 
 

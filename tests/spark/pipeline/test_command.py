@@ -131,6 +131,15 @@ def test_a_broker_that_is_down_at_the_start_is_one_sentence(cli: Cli, tmp_path: 
     assert time.monotonic() - began < 20
 
 
+def test_a_reset_asks_first(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "any.py"
+    file.write_text(PIPELINE.format(name="p", source="in", target="out"))
+    outcome = cli("pipeline", "run", file, "--reset")
+    assert outcome.status == 1
+    assert outcome.err.startswith("Forget how far 'p' was and write everything again, after what is there? [y/N]")
+    assert "nobody answered, so nothing was changed" in outcome.err
+
+
 def test_looking_at_pipelines_does_not_need_spark() -> None:
     code = "import sys, ottla.cli.pipeline_show, ottla.cli.pipeline_run, ottla.spark.pipeline.loading;"
     code += "sys.exit('pyspark' in sys.modules or 'pyarrow' in sys.modules)"

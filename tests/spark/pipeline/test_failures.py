@@ -40,6 +40,11 @@ class Py4JNetworkError(Exception):
         (DataLoss("data were lost."), Hope.NONE, "data were lost."),
         (OttlaError("there is no topic 'x'."), Hope.NONE, "there is no topic 'x'."),
         (
+            OttlaError("the checkpoint of 'x' is older than what was published: ..."),
+            Hope.SOME,
+            "the checkpoint of 'x' is older than what was published: ...",
+        ),
+        (
             OttlaError("records could not be written for 60 s: x."),
             Hope.GOOD,
             "records could not be written for 60 s: x.",

@@ -97,11 +97,8 @@ def _reason(schema: StructType, expect: Mapping[str, str] | None) -> Column:
     columns = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in schema.fields)
     reason = F.when(F.col(f"{RECORD}.value").isNull(), "the record has no value")
     reason = reason.when(F.col(_UNFIT).isNotNull(), f"the value is no JSON of the columns {columns}")
-    everything = [F.col(f"`{one.name}`") for one in schema.fields]
-    if everything:
-        # Blank text is no JSON, and Spark does not call it unfit.
-        blank = F.trim(F.col(f"{RECORD}.value").cast("string")) == ""
-        reason = reason.when(blank, "the value is empty")
+    # Blank text is no JSON, and Spark does not call it unfit.
+    reason = reason.when(F.trim(F.col(f"{RECORD}.value").cast("string")) == "", "the value is empty")
     for one in schema.fields:
         if not one.nullable:
             reason = reason.when(F.col(f"`{one.name}`").isNull(), f"the column '{one.name}' is missing")

@@ -47,6 +47,8 @@ _CLUSTER_AWAY = re.compile(
     r"cannot be read: .*(refused|reset|timed out|unreachable|no leader)|did not answer|has no leader",
     re.IGNORECASE,
 )
+# A runner elsewhere has gone on since this one read the checkpoint: read again, it fits, unless it is an old copy.
+_STALE = re.compile(r"the checkpoint of .* is older than what was published")
 _MACHINE = re.compile(
     r"ExecutorLostFailure|Python worker exited unexpectedly|Python worker failed to connect|worker lost|FetchFailed|"
     r"Connection reset|Connection refused|Broken pipe|EOFException|has been shut down|was shut down|NoRouteToHost"
@@ -95,7 +97,9 @@ def _ours(error: OttlaError) -> Verdict:
 
 def _by_name(name: str, sentence: str) -> Verdict:
     hope = _HOPE_BY_NAME.get(name)
-    if hope is None:
+    if hope is None and _STALE.search(sentence):
+        hope = Hope.SOME
+    elif hope is None:
         hope = Hope.GOOD if _CLUSTER_AWAY.search(sentence) else Hope.NONE
     return Verdict(hope, sentence)
 
