@@ -177,3 +177,20 @@ def answers_api_versions(host: str, port: int, timeout_s: float = 1.0) -> bool:
     except OSError:
         return False
     return answer[8:10] == b"\x00\x00"
+
+
+def descendants(pid: int) -> list[int]:
+    """Children, their children and so on."""
+    found: list[int] = []
+    threads = Path(f"/proc/{pid}/task")
+    with contextlib.suppress(OSError):
+        for thread in threads.iterdir():
+            for child in map(int, (thread / "children").read_text().split()):
+                found += [child, *descendants(child)]
+    return found
+
+
+def command_of(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return ""
