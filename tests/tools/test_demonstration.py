@@ -31,6 +31,7 @@ def test_without_java_and_without_a_way_to_install_it_one_sentence_says_so(tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(660)
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
@@ -42,7 +43,7 @@ def test_the_pipeline_of_the_demonstration_counts_every_order_once_though_it_is_
             env={**os.environ, "PYTHONPATH": str(REPO_ROOT / "src")},
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=600,
         )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "kill -9" in done.stdout
