@@ -19,7 +19,7 @@ from tests.cli.command import Cli
 from tests.spark import topics as kafka
 from tests.spark.pipeline.conftest import order
 from tests.spark.pipeline.test_runner import customers, eventually, send
-from tests.support.process import family
+from tests.support.process import command_of, descendants
 
 PIPELINE = """
 from ottla.spark.pipeline import pipeline
@@ -213,7 +213,7 @@ def test_a_jvm_that_is_killed_is_started_again_and_functions_beside_the_file_wor
     try:
         said = _events(process)
         next(one for one in said if one["event"] == "batch")
-        (jvm,) = [one for one in family(process.pid) if Path(f"/proc/{one}/exe").resolve().name == "java"]
+        (jvm,) = [one for one in descendants(process.pid) if "org.apache.spark.deploy" in command_of(one)]
         os.kill(jvm, signal.SIGKILL)
         assert next(one for one in said if one["event"] == "restarting")["problem"] == "Spark's JVM is gone."
         send(servers, source, [order("two", 1)])
