@@ -15,12 +15,12 @@ writer had read already. `violations()` finds:
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ottla.testing.checker import Violation
 from ottla.testing.ledger import Ledger, title_of
+from ottla.testing.sealed import seal, unseal
 
 
 class Element(NamedTuple):
@@ -38,20 +38,15 @@ class Element(NamedTuple):
 
 
 def element_value(element: Element) -> bytes:
-    body = "|".join(map(str, element)).encode()
-    return body + b"|%08x" % zlib.crc32(body)
+    return seal(element)
 
 
 def read_element(value: bytes | None) -> Element | None:
     """None if the value is not a whole element."""
-    body, _, checksum = (value or b"").rpartition(b"|")
-    try:
-        if int(checksum, 16) != zlib.crc32(body):
-            return None
-        producer, *numbers = body.decode().split("|")
-        return Element(producer, *map(int, numbers))
-    except (ValueError, TypeError):
+    found = unseal(value)
+    if found is None or len(found[1]) != len(Element._fields) - 1:
         return None
+    return Element(found[0], *found[1])
 
 
 class ListChecker:

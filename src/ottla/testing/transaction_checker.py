@@ -21,13 +21,13 @@ A transaction whose end was not answered (the client died, or was told nothing) 
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ottla.testing.checker import Violation
 from ottla.testing.ledger import Ledger, title_of
+from ottla.testing.sealed import seal, unseal
 
 
 class Entry(NamedTuple):
@@ -55,22 +55,15 @@ def entries(producer: str, number: int, partitions: Sequence[int]) -> list[Entry
 
 
 def entry_value(entry: Entry) -> bytes:
-    body = "|".join(map(str, entry)).encode()
-    return body + b"|%08x" % zlib.crc32(body)
+    return seal(entry)
 
 
 def read_entry(value: bytes | None) -> Entry | None:
     """None if the value is not a whole entry."""
-    if value is None:
+    found = unseal(value)
+    if found is None or len(found[1]) != len(Entry._fields) - 1:
         return None
-    body, _, checksum = value.rpartition(b"|")
-    try:
-        if int(checksum, 16) != zlib.crc32(body):
-            return None
-        producer, *numbers = body.decode().split("|")
-        return Entry(producer, *map(int, numbers))
-    except (ValueError, TypeError):
-        return None
+    return Entry(found[0], *found[1])
 
 
 class TransactionChecker:
