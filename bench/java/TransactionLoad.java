@@ -65,8 +65,8 @@ public final class TransactionLoad {
                         for (int record = 0; record < records; record++) {
                             each.send(new ProducerRecord<>(topic, record % partitions, null, value));
                         }
-                        // Without it a commit failed now and then with INVALID_TXN_STATE (docs/transactions.md). That it
-                        // helps is a guess; it costs both brokers the same.
+                        // Without it a commit fails now and then with INVALID_TXN_STATE, on either broker: a race in the
+                        // client (docs/transactions.md). That it helps is a guess; it costs both brokers the same.
                         each.flush();
                         each.commitTransaction();
                         total.incrementAndGet();

@@ -97,6 +97,53 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         yield Desk(broker, clock)
 
 
+# --- joining
+
+
+async def test_the_partitions_of_one_request_join_with_one_record(desk: Desk) -> None:
+    who = await desk.init()
+    await desk.produce(who, b"alone")
+    before = sum(one.log_end_offset for one in _state_logs(desk))
+    codes = all_codes(await desk.broker.call(_to_partitions(desk, who, (0, 1), (1, 0), (2, 0)), 12))
+    assert set(codes) == {0}
+    assert sum(one.log_end_offset for one in _state_logs(desk)) == before + 1
+    await desk.end(who, True)
+    assert [await desk.read(partition=one) for one in range(3)] == [[b"alone", b"0"], [b"1"], [b"2"]]
+
+
+async def test_a_partition_that_refuses_its_records_joins_and_the_transaction_can_end(desk: Desk) -> None:
+    """As in Kafka: partitions are added before their records are looked at."""
+    who = await desk.init()
+    request = _to_partitions(desk, who, (0, 0), (1, 0), (7, 0))
+    request.topic_data[0].partition_data[1].records[-1] ^= 1
+    answer = await desk.broker.call(request, 12)
+    codes = [line.error_code for line in answer.responses[0].partition_responses]
+    assert codes == [0, ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    (described,) = (await desk.ask(m.DescribeTransactionsRequest(transactional_ids=["t"]), 0)).transaction_states
+    assert [(one.topic, list(one.partitions)) for one in described.topics] == [("data", [0, 1])]
+    after = await desk.end(who, True)
+    assert [await desk.read(partition=one) for one in range(2)] == [[b"0"], []]
+    await desk.produce(after, b"next", partition=1)
+    await desk.end(after, True)
+    assert await desk.read(partition=1) == [b"next"]
+
+
+def _to_partitions(desk: Desk, who: Identity, *places: tuple[int, int]) -> Any:
+    """One request for these (partition, sequence number); each value is its partition."""
+    request = desk.produce_request(who)
+    request.topic_data[0].partition_data = [
+        type(request.topic_data[0].partition_data[0])(
+            index=partition, records=transactional_batch(who, b"%d" % partition, sequence=sequence)
+        )
+        for partition, sequence in places
+    ]
+    return request
+
+
+def _state_logs(desk: Desk) -> list[Any]:
+    return [one.log for one in desk.broker.broker.partitions.of_topic("__transaction_state")]
+
+
 # --- time
 
 

@@ -3,17 +3,23 @@
 Otherwise a late batch would open a transaction that nobody will ever end, and readers of committed records would wait
 behind it for ever. From Produce v12 on the partition is added here; before that the client has done so, and it is
 checked. Once a transaction is open in the partition's log its further batches pass without a question.
+
+A request for several partitions adds them all with one record (`add_together`), as Kafka does: before any of them is
+looked at, so also those whose records are refused. Their part of the transaction is then empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ottla.broker.steps import run
 from ottla.broker.transaction_errors import for_produce
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.protocol.produce_frames import Terms, Topics
+from ottla.records.batch import HEADER, HEADER_SIZE, TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -21,6 +27,36 @@ if TYPE_CHECKING:
 
 _ADDS_PARTITIONS_SINCE = 12
 _V2 = 2
+
+
+def add_together(broker: Broker, version: int, terms: Terms, topics: Topics) -> None:
+    """Write down that the partitions of this request take part. Each still has to `join`: that tells what is wrong, and
+    waits for the disk where that is asked for."""
+    if not terms.transactional_id or version < _ADDS_PARTITIONS_SINCE:
+        return
+    found: dict[tuple[int, int], list[TopicPartition]] = {}
+    for key, pieces in topics:
+        for index, records in pieces:
+            partition = broker.partitions.get_by_key(key, index)
+            if partition is None or records is None or len(records) < HEADER_SIZE:
+                continue
+            header = HEADER.unpack_from(records)
+            if header[5] & TRANSACTIONAL_BIT and not _is_open_in_log(partition, header[9], header[10]):
+                found.setdefault((header[9], header[10]), []).append(TopicPartition(partition.topic, index))
+    if len(found) != 1:
+        return
+    (((producer_id, epoch), partitions),) = found.items()
+    if len(partitions) > 1:
+        with suppress(ApiError):
+            broker.transactions.note_partitions(terms.transactional_id, producer_id, epoch, partitions, _V2)
+
+
+def _is_open_in_log(partition: Partition, producer_id: int, epoch: int) -> bool:
+    entry = partition.log.producers.entries.get(producer_id)
+    if entry is None:
+        return False
+    # An older epoch is for the log to refuse.
+    return epoch < entry.epoch or (entry.epoch == epoch and entry.txn_first_offset >= 0)
 
 
 class Entrance:
@@ -48,7 +84,7 @@ class Entrance:
         name = self._name
         if name is None:
             raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if self._is_open_in_log():
+        if _is_open_in_log(self._partition, self._producer_id, self._epoch):
             return None
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST)
@@ -64,18 +100,11 @@ class Entrance:
 
     def check_again(self) -> None:
         """Just before the append, if something was waited for: the transaction may have ended meanwhile."""
-        if self._name and not self._is_open_in_log():
+        if self._name and not _is_open_in_log(self._partition, self._producer_id, self._epoch):
             try:
                 self._verify(self._name)
             except ApiError as error:
                 raise self._refused(error) from None
-
-    def _is_open_in_log(self) -> bool:
-        entry = self._partition.log.producers.entries.get(self._producer_id)
-        if entry is None:
-            return False
-        # An older epoch is for the log to refuse.
-        return self._epoch < entry.epoch or (entry.epoch == self._epoch and entry.txn_first_offset >= 0)
 
     def _verify(self, name: str) -> None:
         if self._adds or self._broker.config.transaction_partition_verification_enable:

@@ -114,11 +114,21 @@ class TransactionService:
     def add_partitions(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], version: int
     ) -> Steps[None]:
+        shard = self.note_partitions(transactional_id, producer_id, epoch, partitions, version)
+        if shard.log.is_flush_due:
+            yield shard.log.flushed()  # also when nothing was written: what the answer stands on may be on its way
+
+    def note_partitions(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], version: int
+    ) -> Shard:
+        """As `add_partitions`, without waiting for the disk."""
         shard = self.shard(transactional_id)
         decision = shard.coordinator.add_partitions(
             transactional_id, producer_id, epoch, partitions, version, self.now_ms()
         )
-        yield from self._perform(shard, decision)
+        if decision.write is not None:
+            shard.write(decision.write)
+        return shard
 
     def verify(self, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition) -> None:
         self.shard(transactional_id).coordinator.verify(transactional_id, producer_id, epoch, partition)
@@ -157,7 +167,7 @@ class TransactionService:
         if decision.markers is not None:
             yield from self.markers.complete(shard, decision.markers)
         elif shard.log.is_flush_due:
-            yield shard.log.flushed()  # also when nothing was written: what the answer stands on may be on its way
+            yield shard.log.flushed()
 
     # --- time
 

@@ -4,8 +4,8 @@ Used from one thread only. `append` is the hot path and costs a few microseconds
 (1) Everything that can go wrong or needs thought is folded into three limits of the active segment (`_size_limit`,
 `_offset_limit`, `_roll_at`): a segment that is not open yet, is full, has a full index, or sits in a failed directory
 has a limit that no append passes, and `_prepare` sorts out why. (2) State changes only after the bytes are in the file;
-a failed write is cut off again and leaves everything as it was. (3) One batch of a plain or idempotent producer goes
-straight through; several batches, transactions and replication take `_append_many`.
+a failed write is cut off again and leaves everything as it was. (3) One batch of a producer goes straight through, and
+a transaction's marker nearly so; several batches and replication take `_append_many`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RECENT_BATCHES = 64
 # A producer snapshot is taken inside a segment after this much.
 _SNAPSHOT_BYTES = 16 * 1024 * 1024
 _PASSING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-_TXN_OR_CONTROL = v2.TRANSACTIONAL_BIT | v2.CONTROL_BIT
+_CONTROL = v2.CONTROL_BIT
 
 
 class Log(LogReader):
@@ -117,17 +117,34 @@ class Log(LogReader):
     ) -> AppendResult:
         """Write validated batches at the end; offset and epoch are stamped into `data` if it can be written to."""
         header = _HEADER.unpack_from(data)
-        if header[1] + 12 != len(data) or header[5] & _TXN_OR_CONTROL or origin is Origin.REPLICATION:
+        if header[1] + 12 != len(data) or origin is Origin.REPLICATION:
             return self._append_many(data, leader_epoch, now_ms, origin)
-        base_offset = self.append_next(data, header, leader_epoch, now_ms)
+        if header[5] & _CONTROL:
+            marker = read_marker(data)
+            if marker is None or header[9] < 0:
+                return self._append_many(data, leader_epoch, now_ms, origin)
+            self.producers.check_marker(header, marker, origin)
+            self._make_room(len(data), header, now_ms)
+            base_offset = self._write_batch(data, header, leader_epoch, now_ms, marker)
+        else:
+            base_offset = self.append_next(data, header, leader_epoch, now_ms)
         if base_offset < 0:
-            self._prepare(len(data), self.log_end_offset + header[6], header[8], now_ms)
+            self._make_room(len(data), header, now_ms)
             if header[9] >= 0:
                 repeated = self._check_producer(header, origin)
                 if repeated is not None:
                     return self._already_there(repeated)
             base_offset = self._write_batch(data, header, leader_epoch, now_ms)
         return AppendResult(base_offset, self.log_end_offset - 1, header[8], False, self.flush_due)
+
+    def _make_room(self, size: int, header: tuple[int, ...], now_ms: int) -> None:
+        last_offset, max_timestamp = self.log_end_offset + header[6], header[8]
+        if (
+            self._active.size + size > self._size_limit
+            or last_offset > self._offset_limit
+            or max_timestamp > self._roll_at
+        ):
+            self._prepare(size, last_offset, max_timestamp, now_ms)
 
     def append_next(
         self, data: memoryview | bytearray | bytes, header: tuple[int, ...], leader_epoch: int, now_ms: int
@@ -153,7 +170,12 @@ class Log(LogReader):
         return self._write_batch(data, header, leader_epoch, now_ms)
 
     def _write_batch(
-        self, data: memoryview | bytearray | bytes, header: tuple[int, ...], leader_epoch: int, now_ms: int
+        self,
+        data: memoryview | bytearray | bytes,
+        header: tuple[int, ...],
+        leader_epoch: int,
+        now_ms: int,
+        marker: EndMarker | None = None,
     ) -> int:
         """Reads as one long function because calls are what it can save."""
         _, length, _, _, _, _, offset_delta, _, max_timestamp, producer_id, _, _, _ = header
@@ -174,7 +196,9 @@ class Log(LogReader):
         if written != size:
             self._finish_short_write(data, position, written)
 
-        if producer_id >= 0:
+        if marker is not None:
+            transactions.record_batch(self, segment, (base_offset, *header[1:]), marker, now_ms)
+        elif producer_id >= 0:
             self.producers.record(header, base_offset, now_ms)
         since_index = segment.bytes_since_index
         if max_timestamp > segment.max_timestamp:

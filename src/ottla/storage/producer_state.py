@@ -27,6 +27,13 @@ from ottla.storage.producer_snapshot import ProducerSnapshotEntry
 from ottla.storage.results import Origin
 
 BATCHES_KEPT = 5
+# The one record of a marker as everybody writes it: its length, attributes, deltas and the length of its key; the key
+# (version, type); the length of the value; the value (version, coordinator epoch); no headers.
+_USUAL_MARKER = struct.Struct(">5shhBhiB")
+_USUAL_START = b"\x20\x00\x00\x00\x08"
+_RECORDS_AT = v2.HEADER_SIZE
+_USUAL_MARKER_SIZE = _RECORDS_AT + _USUAL_MARKER.size
+_CODEC_AT = 22  # the low byte of the attributes
 _SEQUENCE_MASK = 0x7FFFFFFF
 _NO_OFFSET = -1
 
@@ -159,11 +166,11 @@ class ProducerState:
                 f"epoch {epoch} of producer {producer_id} in {self.name} is over: {entry.epoch} was seen",
             )
 
-    def check_marker(self, header: v2.BatchHeader, marker: EndMarker, origin: Origin) -> None:
-        entry = self.entries.get(header.producer_id)
+    def check_marker(self, header: tuple[Any, ...], marker: EndMarker, origin: Origin) -> None:
+        entry = self.entries.get(header[9])
         if entry is None:
             return
-        self.check_epoch(entry, header.producer_id, header.producer_epoch, origin)
+        self.check_epoch(entry, header[9], header[10], origin)
         if marker.coordinator_epoch < entry.coordinator_epoch and origin is not Origin.REPLICATION:
             raise ApiError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -187,22 +194,23 @@ class ProducerState:
             entry.txn_first_offset = base_offset
             self._ongoing[base_offset] = producer_id
 
-    def record_marker(self, header: v2.BatchHeader, marker: EndMarker, now_ms: int) -> CompletedTxn | None:
+    def record_marker(self, header: tuple[Any, ...], marker: EndMarker, now_ms: int) -> CompletedTxn | None:
         """A transaction's end is in the log. None when no record of the transaction is in this partition."""
-        entry = self.entries.get(header.producer_id)
+        offset, producer_id, epoch = header[0], header[9], header[10]
+        entry = self.entries.get(producer_id)
         if entry is None:
-            entry = self.entries[header.producer_id] = ProducerEntry(header.producer_epoch, now_ms)
+            entry = self.entries[producer_id] = ProducerEntry(epoch, now_ms)
         first_offset = entry.txn_first_offset
-        entry.start_epoch(header.producer_epoch)
+        entry.start_epoch(epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
-        entry.last_timestamp = header.max_timestamp
+        entry.last_timestamp = header[8]
         entry.last_seen_ms = now_ms
         entry.txn_first_offset = _NO_OFFSET
         if first_offset < 0:
             return None
         self._ongoing.pop(first_offset, None)
-        self._decided[first_offset] = header.base_offset
-        return CompletedTxn(header.producer_id, first_offset, header.base_offset, not marker.commit)
+        self._decided[first_offset] = offset
+        return CompletedTxn(producer_id, first_offset, offset, not marker.commit)
 
     # -- asking --
 
@@ -282,6 +290,11 @@ class ProducerState:
 
 def read_marker(batch: Any, position: int = 0) -> EndMarker | None:
     """The marker inside a control batch; None for control records of other kinds."""
+    if len(batch) - position >= _USUAL_MARKER_SIZE:
+        before, _, kind, between, _, coordinator_epoch, after = _USUAL_MARKER.unpack_from(batch, position + _RECORDS_AT)
+        codec = batch[position + _CODEC_AT] & v2.CODEC_MASK
+        if (before, between, after, codec) == (_USUAL_START, 12, 0, 0) and kind in (0, 1):
+            return EndMarker(kind == 1, coordinator_epoch)
     for record in read_records(batch, position):
         if record.key is None or record.value is None or len(record.key) < 4:
             raise CorruptRecords("a control record without a type")

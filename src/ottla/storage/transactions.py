@@ -6,7 +6,7 @@ import logging
 import os
 from bisect import bisect_left
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.records import batch as v2
 from ottla.records.compression import DecompressionError
@@ -29,7 +29,7 @@ _FIRST_OFFSET = itemgetter(1)
 _HISTORY_BYTES = 16 * 1024 * 1024
 
 
-def record_batch(log: Log, segment: Segment, header: v2.BatchHeader, marker: EndMarker | None, now_ms: int) -> None:
+def record_batch(log: Log, segment: Segment, header: tuple[Any, ...], marker: EndMarker | None, now_ms: int) -> None:
     """A batch with a producer id was appended: update the producer state and the index of aborted transactions."""
     aborted = _apply(log.producers, header, marker, now_ms)
     if aborted is not None:
@@ -56,11 +56,11 @@ def replay_batch(producers: ProducerState, fd: int, position: int, header: v2.Ba
 
 
 def _apply(
-    producers: ProducerState, header: v2.BatchHeader, marker: EndMarker | None, now_ms: int
+    producers: ProducerState, header: tuple[Any, ...], marker: EndMarker | None, now_ms: int
 ) -> AbortedTxn | None:
     if marker is None:
-        if not header.is_control:
-            producers.record(header, header.base_offset, now_ms)
+        if not header[5] & v2.CONTROL_BIT:
+            producers.record(header, header[0], now_ms)
         return None
     done = producers.record_marker(header, marker, now_ms)
     if done is None or not done.aborted:

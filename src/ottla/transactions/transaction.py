@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ottla.common.ids import TopicPartition
 from ottla.protocol import codec
@@ -64,6 +65,7 @@ class Transaction:
         return tuple(sorted({*self.partitions, *added}))
 
 
+@lru_cache(maxsize=4096)
 def encode_key(transactional_id: str) -> bytes:
     return _KEY_TYPE.to_bytes(2, "big") + bytes(codec.encode(TransactionLogKey(transactional_id=transactional_id), 0))
 

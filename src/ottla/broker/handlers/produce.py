@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
 from ottla.broker.partitions import Partition
-from ottla.broker.transaction_entrance import Entrance
+from ottla.broker.transaction_entrance import Entrance, add_together
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.protocol.codec import MalformedMessage
 from ottla.protocol.produce_frames import (
@@ -65,6 +65,7 @@ def _produce_all(
     broker: Broker, version: int, terms: Terms, topics: Topics, outcomes: Outcomes, waiting: Waiting
 ) -> Generator[None, None, None]:
     """Fills in the outcomes, and those that are to come; stops after each topic and every few partitions."""
+    add_together(broker, version, terms, topics)
     for key, pieces in topics:
         lines: list[Outcome] = []
         for number, piece in enumerate(pieces, 1):
