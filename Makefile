@@ -5,7 +5,8 @@ HOST ?= 127.0.0.1
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ottla-setup
-JOBS ?= 2
+# Tests wait more than they compute: one worker for each of the two groups of Spark tests, one for all others.
+JOBS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up down status logs test test-slow test-tools check bench docs clean

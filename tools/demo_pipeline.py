@@ -85,6 +85,7 @@ class Sales:
         self._rows: dict[bytes, dict[str, Any]] = {}
         self._lines_shown = 0
         self._said_at = 0.0
+        self._said: list[str] = []
 
     def look(self) -> None:
         for message in self._consumer.consume(10_000, 0.3):
@@ -96,15 +97,15 @@ class Sales:
         return sum(row["orders"] for row in self._rows.values())
 
     def show(self, headline: str) -> None:
-        """In place on a terminal; elsewhere now and then."""
+        """In place on a terminal; elsewhere now and then, when there is something new."""
         lines = [headline, *self._table()]
         if sys.stdout.isatty():
             if self._lines_shown:
                 sys.stdout.write(f"\x1b[{self._lines_shown}F\x1b[J")
             self._lines_shown = len(lines)
-        elif time.monotonic() - self._said_at < 5:
+        elif time.monotonic() - self._said_at < 5 or lines[1:] == self._said:
             return
-        self._said_at = time.monotonic()
+        self._said_at, self._said = time.monotonic(), lines[1:]
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
 

@@ -1,4 +1,7 @@
-"""One local Spark for all tests of a run: it takes seconds to start, and two at a time would not fit."""
+"""One local Spark for all tests of a run that are content with it: it takes seconds to start.
+
+Tests that start Spark in processes of their own are the group "spark processes", one after the other as well.
+"""
 
 from __future__ import annotations
 

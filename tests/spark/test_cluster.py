@@ -17,7 +17,7 @@ from tests.support.spark_cluster import WORKERS, SparkCluster
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark processes"),
     pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed"),
 ]
 

@@ -13,7 +13,7 @@ from tests.spark.kill_scene import Scene
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
+    pytest.mark.xdist_group("spark processes"),
     pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed"),
 ]
 

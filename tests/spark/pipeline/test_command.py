@@ -56,7 +56,7 @@ def cli(servers: str, tmp_path: Path) -> Cli:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark processes")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
 def test_a_pipeline_is_run_listed_refused_a_second_time_and_stopped(
     cli: Cli, servers: str, name: str, tmp_path: Path
@@ -161,7 +161,7 @@ def test_without_pyspark_one_sentence_says_how_to_get_it(cli: Cli, tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark processes")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
 def test_of_two_runners_with_one_checkpoint_one_ends_and_the_other_writes_everything_once(
     servers: str, name: str, tmp_path: Path
@@ -199,7 +199,7 @@ def test_of_two_runners_with_one_checkpoint_one_ends_and_the_other_writes_everyt
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark processes")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
 def test_a_jvm_that_is_killed_is_started_again_and_functions_beside_the_file_work_in_both(
     cli: Cli, servers: str, name: str, tmp_path: Path

@@ -16,7 +16,7 @@ from tests.support.spark_cluster import SparkCluster
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark processes")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
 def test_a_pipeline_runs_on_a_cluster_with_functions_of_its_own(servers: str, name: str, tmp_path: Path) -> None:
     source, target = kafka.create(servers, 2), kafka.create(servers)
