@@ -35,7 +35,7 @@ def _copy(contender: Contender, source: str, topics: tuple[str, str], folder: Pa
     options = {"kafka.bootstrap.servers": servers, "subscribe": topics[0], "startingOffsets": "earliest"}
     if trigger.get("availableNow"):
         options["maxOffsetsPerTrigger"] = str(RECORDS_PER_TRIGGER)
-    frame = session().readStream.format(source).options(**options).load().select("key", "value")
+    frame = session(source).readStream.format(source).options(**options).load().select("key", "value")
     if source == OURS:
         return ottla.spark.write_stream(
             frame,
