@@ -38,8 +38,8 @@ def why_no_spark() -> str | None:
 
 @cache
 def session(source: str) -> Any:
-    """Ours as `ottla.spark.session` makes it. The connector has one of its own in the same JVM: what we set while a query
-    is started does not reach it."""
+    """Ours as `ottla.spark.session` makes it. The connector has one of its own in the same JVM: what we set when a query
+    starts does not reach it."""
     import ottla.spark
 
     spark = ottla.spark.session(
@@ -95,13 +95,17 @@ def read_stream(contender: Contender, source: str) -> Values:
         .start()
     )
     query.awaitTermination()
-    reports = [one for one in query.recentProgress if one.numInputRows]
-    elapsed_s = sum(one.durationMs["triggerExecution"] for one in reports) / 1e3
-    seen = sum(one.numInputRows for one in reports)
+    elapsed_s = busy_s(query)
+    seen = sum(one.numInputRows for one in query.recentProgress)
     shutil.rmtree(checkpoint)
     if seen != records:
         raise RuntimeError(f"{source} read {seen} rows of {records}")
     return {"read": records / elapsed_s / 1e3}
+
+
+def busy_s(query: Any) -> float:
+    """How long the micro-batches of a query took that had something to do."""
+    return float(sum(one.durationMs["triggerExecution"] for one in query.recentProgress if one.numInputRows)) / 1e3
 
 
 def _line(name: str, title: str, contender: Contender, read: Callable[[Contender, str], Values]) -> Comparison:

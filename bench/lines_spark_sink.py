@@ -18,7 +18,17 @@ from typing import Any
 import confluent_kafka
 
 from bench.contenders import Contender
-from bench.lines_spark import OURS, PARTITIONS, RECORD_BYTES, THEIRS, filled_topic, session, why_no_spark
+from bench.lines_spark import (
+    OURS,
+    PARTITIONS,
+    RECORD_BYTES,
+    THEIRS,
+    WARM_UPS,
+    busy_s,
+    filled_topic,
+    session,
+    why_no_spark,
+)
 from bench.measure import Arm, Comparison, Values, cost, throughput
 
 RECORDS_PER_TRIGGER = 500_000
@@ -58,12 +68,13 @@ def _checkpoint(contender: Contender) -> Iterator[Path]:
 
 
 def copy_all(contender: Contender, source: str) -> Values:
+    """Rows and times are those of Spark's own progress reports, as for reading: a stream is started once."""
     topic, records = filled_topic(contender)
     with contender.topic(PARTITIONS) as out, _checkpoint(contender) as folder:
-        started = time.perf_counter()
-        _copy(contender, source, (topic, out.name), folder, availableNow=True).awaitTermination()
-        elapsed_s = time.perf_counter() - started
+        query = _copy(contender, source, (topic, out.name), folder, availableNow=True)
+        query.awaitTermination()
         written = _visible(contender, out.name)
+        elapsed_s = busy_s(query)
     if written < records:
         raise RuntimeError(f"{source} wrote {written} records of {records}")
     return {"written": records / elapsed_s / 1e3}
@@ -147,7 +158,11 @@ def sink_line(contender: Contender) -> Comparison:
     _require_spark()
 
     def arm(label: str, source: str) -> Arm:
-        return Arm(label, lambda: copy_all(contender, source), lambda: copy_all(contender, source))
+        def warm_up() -> None:
+            for _ in range(WARM_UPS):
+                copy_all(contender, source)
+
+        return Arm(label, lambda: copy_all(contender, source), warm_up)
 
     return Comparison(
         "spark-sink",

@@ -58,13 +58,20 @@ class Delivery:
     """`send` what there is, as often as you like, then `flush`. Raises ApiError for a refusal that lasts."""
 
     def __init__(
-        self, cluster: ClusterClient, transactional_id: str, *, produce_version_max: int, patience_s: float
+        self,
+        cluster: ClusterClient,
+        transactional_id: str,
+        *,
+        produce_version_max: int,
+        patience_s: float,
+        known_leaders: dict[TopicPartition, int],
     ) -> None:
         self._cluster = cluster
         self._transactional_id = transactional_id
         self._produce_version_max = produce_version_max
         self._patience_s = patience_s
-        self._leaders: dict[TopicPartition, int] = {}
+        # The caller's: what one delivery learns, or finds out to be wrong, holds for the next one.
+        self._leaders = known_leaders
         self._unacknowledged: dict[TopicPartition, deque[Outgoing]] = {}
         self._on_their_way: dict[int, deque[Sent]] = {}
         self._failure = ""

@@ -85,6 +85,7 @@ class TransactionalProducer:
         self._producer_id, self._epoch = -1, -1
         self._sequences: dict[TopicPartition, int] = {}
         self._joined: set[TopicPartition] = set()
+        self._known_leaders: dict[TopicPartition, int] = {}
         self._delivery: Delivery | None = None
         self._has_begun = False
 
@@ -113,6 +114,7 @@ class TransactionalProducer:
             self.transactional_id,
             produce_version_max=_PRODUCE_MAX[self._is_v2],
             patience_s=self._patience_s,
+            known_leaders=self._known_leaders,
         )
         self._has_begun = False
 

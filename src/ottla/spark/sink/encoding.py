@@ -14,12 +14,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from ottla.common.errors import OttlaError
 from ottla.kernel.encode import BatchEncoder, Encoded, route
 from ottla.spark.sink.shape import shaped_arrow
 
-SCHEMA = "topic string, partition int, records int, batch binary, problem string"
+# Of Spark's own types: a text would be sent to the JVM to be parsed, for every batch.
+SCHEMA = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("records", IntegerType()),
+        StructField("batch", BinaryType()),
+        StructField("problem", StringType()),
+    ]
+)
 _ARROW_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from ottla.client.cluster import ClusterClient, Unreachable
@@ -98,8 +99,8 @@ class Publisher:
         producer = self._producer
         producer.begin()
         try:
-            producer.produce(batches)
-            producer.produce([(self._marker_partition, marker_batch(self._settings.name, marker))])
+            ours = (self._marker_partition, marker_batch(self._settings.name, marker))
+            producer.produce(chain(batches, [ours]))
             offsets = dict(self._committed(marker))
             if offsets:
                 producer.commit_offsets(self._settings.group, offsets)
