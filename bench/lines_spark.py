@@ -38,8 +38,8 @@ def why_no_spark() -> str | None:
 
 @cache
 def session(source: str) -> Any:
-    """Ours as `ottla.spark.session` makes it. The connector has one of its own in the same JVM: what we set when a query
-    starts does not reach it."""
+    """Ours as `ottla.spark.session` makes it. The connector has one of its own in the same JVM: what we set for a query
+    does not reach it."""
     import ottla.spark
 
     spark = ottla.spark.session(

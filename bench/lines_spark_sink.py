@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -154,15 +154,19 @@ def _require_spark() -> None:
         raise RuntimeError(reason)
 
 
+def _arm(label: str, measure: Callable[[], Values]) -> Arm:
+    def warm_up() -> None:
+        for _ in range(WARM_UPS):
+            measure()
+
+    return Arm(label, measure, warm_up)
+
+
 def sink_line(contender: Contender) -> Comparison:
     _require_spark()
 
     def arm(label: str, source: str) -> Arm:
-        def warm_up() -> None:
-            for _ in range(WARM_UPS):
-                copy_all(contender, source)
-
-        return Arm(label, lambda: copy_all(contender, source), warm_up)
+        return _arm(label, lambda: copy_all(contender, source))
 
     return Comparison(
         "spark-sink",
@@ -176,11 +180,7 @@ def latency_line(contender: Contender, per_second: int) -> Comparison:
     _require_spark()
 
     def arm(label: str, source: str) -> Arm:
-        return Arm(
-            label,
-            lambda: latency(contender, source, per_second),
-            lambda: latency(contender, source, per_second),
-        )
+        return _arm(label, lambda: latency(contender, source, per_second))
 
     return Comparison(
         f"spark-latency-{per_second}",
