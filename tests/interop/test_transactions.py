@@ -270,7 +270,7 @@ def test_a_zombie_that_wakes_up_is_fenced(broker: Broker, library: str, pipeline
     assert zombie.process.wait(60) == FENCED_STATUS
 
 
-@pytest.mark.parametrize("library", ["confluent-kafka"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_readers_and_pipelines_live_through_kills_of_the_broker(
     tmp_path: Path, library: str, pipelines: Callable[..., Pipeline]
 ) -> None:
