@@ -40,10 +40,10 @@ test-tools: setup
 
 test: setup test-tools  ## lint, types, contracts and the default tests
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow" $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(ARGS)
 
 test-slow: setup test-tools  ## the long runs: fuzzing, crash loops, big simulations
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m slow --timeout 3600 $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder -m slow --timeout 3600 $(ARGS)
 
 check: setup  ## ruff, mypy --strict, layer contracts
 	@$(BIN)/ruff check --quiet src tests bench tools

@@ -1,4 +1,4 @@
-"""What every test session shares: the last line says what was not run, and why."""
+"""What every test session shares: long groups begin first, and the last line says what was not run, and why."""
 
 from __future__ import annotations
 
@@ -7,6 +7,19 @@ from collections import Counter
 import pytest
 
 pytest_plugins = ["pytester", "tests.support.brokers", "tests.support.broker_fixtures"]
+
+# Groups that one worker runs from end to end, longest first: begun late, they would keep it busy when the others are done.
+LONG_GROUPS = ("spark processes", "spark", "foreign", "crash", "python-clients", "kafka-peer")
+
+
+@pytest.hookimpl(trylast=True)  # other hooks add markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        mark = item.get_closest_marker("xdist_group")
+        group = mark.args[0] if mark is not None else None
+        return LONG_GROUPS.index(group) if group in LONG_GROUPS else len(LONG_GROUPS)
+
+    items.sort(key=place)
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -76,6 +76,8 @@ class Worker(threading.Thread):
                 command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=REPO_ROOT
             ) as process:
                 self._process = process
+                if self.stopping:  # said between the last look and now: `finish` has killed the one before
+                    process.kill()
                 assert process.stdout is not None
                 for line in process.stdout:
                     if not line.endswith(b"\n"):
@@ -92,6 +94,7 @@ class Worker(threading.Thread):
         self.stopping = True
         self.kill()
         self.join(60)
+        assert not self.is_alive(), f"{self.name} goes on"
 
 
 class Storm:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from ottla.protocol.messages import DescribeTransactionsRequest
 from tests.interop.foreign.agent_transactions import AgentTransactions
@@ -158,7 +159,7 @@ def test_rebalances_in_the_middle_move_every_record_once(
     fill(bootstrap, source, 0, 200, partitions)
     names = {"bootstrap": bootstrap, "source": source, "target": target, "group": name, "transactional_id": name}
     with ThreadPoolExecutor(1) as pool:
-        piping = pool.submit(client.agent.call, "txn_pipe", count=1_000_000, idle_ms=10_000, **names)
+        piping = pool.submit(client.agent.call, "txn_pipe", count=1_000_000, idle_ms=20_000, **names)
         other = Pipeline("confluent-kafka", bootstrap, source, target, name, f"{name}-other")
         try:
             other.until("ready")
@@ -170,6 +171,8 @@ def test_rebalances_in_the_middle_move_every_record_once(
                 other.listen(0.5)
         finally:
             other.end()  # in the middle of whatever it does
+        # Its successor settles what it left open; else its offsets would be waited for until its time-out.
+        Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{name}-other"}).init_transactions(30)
         fill(bootstrap, source, sent, 100, partitions)
         sent += 100
         assert moved(bootstrap, target, partitions, sent) == expected(sent, partitions)
