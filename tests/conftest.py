@@ -8,7 +8,7 @@ import pytest
 
 pytest_plugins = ["pytester", "tests.support.brokers", "tests.support.broker_fixtures"]
 
-# Groups that one worker runs from end to end, longest first: begun late, they would keep it busy when the others are done.
+# Groups that one worker runs from end to end, longest first: begun late, they would go on when all others are done.
 LONG_GROUPS = ("spark processes", "spark", "foreign", "crash", "python-clients", "kafka-peer")
 
 
