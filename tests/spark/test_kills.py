@@ -26,10 +26,8 @@ def test_nothing_is_lost_or_doubled_by_ten_kills(tmp_path: Path) -> None:
         assert scene.kills == kinds
 
 
-@pytest.mark.parametrize(
-    "without_marker",
-    [pytest.param(False, id="with the marker", marks=pytest.mark.slow), pytest.param(True, id="without the marker")],
-)
+@pytest.mark.slow  # the same within one process is in test_write_stream.py
+@pytest.mark.parametrize("without_marker", [False, True], ids=["with the marker", "without the marker"])
 def test_a_crash_between_the_brokers_commit_and_sparks_doubles_nothing_thanks_to_the_marker(
     tmp_path: Path, without_marker: bool
 ) -> None:
