@@ -20,7 +20,7 @@ COMPACTION = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", 
 QUICK_CLEANER = {"log.cleaner.backoff.ms": "500", "log.initial.task.delay.ms": "100"}
 
 
-@pytest.fixture(scope="module", params=["ottla", "kafka"])
+@pytest.fixture(scope="module", params=["ottla", pytest.param("kafka", marks=pytest.mark.slow)])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     folder: Path = tmp_path_factory.mktemp(request.param)
     if request.param == "kafka":

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from tests.support.kafka_jars import class_path, java, kafka_libs, why_no_kafka
 from tests.support.process import BrokerDidNotStart, BrokerProcess, answers_api_versions, free_ports
@@ -46,9 +47,25 @@ class KafkaPeer(BrokerProcess):
         assert libs is not None
         self._java = [str(java()), *HEAP, *START_SCRIPT_OPTIONS, "-cp", class_path(libs)]
 
+    def start(self, timeout_s: float = 120.0) -> Self:
+        return super().start(timeout_s)
+
     def _launch(self, deadline: float) -> None:
-        if not self.data_dir.exists():
+        is_first = not self.data_dir.exists()
+        if is_first:
             self.format()
+        self._run()
+        while not answers_api_versions(self.host, self.port):
+            if is_first and not self.running:
+                # A port that was free when it was chosen may have been taken since.
+                is_first = False
+                self._choose_ports()
+                self._run()
+            if not self.running or time.monotonic() > deadline:
+                raise BrokerDidNotStart(f"Apache Kafka did not get ready:\n{self.log_tail()}")
+            time.sleep(READY_POLL_S)
+
+    def _run(self) -> None:
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._java, "kafka.Kafka", str(self._config)],
@@ -57,16 +74,15 @@ class KafkaPeer(BrokerProcess):
                 stderr=log,
                 start_new_session=True,
             )
-        while not answers_api_versions(self.host, self.port):
-            if not self.running or time.monotonic() > deadline:
-                raise BrokerDidNotStart(f"Apache Kafka did not get ready:\n{self.log_tail()}")
-            time.sleep(READY_POLL_S)
 
-    def format(self) -> None:
-        """Chooses ports and formats the storage; `start` does it once, a benchmark before its clock runs."""
+    def _choose_ports(self) -> None:
         self.port, controller_port = free_ports(2)
         settings = self._one_node_settings(controller_port) | self._properties
         self._config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+
+    def format(self) -> None:
+        """Chooses ports and formats the storage; `start` does it once, a benchmark before its clock runs."""
+        self._choose_ports()
         cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "a")
         outcome = subprocess.run(
             [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._config)],
