@@ -212,6 +212,24 @@ def test_a_missing_topic_is_one_sentence(servers: str, start: Callable[..., Quer
     assert "there is no topic 'never-made' in the cluster" in start(subscribe="never-made").failure()
 
 
+def test_a_broker_that_stays_away_ends_the_query_in_one_sentence_and_nothing_is_lost(
+    cluster: BrokerProcess, servers: str, start: Callable[..., Query]
+) -> None:
+    topic = topics.create(servers)
+    topics.produce(servers, topic, range(10))
+    query = start(subscribe=topic, **{"kafka.default.api.timeout.ms": 2_000})
+    query.until(lambda: len(query.numbers) == 10)
+    query.query.processAllAvailable()
+    cluster.kill()
+    try:
+        failure = query.failure()
+    finally:
+        cluster.start()
+    assert f"cannot reach any broker at {servers}: is it running?" in failure
+    topics.produce(servers, topic, range(10, 20))
+    assert finish(start({"availableNow": True}, subscribe=topic)) == list(range(10, 20))
+
+
 def test_a_broker_that_is_killed_in_the_middle_of_a_batch(spark: Any, cluster: BrokerProcess, servers: str) -> None:
     topic = topics.create(servers, 4)
     topics.produce(servers, topic, range(100_000), 4)
