@@ -5,7 +5,7 @@ HOST ?= 127.0.0.1
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ottla-setup
-# Tests wait more than they compute: one worker for each of the two groups of Spark tests, one for all others.
+# One worker for each of the two groups of Spark tests, one for all others.
 JOBS ?= 3
 
 .DEFAULT_GOAL := help

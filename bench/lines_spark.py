@@ -1,4 +1,4 @@
-"""Reading with Spark: our source against Spark's own connector, in one session, from one topic, into nothing.
+"""Reading with Spark: our source against Spark's own connector, in one JVM, from one topic, into nothing.
 
 Both read the same records of the same broker in turn, on `local[*]`, each with the settings that it comes with.
 """
@@ -108,17 +108,25 @@ def busy_s(query: Any) -> float:
     return float(sum(one.durationMs["triggerExecution"] for one in query.recentProgress if one.numInputRows)) / 1e3
 
 
-def _line(name: str, title: str, contender: Contender, read: Callable[[Contender, str], Values]) -> Comparison:
+def require_spark() -> None:
     reason = why_no_spark()
     if reason is not None:
         raise RuntimeError(reason)
 
-    def arm(label: str, source: str) -> Arm:
-        def warm_up() -> None:
-            for _ in range(WARM_UPS):
-                read(contender, source)
 
-        return Arm(label, lambda: read(contender, source), warm_up)
+def warmed_arm(label: str, measure: Callable[[], Values]) -> Arm:
+    def warm_up() -> None:
+        for _ in range(WARM_UPS):
+            measure()
+
+    return Arm(label, measure, warm_up)
+
+
+def _line(name: str, title: str, contender: Contender, read: Callable[[Contender, str], Values]) -> Comparison:
+    require_spark()
+
+    def arm(label: str, source: str) -> Arm:
+        return warmed_arm(label, lambda: read(contender, source))
 
     metrics = [throughput("read", "k rows/s", goal=1.5, digits=0)]
     return Comparison(name, title, metrics, [arm("Spark's connector", THEIRS), arm("ottla", OURS)])

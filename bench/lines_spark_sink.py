@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,11 @@ from bench.lines_spark import (
     PARTITIONS,
     RECORD_BYTES,
     THEIRS,
-    WARM_UPS,
     busy_s,
     filled_topic,
+    require_spark,
     session,
-    why_no_spark,
+    warmed_arm,
 )
 from bench.measure import Arm, Comparison, Values, cost, throughput
 
@@ -148,25 +148,11 @@ class _Arrivals:
         self._consumer.close()
 
 
-def _require_spark() -> None:
-    reason = why_no_spark()
-    if reason is not None:
-        raise RuntimeError(reason)
-
-
-def _arm(label: str, measure: Callable[[], Values]) -> Arm:
-    def warm_up() -> None:
-        for _ in range(WARM_UPS):
-            measure()
-
-    return Arm(label, measure, warm_up)
-
-
 def sink_line(contender: Contender) -> Comparison:
-    _require_spark()
+    require_spark()
 
     def arm(label: str, source: str) -> Arm:
-        return _arm(label, lambda: copy_all(contender, source))
+        return warmed_arm(label, lambda: copy_all(contender, source))
 
     return Comparison(
         "spark-sink",
@@ -177,10 +163,10 @@ def sink_line(contender: Contender) -> Comparison:
 
 
 def latency_line(contender: Contender, per_second: int) -> Comparison:
-    _require_spark()
+    require_spark()
 
     def arm(label: str, source: str) -> Arm:
-        return _arm(label, lambda: latency(contender, source, per_second))
+        return warmed_arm(label, lambda: latency(contender, source, per_second))
 
     return Comparison(
         f"spark-latency-{per_second}",

@@ -128,6 +128,16 @@ async def test_a_partition_that_refuses_its_records_joins_and_the_transaction_ca
     assert await desk.read(partition=1) == [b"next"]
 
 
+async def test_an_internal_topic_does_not_join(desk: Desk) -> None:
+    who = await desk.init()
+    request = _to_partitions(desk, who, (0, 0), (1, 0))
+    request.topic_data.append(desk.produce_request(who, topic="__transaction_state").topic_data[0])
+    answer = await desk.broker.call(request, 12)
+    assert answer.responses[1].partition_responses[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    (described,) = (await desk.ask(m.DescribeTransactionsRequest(transactional_ids=["t"]), 0)).transaction_states
+    assert [(one.topic, list(one.partitions)) for one in described.topics] == [("data", [0, 1])]
+
+
 def _to_partitions(desk: Desk, who: Identity, *places: tuple[int, int]) -> Any:
     """One request for these (partition, sequence number); each value is its partition."""
     request = desk.produce_request(who)

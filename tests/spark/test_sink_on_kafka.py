@@ -8,21 +8,29 @@ from typing import Any
 
 import pytest
 
-import ottla.spark
-from ottla.client.cluster import ClusterClient
-from ottla.client.group_offsets import committed_offsets
-from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.home import FINISHED
 from tests.spark import topics
 from tests.spark.pipeline.conftest import Running, order
 from tests.spark.pipeline.test_runner import copying, customers, read, send
 from tests.spark.reading import committed_records
 from tests.spark.test_write_batch import save
-from tests.spark.test_write_stream import Pipeline, expected
+from tests.spark.test_write_stream import (
+    Pipeline,
+    test_a_batch_that_was_published_is_not_published_again,
+    test_rows_go_to_their_topics_and_offsets_to_the_group,
+    test_two_writers_of_one_name_never_both_write,
+)
 from tests.support.kafka_jars import require_kafka_libs
 from tests.support.kafka_peer import KafkaPeer
 
 pytestmark = pytest.mark.jvm
+
+# Run here too, with the fixtures of this module.
+__all__ = [
+    "test_a_batch_that_was_published_is_not_published_again",
+    "test_rows_go_to_their_topics_and_offsets_to_the_group",
+    "test_two_writers_of_one_name_never_both_write",
+]
 
 
 @pytest.fixture(scope="module")
@@ -35,30 +43,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def pipeline(spark: Any, servers: str, tmp_path: Path, request: pytest.FixtureRequest) -> Pipeline:
     return Pipeline(spark, servers, tmp_path, f"query-{request.node.name}")
-
-
-def test_a_batch_that_was_published_is_not_published_again(pipeline: Pipeline, servers: str) -> None:
-    topics.produce(servers, pipeline.source, range(30), 2)
-    pipeline.run(pipeline.shouted())
-    pipeline.forget_last_commit()
-    topics.produce(servers, pipeline.source, range(30, 40), 2)
-    pipeline.run(pipeline.shouted())
-    assert pipeline.values() == expected(range(40))
-    with ClusterClient(servers) as cluster:
-        group = committed_offsets(cluster, pipeline.name)
-    assert {where.partition: one.offset for where, one in group.items()} == {0: 20, 1: 20}
-
-
-def test_two_writers_of_one_name_never_both_write(pipeline: Pipeline, servers: str) -> None:
-    topics.produce(servers, pipeline.source, range(10), 2)
-    settings: dict[str, Any] = {"name": pipeline.name, "bootstrap": servers, "checkpoint": str(pipeline.checkpoint)}
-    first = ottla.spark.write_stream(pipeline.shouted(), **settings)
-    first.processAllAvailable()
-    ottla.spark.forget(name=pipeline.name, bootstrap=servers)
-    topics.produce(servers, pipeline.source, range(10, 20), 2)
-    with pytest.raises(OttlaError, match="another writer has taken over"):
-        first.awaitTermination(60)
-    assert pipeline.values() == expected(range(10))
 
 
 def test_a_write_is_there_as_a_whole_or_not_at_all(spark: Any, servers: str) -> None:

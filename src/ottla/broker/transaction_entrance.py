@@ -38,7 +38,7 @@ def add_together(broker: Broker, version: int, terms: Terms, topics: Topics) -> 
     for key, pieces in topics:
         for index, records in pieces:
             partition = broker.partitions.get_by_key(key, index)
-            if partition is None or records is None or len(records) < HEADER_SIZE:
+            if partition is None or partition.is_internal or records is None or len(records) < HEADER_SIZE:
                 continue
             header = HEADER.unpack_from(records)
             if header[5] & TRANSACTIONAL_BIT and not _is_open_in_log(partition, header[9], header[10]):

@@ -138,6 +138,7 @@ class Log(LogReader):
         return AppendResult(base_offset, self.log_end_offset - 1, header[8], False, self.flush_due)
 
     def _make_room(self, size: int, header: tuple[int, ...], now_ms: int) -> None:
+        """`_prepare` if a limit asks for it. The limits are those of `append_next`, which has no calls to spare."""
         last_offset, max_timestamp = self.log_end_offset + header[6], header[8]
         if (
             self._active.size + size > self._size_limit
