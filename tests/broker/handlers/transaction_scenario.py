@@ -188,6 +188,7 @@ def transcript(client: RawClient) -> dict[str, Any]:
         _produce,
         _offsets,
         _markers,
+        _internal_topics,
         _lists,
         _version_1,
         _state_log,
@@ -462,6 +463,19 @@ def _markers(scene: Scene) -> None:
     write("of version 2 with a newer epoch", Identity(who.producer_id, who.epoch + 1), False, 2, transaction_version=2)
     scene.read("after all", "hang", 1)
     scene.describe("does not know", name)
+
+
+def _internal_topics(scene: Scene) -> None:
+    """They are not a client's to write to, with or without a transaction."""
+    for version in range(6):
+        name = f"internal{version}"
+        who = scene.init(name, name)
+        wanted: Partitions = {"__consumer_offsets": [0], "__transaction_state": [0], "more": [0]}
+        scene.add(f"v{version}", name, who, wanted, version)
+        scene.add(f"missing v{version}", name, who, {"__consumer_offsets": [7], "more": [0]}, version)
+        scene.describe(f"v{version}", name)
+        scene.end(f"v{version}", name, who, True, version)
+        scene.describe(f"at the end v{version}", name)
 
 
 def _lists(scene: Scene) -> None:

@@ -7,7 +7,7 @@ worked on in turns.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Sequence
+from collections.abc import Awaitable, Collection, Generator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ottla.broker.context import RequestContext
@@ -15,6 +15,7 @@ from ottla.broker.steps import Steps, run
 from ottla.broker.transaction_errors import for_version
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.metadata.image import INTERNAL_TOPICS
 from ottla.protocol.add_partitions_frames import BATCHED, FLEXIBLE, Addition, Result, Topic, decode, encode
 from ottla.protocol.codec import MalformedMessage
 from ottla.protocol.framing import response_prefix
@@ -74,7 +75,9 @@ def _all_turns(broker: Broker, is_large: bool, work: InTurns[T]) -> Steps[T]:
 
 def _add(broker: Broker, version: int, is_large: bool, asked: Addition) -> Steps[list[Result]]:
     partitions: dict[TopicPartition, None] = {}
-    refused = yield from _all_turns(broker, is_large, _collect_all(broker, asked, partitions))
+    # Up to v3 it is a client that asks, and our own topics are not a client's to write to.
+    closed = INTERNAL_TOPICS if version < BATCHED else ()
+    refused = yield from _all_turns(broker, is_large, _collect_all(broker, asked, closed, partitions))
     if refused is not None:
         return refused
     name, producer_id, epoch = asked[:3]
@@ -91,15 +94,21 @@ def _add(broker: Broker, version: int, is_large: bool, asked: Addition) -> Steps
     return [Result(topic, code) for topic in asked.topics]
 
 
-def _collect_all(broker: Broker, asked: Addition, into: dict[TopicPartition, None]) -> InTurns[list[Result] | None]:
-    """Take up the partitions. If some are not there: the answer, for none will be added."""
-    any_missing = False
+def _collect_all(
+    broker: Broker, asked: Addition, closed: Collection[str], into: dict[TopicPartition, None]
+) -> InTurns[list[Result] | None]:
+    """Take up the partitions. If some are not there or closed: the answer, for none will be added."""
+    any_refused = False
     refused: list[Result] = []
     for topic in asked.topics:
-        codes = yield from _collect(broker, topic, into)
-        any_missing = any_missing or bool(codes)
+        codes: ErrorCode | Sequence[int]
+        if topic.name.decode(errors="replace") in closed:
+            codes = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        else:
+            codes = yield from _collect(broker, topic, into)
+        any_refused = any_refused or bool(codes)
         refused.append(Result(topic, codes or ErrorCode.OPERATION_NOT_ATTEMPTED))
-    return refused if any_missing else None
+    return refused if any_refused else None
 
 
 def _collect(broker: Broker, topic: Topic, into: dict[TopicPartition, None]) -> InTurns[Sequence[int]]:
