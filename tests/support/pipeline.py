@@ -241,7 +241,19 @@ def aiokafka(*arguments: str) -> None:
     asyncio.run(_aiokafka(*arguments))
 
 
-LIBRARIES = {"confluent-kafka": confluent, "kafka-python": kafka_python, "aiokafka": aiokafka}
+def aiokafka_by_partition(*arguments: str) -> None:
+    """With a transactional id for each partition: TRANSACTIONAL_ID-0, TRANSACTIONAL_ID-1 and so on."""
+    from tests.support.pipeline_by_partition import run
+
+    run(*arguments)
+
+
+LIBRARIES = {
+    "confluent-kafka": confluent,
+    "kafka-python": kafka_python,
+    "aiokafka": aiokafka,
+    "aiokafka by partition": aiokafka_by_partition,
+}
 
 
 if __name__ == "__main__":

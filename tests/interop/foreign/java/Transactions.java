@@ -1,6 +1,8 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -67,7 +69,7 @@ final class Transactions {
     }
 
     /**
-     * Moves `count` records from one topic to another, exactly once, or all that come until none came for `idle_ms`.
+     * Moves `count` records from one topic to another, exactly once, or all that come up to one whose value is `last`.
      * Every fifth transaction is aborted and repeated, and so is one in whose middle the group was rebalanced.
      */
     private static int pipe(ObjectNode request) throws Exception {
@@ -77,20 +79,19 @@ final class Transactions {
         reading.put("isolation.level", "read_committed");
         reading.put("enable.auto.commit", "false");
         reading.put("max.poll.records", "10");
-        long idle = request.path("idle_ms").asLong(Long.MAX_VALUE / 1_000_000) * 1_000_000;
-        long latest = System.nanoTime();
+        byte[] last = request.path("last").asText().getBytes(StandardCharsets.UTF_8);
+        boolean isLast = false;
         int moved = 0;
         try (KafkaConsumer<byte[], byte[]> consumer =
                         new KafkaConsumer<>(reading, new ByteArrayDeserializer(), new ByteArrayDeserializer());
                 KafkaProducer<byte[], byte[]> producer = producer(request)) {
             producer.initTransactions();
             consumer.subscribe(List.of(request.get("source").asText()));
-            for (int number = 1; moved < request.get("count").asInt() && System.nanoTime() - latest < idle; ) {
+            for (int number = 1; moved < request.get("count").asInt() && !isLast; ) {
                 ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(200));
                 if (records.isEmpty()) {
                     continue;
                 }
-                latest = System.nanoTime();
                 producer.beginTransaction();
                 Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
                 for (ConsumerRecord<byte[], byte[]> record : records) {
@@ -105,6 +106,9 @@ final class Transactions {
                     if (!abort) {
                         producer.commitTransaction();
                         moved += records.count();
+                        for (ConsumerRecord<byte[], byte[]> record : records) {
+                            isLast = isLast || Arrays.equals(record.value(), last);
+                        }
                     }
                 } catch (CommitFailedException stale) {
                     abort = true;

@@ -229,52 +229,84 @@ const steps = {
     return null
   },
 
-  // Moves `count` records from one topic to another, exactly once; every fifth transaction is aborted and repeated.
+  // Moves `count` records from one topic to another, exactly once, or all that come up to one whose value is `last`; every
+  // fifth transaction is aborted and repeated. kafkajs names no generation with its offsets: where there are other members,
+  // `by_partition` gives every partition of the source a transactional id of its own. Who is given a partition takes its id
+  // over, which settles what the member before left, and then asks where to go on.
   txn_pipe: async request => {
     const kafka = client(request)
-    const producer = transactional(request)
-    const consumer = kafka.consumer({ groupId: request.group, maxWaitTimeInMs: 100, readUncommitted: false })
-    await producer.connect()
-    await consumer.connect()
+    const consumer = kafka.consumer({
+      groupId: request.group,
+      partitionAssigners: [range],
+      maxWaitTimeInMs: 100,
+      sessionTimeout: 6000,
+      heartbeatInterval: 500,
+      readUncommitted: false,
+    })
+    const admin = kafka.admin()
+    const owned = new Map()
+    const disown = async () => {
+      const before = [...owned.values()]
+      owned.clear()
+      for (const producer of before) await producer.disconnect()
+    }
+    const take = async name => {
+      const producer = transactional({ ...request, transactional_id: name })
+      await producer.connect()
+      await (await producer.transaction()).abort()
+      return producer
+    }
+    const goOnWhereCommitted = async ({ topic, partition }) => {
+      const [{ partitions }] = await admin.fetchOffsets({ groupId: request.group, topics: [topic] })
+      const { offset } = partitions.find(each => each.partition === partition)
+      consumer.seek({ topic, partition, offset: String(Math.max(0, Number(offset))) })
+    }
     let moved = 0
     let number = 0
     let done, failed
     const enough = new Promise((resolve, reject) => ([done, failed] = [resolve, reject]))
+    const eachBatch = async ({ batch, resolveOffset }) => {
+      const name = request.transactional_id + (request.by_partition ? `-${batch.partition}` : '')
+      if (!owned.has(name)) {
+        owned.set(name, await take(name))
+        if (request.by_partition) return await goOnWhereCommitted(batch)
+      }
+      for (let at = 0; at < batch.messages.length; number++) {
+        const some = batch.messages.slice(at, at + 10)
+        const open = await owned.get(name).transaction()
+        const messages = some.map(each => ({ partition: batch.partition, value: each.value }))
+        await open.send({ topic: request.target, messages })
+        const next = String(BigInt(some[some.length - 1].offset) + 1n)
+        const partitions = [{ partition: batch.partition, offset: next }]
+        const topics = [{ topic: batch.topic, partitions }]
+        await open.sendOffsets({ consumerGroupId: request.group, topics })
+        if (number % 5 === 4) {
+          await open.abort()
+          continue
+        }
+        await open.commit()
+        resolveOffset(some[some.length - 1].offset)
+        at += some.length
+        moved += some.length
+        if (some.some(each => each.value.toString() === request.last)) return done()
+      }
+      if (moved >= request.count) done()
+    }
     try {
+      await admin.connect()
+      await consumer.connect()
+      if (request.by_partition) consumer.on(consumer.events.GROUP_JOIN, disown)
       await consumer.subscribe({ topics: [request.source], fromBeginning: true })
       await consumer.run({
         autoCommit: false,
         eachBatchAutoResolve: false,
-        eachBatch: async ({ batch, resolveOffset }) => {
-          try {
-            for (let at = 0; at < batch.messages.length; number++) {
-              const some = batch.messages.slice(at, at + 10)
-              const open = await producer.transaction()
-              const messages = some.map(each => ({ partition: batch.partition, value: each.value }))
-              await open.send({ topic: request.target, messages })
-              const next = String(BigInt(some[some.length - 1].offset) + 1n)
-              const partitions = [{ partition: batch.partition, offset: next }]
-              const topics = [{ topic: batch.topic, partitions }]
-              await open.sendOffsets({ consumerGroupId: request.group, topics })
-              if (number % 5 === 4) {
-                await open.abort()
-                continue
-              }
-              await open.commit()
-              resolveOffset(some[some.length - 1].offset)
-              at += some.length
-              moved += some.length
-            }
-            if (moved >= request.count) done()
-          } catch (error) {
-            failed(error)
-          }
-        },
+        eachBatch: offered => eachBatch(offered).catch(failed),
       })
       await enough
     } finally {
       await consumer.disconnect()
-      await producer.disconnect()
+      await disown()
+      await admin.disconnect()
     }
     return moved
   },
