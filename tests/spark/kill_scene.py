@@ -20,6 +20,7 @@ from typing import Any
 
 import confluent_kafka
 
+import ottla.spark
 from ottla.client.cluster import ClusterClient
 from ottla.client.group_offsets import committed_offsets
 from tests.spark import topics
@@ -68,9 +69,12 @@ class Driver:
             )
         deadline = time.monotonic() + START_TIMEOUT_S
         while self.told("up") == started:
-            assert self.process.poll() is None, f"the driver ended: {self._log.read_text()[-3000:]}"
-            assert time.monotonic() < deadline, f"the driver did not start: {self._log.read_text()[-3000:]}"
+            assert self.process.poll() is None, f"the driver ended: {self.log_tail()}"
+            assert time.monotonic() < deadline, f"the driver did not start: {self.log_tail()}"
             time.sleep(0.05)
+
+    def log_tail(self) -> str:
+        return self._log.read_text()[-3000:]
 
     def forget(self, setting: str) -> None:
         """For the next start."""
@@ -151,12 +155,21 @@ class Scene:
         """Kill these, in this order, at moments that the seed decides; then let everything come to its end."""
         self.driver.start()
         feeder = Feeder(self.broker.bootstrap, per_second)
+        self._await_first_batches()
         for kind in kinds:
             time.sleep(self.random.uniform(*pause_s))
             getattr(self, f"kill_{kind}")()
             self.kills.append(kind)
         feeder.stop()
         self.finish(feeder.count)
+
+    def _await_first_batches(self) -> None:
+        """On a busy machine the kills could else be over before there is anything to lose."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        for name in QUERIES:
+            while ottla.spark.published(name=name, bootstrap=self.broker.bootstrap) is None:
+                assert time.monotonic() < deadline, f"{name} published nothing: {self.driver.log_tail()}"
+                time.sleep(0.2)
 
     def feed(self, numbers: range) -> None:
         feeder = Feeder(self.broker.bootstrap, per_second=0)
@@ -195,7 +208,7 @@ class Scene:
         (self.folder / "end.new").rename(self.folder / "end")
         deadline = time.monotonic() + END_TIMEOUT_S
         while not self.driver.told("done"):
-            assert time.monotonic() < deadline, (self.folder / "driver.log").read_text()[-3000:]
+            assert time.monotonic() < deadline, self.driver.log_tail()
             assert self.driver.process is not None
             if self.driver.process.poll() is not None and not self.driver.told("done"):
                 self.driver.start()

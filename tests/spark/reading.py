@@ -20,13 +20,13 @@ def committed_records(servers: str, topic: str) -> list[tuple[bytes, bytes]]:
     assert partitions, f"the broker knows no partition of {topic}"
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(partitions)])
     found: list[tuple[bytes, bytes]] = []
-    ended = 0
-    while ended < partitions:
+    ended: set[int] = set()
+    while len(ended) < partitions:
         for message in consumer.consume(10_000, 1.0):
             if not message.error():
                 found.append((message.key(), message.value()))
             elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
-                ended += 1
+                ended.add(message.partition())
             else:
                 raise confluent_kafka.KafkaException(message.error())
     consumer.close()

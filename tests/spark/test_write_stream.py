@@ -154,13 +154,53 @@ def test_good_rows_and_dead_letters_share_a_transaction(pipeline: Pipeline, serv
     assert len(committed_records(servers, pipeline.out[1])) == 10
 
 
-def test_a_batch_too_large_for_the_driver_comes_partition_by_partition(
+def test_a_batch_too_large_for_the_driver_comes_in_pieces(
     pipeline: Pipeline, servers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.produce(servers, pipeline.source, range(40), 2)
-    monkeypatch.setattr(streaming, "collect", collecting.collect_by_partition)
+    monkeypatch.setattr(streaming, "collect", collecting.collect_in_pieces)
     pipeline.run(pipeline.shouted())
     assert pipeline.values() == expected(range(40))
+
+
+@pytest.mark.parametrize("small_bytes", [0, 1 << 20], ids=["executors", "driver"])
+def test_wherever_rows_are_encoded_they_are_written_alike(
+    pipeline: Pipeline, servers: str, monkeypatch: pytest.MonkeyPatch, small_bytes: int
+) -> None:
+    """The first two batches tell how much comes out of a record; then few rows are encoded on the driver."""
+    seen: list[int] = []
+
+    def noted(rows: Any, plan: Any) -> Any:
+        seen.append(plan.turn)
+        return collecting.encode_here(rows, plan)
+
+    monkeypatch.setattr(streaming, "SMALL_BYTES", small_bytes)
+    monkeypatch.setattr(streaming, "encode_here", noted)
+    topics.produce(servers, pipeline.source, range(40), 2)
+    number = "cast(substring(cast(key as string), 2) as int)"
+    frame = pipeline.stream().selectExpr(
+        f"if({number} % 5 = 0, null, cast(key as string)) as key",
+        "value",
+        f"if({number} % 2 = 0, '{pipeline.out[0]}', null) as topic",
+        f"if({number} % 2 = 0, {number} % 3, 0) as partition",
+        "array(struct('n' as key, key as value)) as headers",
+        f"timestamp_millis(5000 + {number}) as timestamp",
+    )
+    pipeline.run(frame, topic=pipeline.out[1])
+    assert seen == ([2, 3] if small_bytes else [])
+    for parity in range(2):
+        # partition, key, value, time, headers
+        found = Counter((*row[:1], *row[2:5], row[6]) for row in topics.consumed(servers, pipeline.out[parity]))
+        assert found == Counter(
+            (
+                0 if parity else number % 3,
+                None if number % 5 == 0 else b"k%d" % number,
+                b"v%d" % number,
+                5_000 + number,
+                (("n", b"k%d" % number),),
+            )
+            for number in range(parity, 40, 2)
+        )
 
 
 def test_another_checkpoint_under_the_same_name_is_refused_until_the_name_is_forgotten(

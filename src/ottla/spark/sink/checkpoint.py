@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlparse
 
 from ottla.common.errors import OttlaError
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Offsets = dict[str, dict[str, int]]
+
+
+class BatchEnd(NamedTuple):
+    """Up to where a batch reads, by topic and partition."""
+
+    offsets: Offsets
+    # There are sources of other kinds too, of which nothing is known here.
+    is_partial: bool
 
 
 def is_local(location: str) -> bool:
@@ -35,17 +43,18 @@ class Checkpoint:
         except (ValueError, KeyError):
             raise OttlaError(f"the checkpoint {self.location} has no readable query id.") from None
 
-    def end_offsets(self, batch_id: int) -> Offsets:
-        """By topic and partition: of all sources that have topics; of those that share one, what both have read."""
+    def end(self, batch_id: int) -> BatchEnd:
+        """Of all sources that have topics; of those that share one, what both have read."""
         # A version line, a line of settings, then one line for each source.
         lines = self._read(f"offsets/{batch_id}").splitlines()[2:]
         found: Offsets = {}
-        for line in lines:
-            for topic, partitions in _topics(line).items():
+        by_source = [_topics(line) for line in lines]
+        for source in by_source:
+            for topic, partitions in source.items():
                 its = found.setdefault(topic, {})
                 for partition, offset in partitions.items():
                     its[partition] = min(offset, its.get(partition, offset))
-        return found
+        return BatchEnd(found, is_partial=not all(by_source))
 
     def _read(self, name: str) -> str:
         path = f"{self.location}/{name}"

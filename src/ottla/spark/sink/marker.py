@@ -53,6 +53,14 @@ class Marker:
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
 
+    def records_since(self, before: Marker) -> int:
+        """How many offsets of the sources lie between the two."""
+        return sum(
+            offset - before.offsets.get(topic, {}).get(partition, 0)
+            for topic, partitions in self.offsets.items()
+            for partition, offset in partitions.items()
+        )
+
     def note(self) -> str:
         """What goes into the metadata of offsets, of which brokers take 4,096 bytes only."""
         return json.dumps({"query": self.query, "batch": self.batch}, separators=(",", ":"))

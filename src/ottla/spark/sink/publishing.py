@@ -50,7 +50,8 @@ class Publisher:
         self._counts: dict[str, int] = {}
         self._counted_s = 0.0
         self._has_started = False
-        self._last: Marker | None = None
+        # What was published last, as far as we know.
+        self.last: Marker | None = None
 
     def check_cluster(self, topic: str | None) -> None:
         """Raises OttlaError when nobody answers, or when the topic is not there."""
@@ -85,14 +86,14 @@ class Publisher:
         """Whether this batch is there already. Raises OttlaError when what is there does not go with the checkpoint."""
         if not self._has_started:
             self._producer.start()
-            self._last = read_marker(
+            self.last = read_marker(
                 self._cluster,
                 self._settings.marker_topic,
                 self._settings.name,
                 patience_s=self._settings.patience_s,
             )
             self._has_started = True
-        return is_published_already(self._settings.name, self._last, Marker(query, batch, offsets))
+        return is_published_already(self._settings.name, self.last, Marker(query, batch, offsets))
 
     def publish(self, marker: Marker, batches: Iterable[Encoded]) -> None:
         """All of these batches, the source's offsets and the marker, or nothing."""
@@ -109,7 +110,7 @@ class Publisher:
             raise
         # From here on the outcome is the coordinator's: an unclear answer is asked for again, never undone.
         producer.commit()
-        self._last = marker
+        self.last = marker
 
     def _committed(self, marker: Marker) -> Iterator[tuple[TopicPartition, Committed]]:
         """A source may be of another cluster, whose topics have no offsets here: the marker has them all the same."""

@@ -29,7 +29,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.kernel.compressing import NUMBERS
 from ottla.spark.sink.checkpoint import Checkpoint, is_local
-from ottla.spark.sink.collecting import EncodedRow, collect
+from ottla.spark.sink.collecting import EncodedRow, collect, encode_here
 from ottla.spark.sink.encoding import SCHEMA, EncodePlan
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _NOTED_S_MAX = 5.0
+# What a batch will come to, judged by the one before, for its rows to be encoded on the driver.
+SMALL_BYTES = 1024 * 1024
 Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
 
 
@@ -114,6 +116,7 @@ def write_stream(
     settings = PublisherSettings(bootstrap, name, group or name, marker_topic, transaction_timeout_ms)
     plan = EncodePlan(bootstrap, topic, codec=NUMBERS[compression], level=compression_level, batch_bytes=batch_bytes)
     writer = _BatchWriter(Publisher(settings), Checkpoint(frame.sparkSession, checkpoint), plan, outputs)
+    writer.load.is_bound_to_input = output_mode != "complete"
     writer.publisher.check_cluster(topic)
     _choose_file_manager(frame.sparkSession, checkpoint)
     started = frame.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
@@ -140,6 +143,7 @@ class _BatchWriter:
         # Held while a batch is written.
         self.turn = threading.Lock()
         self.batch_id: int | None = None
+        self.load = _Load()
         self._checkpoint = checkpoint
         self._plan = plan
         self._outputs = outputs
@@ -161,8 +165,8 @@ class _BatchWriter:
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         self._query_id = self._query_id or self._checkpoint.query_id()
-        offsets = self._checkpoint.end_offsets(batch_id)
-        if self.publisher.is_published(self._query_id, batch_id, offsets):
+        end = self._checkpoint.end(batch_id)
+        if self.publisher.is_published(self._query_id, batch_id, end.offsets):
             # The plan runs all the same: stateful operators must get to the state that follows this batch.
             frame.write.format("noop").mode("overwrite").save()
             return
@@ -170,25 +174,54 @@ class _BatchWriter:
         frames: list[DataFrame] = list(made) if isinstance(made, Sequence) else [made]
         for one in frames:
             check_columns(one.schema, self._plan.topic)
-        marker = Marker(self._query_id, batch_id, offsets)
+        marker = Marker(self._query_id, batch_id, end.offsets)
+        records = None if end.is_partial or self.publisher.last is None else marker.records_since(self.publisher.last)
         with _computed_once(frame, is_shared=len(frames) > 1):
-            rows = collect(self._encoded(frames, batch_id))
+            rows = self._encoded(frames, batch_id, is_small=self.load.is_small(records))
             self.publisher.publish(marker, self._batches(rows))
+        self.load.note(records)
 
-    def _encoded(self, frames: list[DataFrame], batch_id: int) -> DataFrame:
+    def _encoded(self, frames: list[DataFrame], batch_id: int, *, is_small: bool) -> Iterator[EncodedRow]:
+        frame = merged([shaped(one) for one in frames])
         # Topics that were written to before: tasks need not look them up.
         counts = self.publisher.partition_counts(self._topics)
         plan = replace(self._plan, partition_counts=counts, turn=batch_id)
+        rows = encode_here(frame, plan) if is_small else None
+        if rows is not None:
+            return rows
 
         def encode(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return plan.run(rows)
 
-        return merged([shaped(one) for one in frames]).mapInArrow(encode, SCHEMA)
+        return collect(frame.mapInArrow(encode, SCHEMA))
 
     def _batches(self, rows: Iterator[EncodedRow]) -> Iterator[tuple[TopicPartition, Any]]:
         for topic, partition, data in rows:
             self._topics.add(topic)
+            self.load.bytes += len(data)
             yield TopicPartition(topic, partition), data
+
+
+class _Load:
+    """How much comes out of what goes in, to tell small batches from large ones before they are computed."""
+
+    def __init__(self) -> None:
+        # Not so where every batch writes the whole state.
+        self.is_bound_to_input = True
+        # What the batch that is being written came to.
+        self.bytes = 0
+        self._bytes_per_record: float | None = None
+
+    def is_small(self, records: int | None) -> bool:
+        self.bytes = 0
+        if not self.is_bound_to_input or records is None or self._bytes_per_record is None:
+            return False
+        return records * self._bytes_per_record <= SMALL_BYTES
+
+    def note(self, records: int | None) -> None:
+        if records:
+            # Windows come out all at once, after batches that gave nothing: what was large is forgotten slowly.
+            self._bytes_per_record = max(self.bytes / records, 0.95 * (self._bytes_per_record or 0.0))
 
 
 @contextmanager

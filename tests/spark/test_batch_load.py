@@ -1,0 +1,64 @@
+"""Which batches are small, and how a large one is cut: no Spark is needed to tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.common.errors import OttlaError
+from ottla.spark.sink.collecting import _Part, _parts
+from ottla.spark.sink.marker import Marker
+from ottla.spark.sink.streaming import SMALL_BYTES, _Load
+
+
+def _after(*batches: tuple[int, int]) -> _Load:
+    """A query whose batches had so many records and came to so many bytes."""
+    load = _Load()
+    for records, size in batches:
+        load.is_small(records)
+        load.bytes += size
+        load.note(records)
+    return load
+
+
+def test_a_batch_is_small_if_it_would_come_to_little() -> None:
+    load = _after((100, 10_000))
+    assert load.is_small(SMALL_BYTES // 100)
+    assert not load.is_small(SMALL_BYTES // 100 + 1)
+
+
+def test_nothing_is_known_before_the_first_batch_or_of_other_sources() -> None:
+    assert not _Load().is_small(1)
+    assert not _after((100, 10_000)).is_small(None)
+    assert not _after((0, 0)).is_small(1)
+
+
+def test_what_was_large_once_is_not_small_after_a_batch_that_gave_nothing() -> None:
+    assert not _after((100, SMALL_BYTES), (100, 0)).is_small(200)
+    assert _after((100, SMALL_BYTES), *[(100, 0)] * 50).is_small(200)
+
+
+def test_a_query_that_writes_its_whole_state_has_no_small_batches() -> None:
+    load = _after((100, 10))
+    load.is_bound_to_input = False
+    assert not load.is_small(1)
+
+
+def test_records_between_markers() -> None:
+    before = Marker("q", 1, {"a": {"0": 10, "1": 5}})
+    assert Marker("q", 2, {"a": {"0": 12, "1": 5}, "b": {"0": 3}}).records_since(before) == 5
+
+
+def test_pieces_keep_the_order_and_stay_below_their_share() -> None:
+    sizes = [[10, 10, 10, 10], [], [25, 3], [3]]
+    assert list(_parts(sizes, 100)) == [
+        _Part(0, 0, 2),
+        _Part(0, 2, 4),
+        _Part(2, 0, 1),
+        _Part(2, 1, 2),
+        _Part(3, 0, 1),
+    ]
+
+
+def test_a_record_batch_that_the_driver_may_not_have_is_said_in_one_sentence() -> None:
+    with pytest.raises(OttlaError, match=r"a record batch of 90 bytes is more .* set spark\.driver\.maxResultSize"):
+        list(_parts([[90]], 100))
