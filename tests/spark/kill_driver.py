@@ -5,6 +5,7 @@
 `shout` is stateless and writes to two topics; `count` is a stateful aggregation. Each ends when the file `end` is in
 the folder and its marker says that it has read everything. `crash_after` makes the process end itself right after that
 many transactions, before Spark knows of the last one; `without_marker` disables the check that makes this harmless.
+Without `encodes_few_rows` rows are encoded by executors always.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import ottla.spark
-from ottla.spark.sink import publishing
+from ottla.spark.sink import publishing, streaming
 
 QUERIES = ("shout", "count")
 KEYS = 20
@@ -112,6 +113,8 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     if settings.get("without_marker"):
         publishing.is_published_already = lambda *_: False
+    if not settings.get("encodes_few_rows"):
+        streaming.SMALL_BYTES = 0
     if settings.get("crash_after"):
         crash_after(settings["crash_after"])
     Driver(settings).run()

@@ -48,6 +48,7 @@ class Driver:
     def __init__(self, settings: dict[str, Any], log: Path) -> None:
         self._settings = settings
         self._log = log
+        self._starts = 0
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -57,9 +58,12 @@ class Driver:
             "PYSPARK_PYTHON": self._settings.get("python", sys.executable),
         }
         started = self.told("up")
+        # Each in turn: executors encode, or the driver whenever rows are few.
+        settings = {**self._settings, "encodes_few_rows": self._starts % 2 == 1}
+        self._starts += 1
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.spark.kill_driver", json.dumps(self._settings)],
+                [sys.executable, "-m", "tests.spark.kill_driver", json.dumps(settings)],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -155,7 +159,7 @@ class Scene:
         """Kill these, in this order, at moments that the seed decides; then let everything come to its end."""
         self.driver.start()
         feeder = Feeder(self.broker.bootstrap, per_second)
-        self._await_first_batches()
+        self.await_first_batches()
         for kind in kinds:
             time.sleep(self.random.uniform(*pause_s))
             getattr(self, f"kill_{kind}")()
@@ -163,7 +167,7 @@ class Scene:
         feeder.stop()
         self.finish(feeder.count)
 
-    def _await_first_batches(self) -> None:
+    def await_first_batches(self) -> None:
         """On a busy machine the kills could else be over before there is anything to lose."""
         deadline = time.monotonic() + START_TIMEOUT_S
         for name in QUERIES:

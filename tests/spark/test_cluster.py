@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import ottla.spark
 from tests.spark.kill_scene import Feeder, Scene
 from tests.support.spark_cluster import WORKERS, SparkCluster
 
@@ -52,7 +51,7 @@ def kill_executor(scene: Scene, cluster: SparkCluster) -> None:
 def storm(scene: Scene, cluster: SparkCluster, kills: int) -> None:
     scene.driver.start()
     feeder = Feeder(scene.broker.bootstrap, per_second=200)
-    await_progress(scene)
+    scene.await_first_batches()
     for _ in range(kills):
         kill_executor(scene, cluster)
         time.sleep(scene.random.uniform(1.0, 4.0))
@@ -60,14 +59,6 @@ def storm(scene: Scene, cluster: SparkCluster, kills: int) -> None:
     scene.finish(feeder.count)
     assert scene.problems() == []
     assert cluster.executors_started() > WORKERS, "no executor was started in place of one that was killed"
-
-
-def await_progress(scene: Scene) -> None:
-    """Until something is published: before that there is nothing to lose."""
-    deadline = time.monotonic() + 120
-    while ottla.spark.published(name="shout", bootstrap=scene.broker.bootstrap) is None:
-        assert time.monotonic() < deadline, "nothing was published"
-        time.sleep(0.2)
 
 
 def test_code_is_shipped_and_a_killed_executor_loses_nothing(scene: tuple[Scene, SparkCluster]) -> None:
