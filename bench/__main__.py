@@ -104,6 +104,7 @@ def catalogue(bench: Bench) -> dict[str, Callable[[], Comparison]]:
     lines["spark-sink"] = lambda: lines_spark_sink.sink_line(bench.subject())
     for rate in lines_spark_sink.RATES:
         lines[f"spark-latency-{rate}"] = partial(_spark_latency, bench, rate)
+        lines[f"spark-latency-{rate}-same"] = partial(_spark_latency, bench, rate, has_same_setting=True)
     return lines
 
 
@@ -117,8 +118,8 @@ def _add_transactions(lines: dict[str, Callable[[], Comparison]], bench: Bench) 
         lines["pipeline"] = lambda: lines_transactions.pipeline_line(bench.all())
 
 
-def _spark_latency(bench: Bench, per_second: int) -> Comparison:
-    return lines_spark_sink.latency_line(bench.subject(), per_second)
+def _spark_latency(bench: Bench, per_second: int, **more: bool) -> Comparison:
+    return lines_spark_sink.latency_line(bench.subject(), per_second, **more)
 
 
 def _versus(bench: Bench, make: Callable[[list[Contender], int], Comparison], value: int) -> Comparison:

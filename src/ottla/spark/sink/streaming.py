@@ -38,8 +38,8 @@ from ottla.spark.sink.shape import check_columns, merged, shaped
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _NOTED_S_MAX = 5.0
 # What a batch will come to, judged by the one before, for its rows to be encoded on the driver.
 SMALL_BYTES = 1024 * 1024
@@ -128,10 +128,10 @@ def write_stream(
 def _choose_file_manager(spark: SparkSession, checkpoint: str) -> None:
     """Spark's default starts processes for every file of a checkpoint. On a local disk a rename is atomic without them;
     elsewhere it may not be."""
-    if is_local(checkpoint) and spark.conf.get(_FILE_MANAGER, None) is None:
-        spark.conf.set(_FILE_MANAGER, _LOCAL_FILE_MANAGER)
-    elif not is_local(checkpoint) and spark.conf.get(_FILE_MANAGER, None) == _LOCAL_FILE_MANAGER:
-        spark.conf.unset(_FILE_MANAGER)
+    if is_local(checkpoint) and spark.conf.get(FILE_MANAGER, None) is None:
+        spark.conf.set(FILE_MANAGER, LOCAL_FILE_MANAGER)
+    elif not is_local(checkpoint) and spark.conf.get(FILE_MANAGER, None) == LOCAL_FILE_MANAGER:
+        spark.conf.unset(FILE_MANAGER)
 
 
 class _BatchWriter:
