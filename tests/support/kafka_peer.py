@@ -43,6 +43,7 @@ class KafkaPeer(BrokerProcess):
         self.data_dir = folder / "data"
         self._properties = dict(properties or {})
         self._config = folder / "server.properties"
+        self.cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "a")
         libs = kafka_libs()
         assert libs is not None
         self._java = [str(java()), *HEAP, *START_SCRIPT_OPTIONS, "-cp", class_path(libs)]
@@ -83,9 +84,8 @@ class KafkaPeer(BrokerProcess):
     def format(self) -> None:
         """Chooses ports and formats the storage; `start` does it once, a benchmark before its clock runs."""
         self._choose_ports()
-        cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "a")
         outcome = subprocess.run(
-            [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._config)],
+            [*self._java, "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(self._config)],
             capture_output=True,
             text=True,
             timeout=60,
