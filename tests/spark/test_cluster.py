@@ -61,10 +61,6 @@ def storm(scene: Scene, cluster: SparkCluster, kills: int) -> None:
     assert cluster.executors_started() > WORKERS, "no executor was started in place of one that was killed"
 
 
-def test_code_is_shipped_and_a_killed_executor_loses_nothing(scene: tuple[Scene, SparkCluster]) -> None:
-    storm(*scene, kills=1)
-
-
-@pytest.mark.slow
+@pytest.mark.slow  # without kills: pipeline/test_on_a_cluster.py
 def test_many_killed_executors_lose_nothing(scene: tuple[Scene, SparkCluster]) -> None:
     storm(*scene, kills=20)

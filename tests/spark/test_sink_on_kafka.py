@@ -9,28 +9,16 @@ from typing import Any
 import pytest
 
 from ottla.spark.pipeline.home import FINISHED
+from tests.spark import test_write_stream as streams
 from tests.spark import topics
 from tests.spark.pipeline.conftest import Running, order
 from tests.spark.pipeline.test_runner import copying, customers, read, send
 from tests.spark.reading import committed_records
 from tests.spark.test_write_batch import save
-from tests.spark.test_write_stream import (
-    Pipeline,
-    test_a_batch_that_was_published_is_not_published_again,
-    test_rows_go_to_their_topics_and_offsets_to_the_group,
-    test_two_writers_of_one_name_never_both_write,
-)
 from tests.support.kafka_jars import require_kafka_libs
 from tests.support.kafka_peer import KafkaPeer
 
 pytestmark = pytest.mark.jvm
-
-# Run here too, with the fixtures of this module.
-__all__ = [
-    "test_a_batch_that_was_published_is_not_published_again",
-    "test_rows_go_to_their_topics_and_offsets_to_the_group",
-    "test_two_writers_of_one_name_never_both_write",
-]
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +29,17 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def pipeline(spark: Any, servers: str, tmp_path: Path, request: pytest.FixtureRequest) -> Pipeline:
-    return Pipeline(spark, servers, tmp_path, f"query-{request.node.name}")
+def pipeline(spark: Any, servers: str, tmp_path: Path, request: pytest.FixtureRequest) -> streams.Pipeline:
+    return streams.Pipeline(spark, servers, tmp_path, f"query-{request.node.name}")
+
+
+@pytest.mark.slow
+class TestStreams:
+    """The same as on Ottla, with the fixtures of this module."""
+
+    test_replay = staticmethod(streams.test_a_batch_that_was_published_is_not_published_again)
+    test_rows_and_offsets = staticmethod(streams.test_rows_go_to_their_topics_and_offsets_to_the_group)
+    test_two_writers = staticmethod(streams.test_two_writers_of_one_name_never_both_write)
 
 
 def test_a_write_is_there_as_a_whole_or_not_at_all(spark: Any, servers: str) -> None:

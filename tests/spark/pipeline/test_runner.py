@@ -50,7 +50,7 @@ def customers(servers: str, topic: str) -> list[str]:
     return [json.loads(value or b"{}")["customer"] for _, value, _ in read(servers, topic)]
 
 
-def eventually(is_so: Callable[[], bool], timeout_s: float = 60) -> None:
+def eventually(is_so: Callable[[], bool], timeout_s: float = 120) -> None:
     deadline = time.monotonic() + timeout_s
     while not is_so():
         assert time.monotonic() < deadline, "it did not come to pass"
