@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -234,6 +235,31 @@ def test_a_lost_checkpoint_can_go_on_from_the_group(pipeline: Pipeline, servers:
     )
     pipeline.run(stream.selectExpr("upper(cast(value as string)) value"), topic=pipeline.out[0])
     assert pipeline.values() == expected(range(20))
+
+
+def test_a_query_that_ended_holds_no_connections(pipeline: Pipeline, servers: str) -> None:
+    before = connections_to(servers)
+    topics.produce(servers, pipeline.source, range(10), 2)
+    pipeline.run(pipeline.shouted())
+    assert connections_to(servers) == before
+    topics.produce(servers, pipeline.source, range(10, 20), 2)
+    with pytest.raises(OttlaError, match="there is no topic"):
+        pipeline.run(pipeline.shouted().selectExpr("value", "'no-such-topic' as topic"))
+    assert connections_to(servers) == before
+    settings: dict[str, Any] = {"name": pipeline.name, "bootstrap": servers, "checkpoint": str(pipeline.checkpoint)}
+    query = ottla.spark.write_stream(pipeline.shouted(), **settings)
+    query.processAllAvailable()
+    query.stop()
+    assert pipeline.values() == expected(range(20))
+    assert connections_to(servers) == before
+
+
+def connections_to(servers: str) -> int:
+    """Open ones of this process, by the kernel's table."""
+    port = f"{int(servers.rpartition(':')[2]):04X}"
+    rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+    ends = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(f":{port}") and row[3] == "01"}
+    return sum(os.readlink(one) in ends for one in Path("/proc/self/fd").iterdir() if one.is_symlink())
 
 
 def test_two_writers_of_one_name_never_both_write(pipeline: Pipeline, servers: str) -> None:

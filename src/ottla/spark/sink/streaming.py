@@ -59,12 +59,21 @@ class WriteQuery(StreamingQuery):
         return self._writer.failure
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:
+        has_ended: bool | None = True
         try:
-            return super().awaitTermination(timeout)
+            has_ended = super().awaitTermination(timeout)
         except Exception:
             if self._writer.failure is not None:
                 raise self._writer.failure from None
             raise
+        finally:
+            if has_ended is not False:
+                self._writer.publisher.close()
+        return has_ended
+
+    def stop(self) -> None:
+        super().stop()
+        self._writer.publisher.close()
 
     def finish(self) -> None:
         """Stop at a batch boundary: the batch that is being written is finished, and no other is begun."""
