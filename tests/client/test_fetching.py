@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -175,15 +174,14 @@ def test_reading_goes_on_after_the_broker_was_killed(ottla_process: OttlaProcess
     produce(ottla_process.bootstrap, "t", range(2_000), 2, size=500)
     reader = ClusterReader(settings_for(ottla_process.bootstrap, max_partition_fetch_bytes=20_000))
     rows: list[int] = []
-    restarted = False
+    revival = threading.Timer(0.7, ottla_process.start)
     for one in fetch_ranges(reader, [OffsetRange("t", 0, 0, 1_000), OffsetRange("t", 1, 0, 1_000)], fail):
         decoder = Decoder(one.records, one.start, one.range.end, one.aborted)
         while (columns := decoder.next_columns()) is not None:
             rows += [int(value.rstrip(b"x")) for value in columns[1].to_pylist()]
-        if not restarted and len(rows) > 200:
-            restarted = True
+        if revival.ident is None and len(rows) > 200:
             ottla_process.kill()
-            threading.Thread(target=lambda: (time.sleep(0.7), ottla_process.start())).start()
-    assert restarted
+            revival.start()
+    revival.join()  # else a broker that nobody ends might start after the test
     assert sorted(rows) == list(range(2_000))
     reader.close()

@@ -3,8 +3,9 @@
 A worker collects between two tasks, before it is ready for the next one. With the modules that PySpark and PyArrow load
 that takes tens of milliseconds, a large part of a small batch. Workers still collect as every Python process does.
 
-When a query stops, Spark goes away from its workers without a word. They print a traceback of a broken pipe upon that,
-to the terminal of a person who did nothing wrong.
+Spark leaves a worker that was idle for a minute without a word. The worker prints a traceback of a broken pipe upon
+that, to the terminal of a person who did nothing wrong. (Processes that plan a source print it all the same: Spark
+starts them with a daemon of its own.)
 """
 
 from __future__ import annotations
