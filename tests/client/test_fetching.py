@@ -182,6 +182,7 @@ def test_reading_goes_on_after_the_broker_was_killed(ottla_process: OttlaProcess
         if revival.ident is None and len(rows) > 200:
             ottla_process.kill()
             revival.start()
+    assert revival.ident is not None, "the broker was never killed"
     revival.join()  # else a broker that nobody ends might start after the test
     assert sorted(rows) == list(range(2_000))
     reader.close()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import ottla.spark
-from ottla.spark.sink import publishing, streaming
+from ottla.spark.sink import load, publishing
 
 QUERIES = ("shout", "count")
 KEYS = 20
@@ -114,7 +114,7 @@ def main() -> None:
     if settings.get("without_marker"):
         publishing.is_published_already = lambda *_: False
     if not settings.get("encodes_few_rows"):
-        streaming.SMALL_BYTES = 0
+        load.SMALL_BYTES = 0
     if settings.get("crash_after"):
         crash_after(settings["crash_after"])
     Driver(settings).run()

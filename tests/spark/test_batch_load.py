@@ -6,13 +6,13 @@ import pytest
 
 from ottla.common.errors import OttlaError
 from ottla.spark.sink.collecting import _Part, _parts
+from ottla.spark.sink.load import SMALL_BYTES, Load
 from ottla.spark.sink.marker import Marker
-from ottla.spark.sink.streaming import SMALL_BYTES, _Load
 
 
-def _after(*batches: tuple[int, int]) -> _Load:
+def _after(*batches: tuple[int, int], is_bound_to_input: bool = True) -> Load:
     """A query whose batches had so many records and came to so many bytes."""
-    load = _Load()
+    load = Load(is_bound_to_input=is_bound_to_input)
     for records, size in batches:
         load.is_small(records)
         load.bytes += size
@@ -27,7 +27,7 @@ def test_a_batch_is_small_if_it_would_come_to_little() -> None:
 
 
 def test_nothing_is_known_before_the_first_batch_or_of_other_sources() -> None:
-    assert not _Load().is_small(1)
+    assert not Load().is_small(1)
     assert not _after((100, 10_000)).is_small(None)
     assert not _after((0, 0)).is_small(1)
 
@@ -38,9 +38,7 @@ def test_what_was_large_once_is_not_small_after_a_batch_that_gave_nothing() -> N
 
 
 def test_a_query_that_writes_its_whole_state_has_no_small_batches() -> None:
-    load = _after((100, 10))
-    load.is_bound_to_input = False
-    assert not load.is_small(1)
+    assert not _after((100, 10), is_bound_to_input=False).is_small(1)
 
 
 def test_records_between_markers() -> None:

@@ -14,7 +14,7 @@ import ottla.spark
 from ottla.client.cluster import ClusterClient
 from ottla.client.group_offsets import committed_offsets
 from ottla.common.errors import OttlaError
-from ottla.spark.sink import collecting, publishing, streaming
+from ottla.spark.sink import collecting, load, publishing, streaming
 from ottla.testing import Broker
 from tests.spark import topics
 from tests.spark.reading import committed_records
@@ -175,7 +175,7 @@ def test_wherever_rows_are_encoded_they_are_written_alike(
         seen.append(plan.turn)
         return collecting.encode_here(rows, plan)
 
-    monkeypatch.setattr(streaming, "SMALL_BYTES", small_bytes)
+    monkeypatch.setattr(load, "SMALL_BYTES", small_bytes)
     monkeypatch.setattr(streaming, "encode_here", noted)
     topics.produce(servers, pipeline.source, range(40), 2)
     number = "cast(substring(cast(key as string), 2) as int)"

@@ -97,16 +97,18 @@ def consumed(servers: str, topic: str, isolation: str = "read_committed") -> set
         }
     )
     partitions = consumer.list_topics(topic, 20).topics[topic].partitions
+    assert partitions, f"the broker knows no partition of {topic}"
     consumer.assign(
         [confluent_kafka.TopicPartition(topic, one, confluent_kafka.OFFSET_BEGINNING) for one in partitions]
     )
-    rows, ended = set(), 0
-    while ended < len(partitions):
+    rows: set[tuple[Any, ...]] = set()
+    ended: set[int] = set()
+    while len(ended) < len(partitions):
         message = consumer.poll(20)
         assert message is not None
         if message.error():
             assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
-            ended += 1
+            ended.add(message.partition())
             continue
         kind, stamp = message.timestamp()
         headers = tuple(message.headers()) if message.headers() else None

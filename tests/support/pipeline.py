@@ -179,11 +179,11 @@ def _rewind(consumer: Any) -> None:
 # --- aiokafka --------------------------------------------------------------------------------------------------------
 
 
-async def _aiokafka(bootstrap: str, source: str, target: str, group: str, transactional_id: str) -> None:
-    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, errors
+def aiokafka_consumer(*topics: str, bootstrap: str, group: str, **more: Any) -> Any:
+    from aiokafka import AIOKafkaConsumer
 
-    consumer = AIOKafkaConsumer(
-        source,
+    return AIOKafkaConsumer(
+        *topics,
         bootstrap_servers=bootstrap,
         group_id=group,
         auto_offset_reset="earliest",
@@ -192,7 +192,14 @@ async def _aiokafka(bootstrap: str, source: str, target: str, group: str, transa
         session_timeout_ms=6000,
         heartbeat_interval_ms=500,
         fetch_max_wait_ms=50,
+        **more,
     )
+
+
+async def _aiokafka(bootstrap: str, source: str, target: str, group: str, transactional_id: str) -> None:
+    from aiokafka import AIOKafkaProducer, errors
+
+    consumer = aiokafka_consumer(source, bootstrap=bootstrap, group=group)
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=transactional_id, linger_ms=1)
     await consumer.start()
     await producer.start()
@@ -230,11 +237,15 @@ async def _aiokafka(bootstrap: str, source: str, target: str, group: str, transa
 
 async def _rewind_aiokafka(consumer: Any) -> None:
     for one in consumer.assignment():
-        committed = await consumer.committed(one)
-        if committed is None:
-            await consumer.seek_to_beginning(one)
-        else:
-            consumer.seek(one, committed)
+        await to_committed(consumer, one)
+
+
+async def to_committed(consumer: Any, partition: Any) -> None:
+    committed = await consumer.committed(partition)
+    if committed is None:
+        await consumer.seek_to_beginning(partition)
+    else:
+        consumer.seek(partition, committed)
 
 
 def aiokafka(*arguments: str) -> None:

@@ -10,11 +10,11 @@ import asyncio
 import itertools
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
-from tests.support.pipeline import BATCH, say
+from tests.support.pipeline import BATCH, aiokafka_consumer, say, to_committed
 
 
 class PartitionPipeline(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -27,16 +27,8 @@ class PartitionPipeline(ConsumerRebalanceListener):  # type: ignore[misc]
         self._producers: dict[TopicPartition, AIOKafkaProducer] = {}
         # Held while records are in hand: partitions neither come nor go in the middle of a transaction.
         self._turn = asyncio.Lock()
-        self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=bootstrap,
-            group_id=group,
-            auto_offset_reset="earliest",
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            session_timeout_ms=6000,
-            heartbeat_interval_ms=500,
-            fetch_max_wait_ms=50,
-            partition_assignment_strategy=[RangePartitionAssignor],
+        self._consumer = aiokafka_consumer(
+            bootstrap=bootstrap, group=group, partition_assignment_strategy=[RangePartitionAssignor]
         )
 
     async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
@@ -53,14 +45,7 @@ class PartitionPipeline(ConsumerRebalanceListener):  # type: ignore[misc]
                     linger_ms=1,
                 )
                 await producer.start()
-                await self._rewind(partition)
-
-    async def _rewind(self, partition: TopicPartition) -> None:
-        committed = await self._consumer.committed(partition)
-        if committed is None:
-            await self._consumer.seek_to_beginning(partition)
-        else:
-            self._consumer.seek(partition, committed)
+                await to_committed(self._consumer, partition)
 
     async def run(self) -> None:
         self._consumer.subscribe([self._source], listener=self)
@@ -86,7 +71,7 @@ class PartitionPipeline(ConsumerRebalanceListener):  # type: ignore[misc]
         if number % 5 == 0:
             await producer.abort_transaction()
             say("aborted")
-            await self._rewind(partition)
+            await to_committed(self._consumer, partition)
             return 0
         await producer.commit_transaction()
         return len(records)

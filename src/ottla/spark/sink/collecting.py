@@ -110,7 +110,7 @@ def _parts(sizes: list[list[int]], limit: int) -> Iterator[_Part]:
     if largest + most > limit:
         raise OttlaError(
             f"a record batch of {largest:,} bytes is more than the driver may have: set {_TOO_LARGE}, which is "
-            f"{limit:,} bytes, to more than twice as much."
+            f"{limit:,} bytes, to {2 * largest:,} or more."
         )
     for task, its in enumerate(sizes):
         first = size = 0

@@ -31,6 +31,7 @@ from ottla.kernel.compressing import NUMBERS
 from ottla.spark.sink.checkpoint import Checkpoint, is_local
 from ottla.spark.sink.collecting import EncodedRow, collect, encode_here
 from ottla.spark.sink.encoding import SCHEMA, EncodePlan
+from ottla.spark.sink.load import Load
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from ottla.spark.sink.shape import check_columns, merged, shaped
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _NOTED_S_MAX = 5.0
-# What a batch will come to, judged by the one before, for its rows to be encoded on the driver.
-SMALL_BYTES = 1024 * 1024
 Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
 
 
@@ -59,16 +58,15 @@ class WriteQuery(StreamingQuery):
         return self._writer.failure
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:
-        has_ended: bool | None = True
         try:
             has_ended = super().awaitTermination(timeout)
         except Exception:
+            self._writer.publisher.close()
             if self._writer.failure is not None:
                 raise self._writer.failure from None
             raise
-        finally:
-            if has_ended is not False:
-                self._writer.publisher.close()
+        if has_ended is not False:  # nor is None: there was no time limit
+            self._writer.publisher.close()
         return has_ended
 
     def stop(self) -> None:
@@ -124,8 +122,8 @@ def write_stream(
     parse_settings({"kafka.bootstrap.servers": bootstrap})
     settings = PublisherSettings(bootstrap, name, group or name, marker_topic, transaction_timeout_ms)
     plan = EncodePlan(bootstrap, topic, codec=NUMBERS[compression], level=compression_level, batch_bytes=batch_bytes)
-    writer = _BatchWriter(Publisher(settings), Checkpoint(frame.sparkSession, checkpoint), plan, outputs)
-    writer.load.is_bound_to_input = output_mode != "complete"
+    load = Load(is_bound_to_input=output_mode != "complete")
+    writer = _BatchWriter(Publisher(settings), Checkpoint(frame.sparkSession, checkpoint), plan, outputs, load)
     writer.publisher.check_cluster(topic)
     _choose_file_manager(frame.sparkSession, checkpoint)
     started = frame.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
@@ -146,16 +144,18 @@ def _choose_file_manager(spark: SparkSession, checkpoint: str) -> None:
 class _BatchWriter:
     """What Spark calls for every micro-batch, on the driver."""
 
-    def __init__(self, publisher: Publisher, checkpoint: Checkpoint, plan: EncodePlan, outputs: Outputs | None) -> None:
+    def __init__(
+        self, publisher: Publisher, checkpoint: Checkpoint, plan: EncodePlan, outputs: Outputs | None, load: Load
+    ) -> None:
         self.publisher = publisher
         self.failure: OttlaError | None = None
         # Held while a batch is written.
         self.turn = threading.Lock()
         self.batch_id: int | None = None
-        self.load = _Load()
         self._checkpoint = checkpoint
         self._plan = plan
         self._outputs = outputs
+        self._load = load
         self._query_id = ""
         self._topics: set[str] = {plan.topic} if plan.topic is not None else set()
 
@@ -186,9 +186,9 @@ class _BatchWriter:
         marker = Marker(self._query_id, batch_id, end.offsets)
         records = None if end.is_partial or self.publisher.last is None else marker.records_since(self.publisher.last)
         with _computed_once(frame, is_shared=len(frames) > 1):
-            rows = self._encoded(frames, batch_id, is_small=self.load.is_small(records))
+            rows = self._encoded(frames, batch_id, is_small=self._load.is_small(records))
             self.publisher.publish(marker, self._batches(rows))
-        self.load.note(records)
+        self._load.note(records)
 
     def _encoded(self, frames: list[DataFrame], batch_id: int, *, is_small: bool) -> Iterator[EncodedRow]:
         frame = merged([shaped(one) for one in frames])
@@ -207,30 +207,8 @@ class _BatchWriter:
     def _batches(self, rows: Iterator[EncodedRow]) -> Iterator[tuple[TopicPartition, Any]]:
         for topic, partition, data in rows:
             self._topics.add(topic)
-            self.load.bytes += len(data)
+            self._load.bytes += len(data)
             yield TopicPartition(topic, partition), data
-
-
-class _Load:
-    """How much comes out of what goes in, to tell small batches from large ones before they are computed."""
-
-    def __init__(self) -> None:
-        # Not so where every batch writes the whole state.
-        self.is_bound_to_input = True
-        # What the batch that is being written came to.
-        self.bytes = 0
-        self._bytes_per_record: float | None = None
-
-    def is_small(self, records: int | None) -> bool:
-        self.bytes = 0
-        if not self.is_bound_to_input or records is None or self._bytes_per_record is None:
-            return False
-        return records * self._bytes_per_record <= SMALL_BYTES
-
-    def note(self, records: int | None) -> None:
-        if records:
-            # Windows come out all at once, after batches that gave nothing: what was large is forgotten slowly.
-            self._bytes_per_record = max(self.bytes / records, 0.95 * (self._bytes_per_record or 0.0))
 
 
 @contextmanager
