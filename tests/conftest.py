@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+# Its plugin would import it when a run ends, deep in other calls, where the parser of Python 3.11 loses count of its
+# own depth ("AST constructor recursion depth mismatch") and the run would fail after its last test.
+import hypothesis  # noqa: F401
 import pytest
 
 pytest_plugins = ["pytester", "tests.support.brokers", "tests.support.broker_fixtures"]
