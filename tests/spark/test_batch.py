@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import ottla.spark
 from ottla.testing import Broker
 from tests.spark import topics
 
@@ -40,6 +41,16 @@ def test_rows_are_those_that_a_plain_consumer_reads(spark: Any, servers: str) ->
     assert topics.comparable(frame.collect()) == topics.consumed(servers, topic)
     dirty = load(spark, servers, subscribe=topic, includeHeaders="true", kafka__isolation__level="read_uncommitted")
     assert topics.comparable(dirty.collect()) == topics.consumed(servers, topic, "read_uncommitted")
+
+
+def test_every_session_can_have_the_format(spark: Any, servers: str) -> None:
+    topic = topics.create(servers)
+    topics.produce(servers, topic, range(3))
+    other = spark.newSession()
+    ottla.spark.register(other)
+    ottla.spark.register(other)  # a second time changes nothing
+    assert load(other, servers, subscribe=topic).count() == 3
+    assert load(spark, servers, subscribe=topic).count() == 3
 
 
 def test_bounds_by_offset_and_by_time(spark: Any, servers: str) -> None:

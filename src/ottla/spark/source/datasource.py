@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -77,7 +79,26 @@ class OttlaDataSource(DataSource):
 
 def register(spark: SparkSession) -> None:
     """Make `format("ottla")` known to this session."""
-    spark.dataSource.register(data_source_for(_cores_of(spark)))
+    with _being_active(spark):
+        spark.dataSource.register(data_source_for(_cores_of(spark)))
+
+
+@contextmanager
+def _being_active(spark: SparkSession) -> Iterator[None]:
+    """Spark looks whether a name is taken in the active session, also when it is asked to register it in another."""
+    sessions: Any = getattr(getattr(spark, "_jvm", None), "SparkSession", None)
+    if sessions is None:  # Spark Connect has no JVM here
+        yield
+        return
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def data_source_for(known_cores: int) -> type[OttlaDataSource]:
