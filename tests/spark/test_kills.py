@@ -18,6 +18,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.timeout(900)  # each wait has a limit of its own, and a busy machine needs most of them
 def test_nothing_is_lost_or_doubled_by_ten_kills(tmp_path: Path) -> None:
     kinds = ["worker", "broker", "driver", "worker", "broker", "worker", "broker", "driver", "worker", "broker"]
     with Scene(tmp_path, seed=1) as scene:
