@@ -17,6 +17,8 @@ from ottla.client.security import AccessRefused, Security, Tls, protocol_name
 from ottla.common.errors import ErrorCode
 
 _TIMEOUT_S = 5.0
+# How long a server may take to say that it does not like our certificate.
+_ALERT_TIMEOUT_S = 1.0
 _ANSWER_BYTES_MAX = 1024 * 1024
 _HEADER = struct.Struct(">ihhih")
 _API_VERSIONS, _SASL_HANDSHAKE = 18, 17
@@ -31,7 +33,21 @@ def explained(error: OSError, host: str, port: int, security: Security) -> OSErr
         return known
     if not isinstance(error, ConnectionError | ssl.SSLError):
         return error  # slow, or not there at all
-    return _other_transport(host, port, security) or error
+    return _other_transport(host, port, security) or _late_alert(host, port, security.tls) or error
+
+
+def _late_alert(host: str, port: int, wanted: Tls | None) -> AccessRefused | None:
+    """TLS 1.3 tells what it thinks of a client's certificate after its handshake. A request that was sent meanwhile
+    makes the system throw that word away, so here nothing is sent."""
+    if wanted is None:
+        return None
+    try:
+        with _connected(host, port, wanted) as link:
+            link.settimeout(_ALERT_TIMEOUT_S)
+            link.recv(1)
+    except OSError as error:
+        return tls.refusal(error, f"{host}:{port}")
+    return None
 
 
 def wants_sasl(host: str, port: int, security: Security) -> AccessRefused | None:
