@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,14 @@ def options(address: str, settings: Mapping[str, str]) -> dict[str, str]:
     return {"kafka.bootstrap.servers": address, **{f"kafka.{name}": value for name, value in settings.items()}}
 
 
+def eventually(look: Callable[[], Any], expected: Any) -> None:
+    """Kafka answers a commit once it is decided, and its markers follow: till then readers wait."""
+    deadline = time.monotonic() + 20
+    while (found := look()) != expected:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+
+
 def read_write_and_stream(spark: Any, plain: str, address: str, settings: Mapping[str, str], folder: Path) -> None:
     """Everything that connects: the source, the batch sink, the streaming sink, its tasks, and what asks about it."""
     source, copied, streamed = (topics.create(plain, 2) for _ in range(3))
@@ -72,7 +80,7 @@ def read_write_and_stream(spark: Any, plain: str, address: str, settings: Mappin
     assert topics.numbers(batch.collect()) == list(range(200))
     assert SECRET_PART not in batch._jdf.queryExecution().toString()
     batch.select("key", "value").write.format("ottla").mode("append").options(**given, topic=copied).save()
-    assert len(committed_records(plain, copied)) == 200
+    eventually(lambda: len(committed_records(plain, copied)), 200)
     name = f"secured-{streamed}"
     stream = spark.readStream.format("ottla").options(**given, subscribe=source, startingOffsets="earliest").load()
     # Topics of a column are looked up by the tasks.
@@ -84,14 +92,17 @@ def read_write_and_stream(spark: Any, plain: str, address: str, settings: Mappin
         checkpoint=str(folder / "checkpoint"),
         trigger=NOW,
     ).awaitTermination()
-    assert len(committed_records(plain, streamed)) == 200
-    marker = ottla.spark.published(name=name, bootstrap=address, kafka=settings)
-    assert marker is not None
-    assert marker.offsets == {source: {"0": 100, "1": 100}}
+    eventually(lambda: len(committed_records(plain, streamed)), 200)
+
+    def published() -> Any:
+        marker = ottla.spark.published(name=name, bootstrap=address, kafka=settings)
+        return marker and marker.offsets
+
+    eventually(published, {source: {"0": 100, "1": 100}})
     offsets = ottla.spark.committed_offsets(group=name, bootstrap=address, kafka=given)
     assert offsets == f'{{"{source}": {{"0": 100, "1": 100}}}}'
     ottla.spark.forget(name=name, bootstrap=address, kafka=settings)
-    assert ottla.spark.published(name=name, bootstrap=address, kafka=settings) is None
+    eventually(published, None)
 
 
 def test_over_tls(spark: Any, servers: str, proxy: Proxy, certificates: Certificates, tmp_path: Path) -> None:
@@ -143,5 +154,5 @@ class TestOnKafka:
             runner("wrong").run()
         runner(PASSWORD).run()
         assert home.read().state == FINISHED
-        assert customers(kafka.bootstrap, target) == ["good", "fine"]
+        eventually(lambda: customers(kafka.bootstrap, target), ["good", "fine"])
         runner(PASSWORD).reset()

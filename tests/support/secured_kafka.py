@@ -20,6 +20,8 @@ from confluent_kafka.admin import (
 from tests.support.certificates import Certificates
 from tests.support.kafka_peer import KafkaPeer
 
+# Of SCRAM-SHA-256 without TLS; all others last.
+SESSION_MS = 1_000
 USER, PASSWORD = "ada", 'se"cr,et='
 SCRAM = {"SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256, "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512}
 MODULES = {
@@ -54,6 +56,7 @@ class SecuredKafka(KafkaPeer):
             "offsets.topic.num.partitions": "4",
             "transaction.state.log.num.partitions": "4",
         }
+        settings["listener.name.sasl_plaintext.scram-sha-256.connections.max.reauth.ms"] = str(SESSION_MS)
         for listener in ("sasl_plaintext", "sasl_ssl"):
             for mechanism, line in jaas.items():
                 settings[f"listener.name.{listener}.{mechanism.lower()}.sasl.jaas.config"] = line
