@@ -40,11 +40,9 @@ class Py4JNetworkError(Exception):
         (ProducerFenced("another writer has taken over."), Hope.NONE, "another writer has taken over."),
         (AccessRefused("it did not answer as we trust."), Hope.NONE, "it did not answer as we trust."),
         (
-            StreamingQueryException(
-                FROM_SOURCE.format(name="ottla.client.security.AccessRefused", sentence="no luck.")
-            ),
+            StreamingQueryException(FROM_SOURCE.format(name="ottla.client.security.AccessRefused", sentence="no.")),
             Hope.NONE,
-            "no luck.",
+            "no.",
         ),
         (DataLoss("data were lost."), Hope.NONE, "data were lost."),
         (OttlaError("there is no topic 'x'."), Hope.NONE, "there is no topic 'x'."),
