@@ -70,7 +70,8 @@ def test_mistakes(cli: Cli, topic: str) -> None:
     assert "is not a partition" in cli.fails(2, "txn", "abort", "orders")
     assert f"{topic}-0 has no open transaction" in cli.fails(1, "txn", "abort", f"{topic}-0")
     assert "there is no topic 'gone'" in cli.fails(1, "txn", "find-hanging", "gone")
-    assert "without TLS and SASL" in cli.fails(1, "txn", "list", "-X", "security.protocol=SSL")
+    assert "speaks plain text there" in cli.fails(1, "txn", "list", "-X", "security.protocol=ssl")
+    assert "sasl.mechanism is missing" in cli.fails(1, "txn", "list", "-X", "security.protocol=sasl_ssl")
     lost = Cli("localhost:1")
     assert "cannot reach any broker" in lost.fails(1, "txn", "list")
 

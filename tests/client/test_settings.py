@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.settings import parse_settings
+from ottla.client.address import ClusterAddress
+from ottla.client.security import Security, Tls
+from ottla.client.settings import parse_address, parse_settings
 from ottla.common.errors import OttlaError
 
 SERVERS = {"kafka.bootstrap.servers": "one:9092,two:9093"}
@@ -37,8 +39,8 @@ def test_settings_without_a_counterpart_are_accepted() -> None:
         ({**SERVERS, "kafka.auto.offset.reset": "latest"}, "use the option startingOffsets"),
         ({**SERVERS, "kafka.key.deserializer": "x"}, "keys are always bytes"),
         ({**SERVERS, "kafka.enable.auto.commit": "true"}, "offsets are kept by Spark"),
-        ({**SERVERS, "kafka.security.protocol": "SASL_SSL"}, "SASL_SSL is not supported"),
-        ({**SERVERS, "kafka.sasl.jaas.config": "x"}, "PLAINTEXT only"),
+        ({**SERVERS, "kafka.security.protocol": "TLS"}, "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, not 'TLS'"),
+        ({**SERVERS, "kafka.ssl.truststore.locations": "x"}, "did you mean ssl.truststore.location?"),
         ({**SERVERS, "kafka.isolation.level": "serializable"}, "read_committed or read_uncommitted"),
         ({**SERVERS, "kafka.fetch.max.bytes": "-1"}, "wants a whole number above 0, not '-1'"),
         ({**SERVERS, "kafka.fetch.max.byte": "1"}, "did you mean kafka.fetch.max.bytes?"),
@@ -50,3 +52,13 @@ def test_bad_settings_are_refused_in_one_sentence(options: dict[str, str], words
         parse_settings(options)
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_an_address_is_named_with_or_without_the_prefix() -> None:
+    secured = ClusterAddress("one:9092", Security(Tls(ca_location="/ca.pem")))
+    assert parse_address("one:9092", {"security.protocol": "ssl", "ssl.ca.location": "/ca.pem"}) == secured
+    assert parse_address("one:9092", {"kafka.Security.Protocol": "SSL", "kafka.ssl.ca.location": "/ca.pem"}) == secured
+    assert parse_address("one:9092") == ClusterAddress("one:9092")
+    assert parse_address("one:9092", {"kafka.bootstrap.servers": "one:9092"}) == ClusterAddress("one:9092")
+    with pytest.raises(OttlaError, match=r"bootstrap is one:9092, but bootstrap.servers is two:9092"):
+        parse_address("one:9092", {"bootstrap.servers": "two:9092"})

@@ -4,7 +4,11 @@
         kafka.bootstrap
 
 The JVM options are those of Kafka's own start script. What differs from Kafka's defaults is what one node demands
-(replication factor 1 of the internal topics), and what the caller passes as `properties`.
+(replication factor 1 of the internal topics), and what the caller passes as `properties`. `listeners` are more ways in,
+by the names of their security protocols, each on a port of its own:
+
+    with KafkaPeer(tmp_path, {"ssl.keystore.location": ...}, listeners=["SSL"]) as kafka:
+        kafka.address("SSL")
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import base64
 import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -35,13 +39,16 @@ READY_POLL_S = 0.005
 class KafkaPeer(BrokerProcess):
     name = "kafka"
 
-    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, properties: Mapping[str, str] | None = None, listeners: Sequence[str] = ()
+    ) -> None:
         reason = why_no_kafka()
         if reason is not None:
             raise BrokerDidNotStart(reason)
         super().__init__(folder)
         self.data_dir = folder / "data"
         self._properties = dict(properties or {})
+        self._more_ports = dict.fromkeys(listeners, 0)
         self._config = folder / "server.properties"
         self.cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "a")
         libs = kafka_libs()
@@ -77,7 +84,8 @@ class KafkaPeer(BrokerProcess):
             )
 
     def _choose_ports(self) -> None:
-        self.port, controller_port = free_ports(2)
+        self.port, controller_port, *more = free_ports(2 + len(self._more_ports))
+        self._more_ports = dict(zip(self._more_ports, more, strict=True))
         settings = self._one_node_settings(controller_port) | self._properties
         self._config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
@@ -93,12 +101,18 @@ class KafkaPeer(BrokerProcess):
         if outcome.returncode != 0:
             raise BrokerDidNotStart(f"Apache Kafka's storage could not be formatted: {outcome.stdout}{outcome.stderr}")
 
+    def address(self, listener: str) -> str:
+        return f"{self.host}:{self._more_ports[listener]}"
+
     def _one_node_settings(self, controller_port: int) -> dict[str, str]:
+        ports = {"PLAINTEXT": self.port, "CONTROLLER": controller_port} | self._more_ports
+        protocols = {name: "PLAINTEXT" if name == "CONTROLLER" else name for name in ports}
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{self.host}:{controller_port}",
-            "listeners": f"PLAINTEXT://{self.host}:{self.port},CONTROLLER://{self.host}:{controller_port}",
+            "listeners": ",".join(f"{name}://{self.host}:{port}" for name, port in ports.items()),
+            "listener.security.protocol.map": ",".join(f"{name}:{one}" for name, one in protocols.items()),
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.data_dir),
             "offsets.topic.replication.factor": "1",

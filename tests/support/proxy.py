@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import ssl
 import struct
 import threading
 from collections import deque
@@ -26,7 +27,8 @@ TRANSACTIONAL = frozenset({PRODUCE, 22, 24, 25, 26, 28})
 
 
 class Proxy:
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, tls: ssl.SSLContext | None = None) -> None:
+        """With `tls`, clients speak TLS with the proxy, and the proxy plain text with the broker."""
         self.target = 0
         self.port = 0
         self.lost = 0
@@ -34,6 +36,7 @@ class Proxy:
         self._lose = 0.0
         self._lose_of = frozenset({PRODUCE})
         self._cut = 0.0
+        self._tls = tls
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
@@ -69,7 +72,7 @@ class Proxy:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls))
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()

@@ -12,7 +12,9 @@ import click
 from ottla.cli.output import facts, human_ms, show, table
 from ottla.cli.settings import Settings, at_least, command
 from ottla.client import transactions
+from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
+from ottla.client.security_settings import parse_security
 from ottla.client.transactions import Described, Filter, Listed
 from ottla.common.errors import OttlaError
 
@@ -21,12 +23,10 @@ STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit",
 
 
 def cluster_of(settings: Settings) -> ClusterClient:
-    """These requests are not in librdkafka, so they are sent by our own small client, which has no TLS and no SASL."""
+    """These requests are not in librdkafka, so they are sent by our own small client. Of librdkafka's settings it takes
+    those about TLS and SASL."""
     client = settings.client_settings()
-    protocol = client.get("security.protocol", "plaintext").upper()
-    if protocol != "PLAINTEXT":
-        raise OttlaError(f"`ottla txn` reaches brokers without TLS and SASL only, and security.protocol is {protocol}.")
-    return ClusterClient(client["bootstrap.servers"])
+    return ClusterClient(ClusterAddress(client["bootstrap.servers"], parse_security(client)))
 
 
 def utc(ms: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from ottla.client.address import ClusterAddress
 from ottla.client.connection import BrokerConnection
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.ids import TopicPartition
@@ -34,8 +35,9 @@ class Unreachable(OttlaError):
 
 
 class ClusterClient:
-    def __init__(self, bootstrap: str, *, timeout_s: float = 15.0, client_id: str = "ottla") -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, address: ClusterAddress | str, *, timeout_s: float = 15.0, client_id: str = "ottla") -> None:
+        """A bare `host:port` is reached in plain text."""
+        self._address = address if isinstance(address, ClusterAddress) else ClusterAddress(address)
         self._timeout_s = timeout_s
         self._client_id = client_id
         self._connections: dict[int, BrokerConnection] = {}
@@ -58,7 +60,7 @@ class ClusterClient:
 
     def sibling(self) -> ClusterClient:
         """The same cluster over connections of its own: answers to one never wait behind those to the other."""
-        return ClusterClient(self._bootstrap, timeout_s=self._timeout_s, client_id=self._client_id)
+        return ClusterClient(self._address, timeout_s=self._timeout_s, client_id=self._client_id)
 
     # --- who is there
 
@@ -79,17 +81,22 @@ class ClusterClient:
         return self._first
 
     def _connect_first(self) -> BrokerConnection:
-        for server in self._bootstrap.split(","):
+        for server in self._address.servers.split(","):
             host, _, port = server.strip().rpartition("://")[2].rpartition(":")
             if not host:
                 host, port = port, "9092"
             try:
-                return BrokerConnection(
-                    host.strip("[]"), int(port), timeout_s=self._timeout_s, client_id=self._client_id
-                )
+                return self._connect(host.strip("[]"), int(port))
             except (OSError, ValueError):
                 continue
-        raise Unreachable(f"cannot reach any broker at {self._bootstrap}: is it running? start one with `ottla start`")
+        raise Unreachable(
+            f"cannot reach any broker at {self._address.servers}: is it running? start one with `ottla start`"
+        )
+
+    def _connect(self, host: str, port: int) -> BrokerConnection:
+        return BrokerConnection(
+            host, port, timeout_s=self._timeout_s, client_id=self._client_id, security=self._address.security
+        )
 
     def broker(self, node_id: int) -> BrokerConnection:
         if node_id not in self._connections:
@@ -99,9 +106,7 @@ class ClusterClient:
                 raise Unreachable(f"broker {node_id} is not part of the cluster now.")
             host, port = self.brokers[node_id]
             try:
-                self._connections[node_id] = BrokerConnection(
-                    host, port, timeout_s=self._timeout_s, client_id=self._client_id
-                )
+                self._connections[node_id] = self._connect(host, port)
             except OSError:
                 raise Unreachable(f"broker {node_id} cannot be reached at {host}:{port}.") from None
         return self._connections[node_id]

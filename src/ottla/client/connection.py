@@ -1,7 +1,8 @@
 """One blocking connection to one broker that speaks any request of our codec, in the newest version both sides know.
 
 For tools that ask what client libraries do not offer, and for Spark's executors, which have no client library. `call`
-asks and waits; `send` and `receive` leave time between the two, in the order of the requests. Plain text only.
+asks and waits; `send` and `receive` leave time between the two, in the order of the requests. TLS and SASL are settled
+before the constructor returns; what they take is loaded only where they are used.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from ottla import __version__
+from ottla.client.security import PLAIN_TEXT, AccessRefused, Security
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.protocol import codec
 from ottla.protocol.framing import API_VERSIONS, flexible_from
@@ -22,6 +24,10 @@ _API_VERSIONS_VERSION = 3
 _HEADER = struct.Struct(">hhih")
 _SIZE = struct.Struct(">i")
 _ANSWER_BYTES_MAX = 256 * 1024 * 1024
+# How TLS tells that it did not understand: an alert, which would be an answer of 352 MB.
+_TLS_ALERT = b"\x15\x03"
+# ApiVersions, once more in version 0, and the first request that only those are answered who were let in.
+_FIRST_REQUESTS = 3
 
 
 class Sent(NamedTuple):
@@ -35,9 +41,13 @@ class Sent(NamedTuple):
 
 
 class BrokerConnection:
-    def __init__(self, host: str, port: int, *, timeout_s: float, client_id: str = "ottla") -> None:
-        """Raises OSError, or OttlaError when whoever answers is not a Kafka broker."""
+    def __init__(
+        self, host: str, port: int, *, timeout_s: float, client_id: str = "ottla", security: Security = PLAIN_TEXT
+    ) -> None:
+        """Raises OSError; AccessRefused when one side does not trust the other; OttlaError when whoever answers is not
+        a Kafka broker."""
         self._client_id = client_id.encode()
+        self._host, self._port, self._security = host, port, security
         self.address = f"{host}:{port}"
         self._correlation_id = 0
         self._socket = socket.create_connection((host, port), timeout_s)
@@ -47,10 +57,26 @@ class BrokerConnection:
         # Cluster-wide levels such as `transaction.version`; empty where the broker is too old to tell.
         self.finalized_features: dict[str, int] = {}
         try:
-            self._learn_versions()
+            self._enter()
+        except OSError as error:
+            self.close()
+            from ottla.client.diagnosis import explained
+
+            raise explained(error, host, port, security) from None
         except BaseException:
             self.close()
             raise
+
+    def _enter(self) -> None:
+        if self._security.tls is not None:
+            from ottla.client.tls import secured
+
+            self._socket = secured(self._socket, self._security.tls, self._host)
+        self._learn_versions()
+        if self._security.sasl is not None:
+            from ottla.client.sasl import authenticate
+
+            authenticate(self, self._security.sasl)
 
     def close(self) -> None:
         self._socket.close()
@@ -70,6 +96,9 @@ class BrokerConnection:
     def version_of(self, request_name: str) -> int:
         """The version that `call` would use."""
         return self._version_for(request_name, None)
+
+    def knows(self, request_name: str) -> bool:
+        return codec.definition(request_name)["key"] in self._ranges
 
     def _version_for(self, name: str, max_version: int | None) -> int:
         definition = codec.definition(name)
@@ -96,9 +125,10 @@ class BrokerConnection:
         return self._send(request, self._version_for(type(request).__name__, max_version))
 
     def receive(self, sent: Sent) -> Any:
-        (size,) = _SIZE.unpack(self._receive(_SIZE.size))
+        head = self._receive(_SIZE.size)
+        (size,) = _SIZE.unpack(head)
         if not 4 <= size <= _ANSWER_BYTES_MAX:
-            raise OttlaError(f"{self.address} does not answer as a Kafka broker would: check the port.")
+            raise self._not_an_answer(bytes(head))
         answer = self._receive(size)
         if int.from_bytes(answer[:4], "big") != sent.correlation_id:
             raise ConnectionResetError(f"{self.address} answered another request")
@@ -127,6 +157,21 @@ class BrokerConnection:
         while at < size:
             count = self._socket.recv_into(received[at:])
             if not count:
-                raise ConnectionResetError(f"{self.address} hung up")
+                raise self._hung_up()
             at += count
         return received
+
+    def _not_an_answer(self, head: bytes) -> OttlaError:
+        if head.startswith(_TLS_ALERT):
+            return AccessRefused(
+                f"the broker at {self.address} speaks TLS there: set security.protocol to SSL or SASL_SSL."
+            )
+        return OttlaError(f"{self.address} does not answer as a Kafka broker would: check the port.")
+
+    def _hung_up(self) -> OSError | AccessRefused:
+        if self._ranges and self._correlation_id <= _FIRST_REQUESTS and self._security.sasl is None:
+            from ottla.client.diagnosis import wants_sasl
+
+            if (refusal := wants_sasl(self._host, self._port, self._security)) is not None:
+                return refusal
+        return ConnectionResetError(f"{self.address} hung up")

@@ -41,7 +41,7 @@ class ClusterReader:
     def __init__(self, settings: ClientSettings) -> None:
         self.settings = settings
         timeout_s = settings.request_timeout_ms / 1000
-        self.cluster = ClusterClient(settings.bootstrap_servers, timeout_s=timeout_s, client_id=settings.client_id)
+        self.cluster = ClusterClient(settings.address, timeout_s=timeout_s, client_id=settings.client_id)
         self._leaders: dict[TopicPartition, int] = {}
         self._missing: set[str] = set()
         self._patience = Patience(settings)

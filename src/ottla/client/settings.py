@@ -10,6 +10,9 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ottla.client.address import ClusterAddress
+from ottla.client.security import PLAIN_TEXT, Security
+from ottla.client.security_settings import is_about_security, parse_security
 from ottla.common.errors import OttlaError
 
 PREFIX = "kafka."
@@ -40,11 +43,10 @@ _REFUSED = {
     "enable.auto.commit": "offsets are kept by Spark",
     "interceptor.classes": "interceptors are Java code: change the DataFrame",
 }
-_SECURITY_PREFIXES = ("sasl.", "ssl.", "security.providers")
 _USED = frozenset(
     """
     bootstrap.servers check.crcs client.id default.api.timeout.ms fetch.max.bytes isolation.level
-    max.partition.fetch.bytes request.timeout.ms retry.backoff.max.ms retry.backoff.ms security.protocol
+    max.partition.fetch.bytes request.timeout.ms retry.backoff.max.ms retry.backoff.ms
     """.split()  # noqa: SIM905
 )
 
@@ -64,6 +66,11 @@ class ClientSettings:
     partition_fetch_bytes_max: int = 8 * 1024 * 1024
     is_committed_only: bool = True
     check_crcs: bool = True
+    security: Security = PLAIN_TEXT
+
+    @property
+    def address(self) -> ClusterAddress:
+        return ClusterAddress(self.bootstrap_servers, self.security)
 
 
 def parse_settings(options: Mapping[str, str]) -> ClientSettings:
@@ -72,13 +79,11 @@ def parse_settings(options: Mapping[str, str]) -> ClientSettings:
         name.lower().removeprefix(PREFIX): value for name, value in options.items() if name.lower().startswith(PREFIX)
     }
     for name in given:
-        _check_name(name)
+        if not is_about_security(name):
+            _check_name(name)
     servers = given.get("bootstrap.servers", "").strip()
     if not servers:
         raise OttlaError("the option kafka.bootstrap.servers is missing: say where a broker is, as in 127.0.0.1:9092.")
-    protocol = given.get("security.protocol", "PLAINTEXT").upper()
-    if protocol != "PLAINTEXT":
-        raise OttlaError(f"kafka.security.protocol {protocol} is not supported: this client speaks PLAINTEXT only.")
     return ClientSettings(
         bootstrap_servers=_servers(servers),
         client_id=given.get("client.id", "ottla"),
@@ -90,14 +95,22 @@ def parse_settings(options: Mapping[str, str]) -> ClientSettings:
         partition_fetch_bytes_max=_number(given, "max.partition.fetch.bytes", ClientSettings.partition_fetch_bytes_max),
         is_committed_only=_isolation(given.get("isolation.level", "read_committed")),
         check_crcs=_boolean(given, "check.crcs", default=True),
+        security=parse_security(given),
     )
+
+
+def parse_address(bootstrap: str, kafka: Mapping[str, str] | None = None) -> ClusterAddress:
+    """For what takes the servers by themselves, and other settings under Kafka's names, with or without `kafka.`."""
+    given = {PREFIX + name.lower().removeprefix(PREFIX): str(value) for name, value in (kafka or {}).items()}
+    named = given.setdefault(f"{PREFIX}bootstrap.servers", bootstrap)
+    if named.strip() != bootstrap.strip():
+        raise OttlaError(f"bootstrap is {bootstrap}, but bootstrap.servers is {named}: name one cluster.")
+    return parse_settings(given).address
 
 
 def _check_name(name: str) -> None:
     if name in _REFUSED:
         raise OttlaError(f"the option {PREFIX}{name} is not supported: {_REFUSED[name]}.")
-    if name.startswith(_SECURITY_PREFIXES):
-        raise OttlaError(f"the option {PREFIX}{name} is not supported: this client speaks PLAINTEXT only.")
     if name not in _USED and name not in _WITHOUT_EFFECT:
         close = difflib.get_close_matches(name, sorted(_USED | _WITHOUT_EFFECT), 1)
         hint = f": did you mean {PREFIX}{close[0]}?" if close else ": Kafka's clients know no such setting."

@@ -119,8 +119,9 @@ def test_what_is_not_there_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
 def test_security_that_the_client_does_not_have_is_refused(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "any.py"
     file.write_text(PIPELINE.format(name="p", source="in", target="out"))
-    said = cli.fails(1, "pipeline", "run", file, "-X", "security.protocol=SSL")
-    assert "this client speaks PLAINTEXT only" in said
+    said = cli.fails(1, "pipeline", "run", file, "-X", "security.protocol=SASL_SSL", "-X", "sasl.mechanism=GSSAPI")
+    assert "sasl.mechanism GSSAPI is not supported" in said
+    assert "speaks plain text there" in cli.fails(1, "pipeline", "run", file, "-X", "security.protocol=ssl")
 
 
 def test_a_broker_that_is_down_at_the_start_is_one_sentence(cli: Cli, tmp_path: Path) -> None:

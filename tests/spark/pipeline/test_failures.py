@@ -7,6 +7,7 @@ import pytest
 from ottla.client.cluster import Unreachable
 from ottla.client.fetching import DataLoss
 from ottla.client.producing import ProducerFenced
+from ottla.client.security import AccessRefused
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.failures import Hope, judge
 
@@ -37,6 +38,12 @@ class Py4JNetworkError(Exception):
     [
         (Unreachable("cannot reach any broker at x."), Hope.GOOD, "cannot reach any broker at x."),
         (ProducerFenced("another writer has taken over."), Hope.NONE, "another writer has taken over."),
+        (AccessRefused("it did not answer as we trust."), Hope.NONE, "it did not answer as we trust."),
+        (
+            StreamingQueryException(FROM_SOURCE.format(name="ottla.client.security.AccessRefused", sentence="no.")),
+            Hope.NONE,
+            "no.",
+        ),
         (DataLoss("data were lost."), Hope.NONE, "data were lost."),
         (OttlaError("there is no topic 'x'."), Hope.NONE, "there is no topic 'x'."),
         (

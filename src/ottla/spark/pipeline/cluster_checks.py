@@ -6,21 +6,22 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.protocol.messages import CreateTopicsRequest
 from ottla.spark.sink.marker import MARKER_TOPIC, read_marker
 
 
-def require_topics(bootstrap: str, topics: Iterable[str]) -> None:
+def require_topics(address: ClusterAddress, topics: Iterable[str]) -> None:
     """Raises OttlaError for the first that does not exist, and when nobody answers."""
-    with ClusterClient(bootstrap) as cluster:
+    with ClusterClient(address) as cluster:
         cluster.leaders(sorted(set(topics)))
 
 
-def ensure_topic(bootstrap: str, topic: str) -> None:
+def ensure_topic(address: ClusterAddress, topic: str) -> None:
     """A dead-letter topic must be there when the first bad record comes, which nobody plans for."""
-    with ClusterClient(bootstrap) as cluster:
+    with ClusterClient(address) as cluster:
         if not cluster.metadata([topic]).topics[0].error_code:
             return
         wanted = CreateTopicsRequest.CreatableTopic(name=topic, num_partitions=1, replication_factor=-1)
@@ -32,12 +33,12 @@ def ensure_topic(bootstrap: str, topic: str) -> None:
             )
 
 
-def refuse_foreign_marker(bootstrap: str, name: str, checkpoint: Path) -> None:
+def refuse_foreign_marker(address: ClusterAddress, name: str, checkpoint: Path) -> None:
     """Raises OttlaError when the pipeline of this name was written with another checkpoint than this one.
 
     The sink would notice too, but only after it has shut out whoever is writing under this name now.
     """
-    with ClusterClient(bootstrap) as cluster:
+    with ClusterClient(address) as cluster:
         if cluster.metadata([MARKER_TOPIC]).topics[0].error_code:
             return
         marker = read_marker(cluster, MARKER_TOPIC, name)

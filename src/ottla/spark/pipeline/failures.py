@@ -15,6 +15,7 @@ from ottla.client.cluster import Unreachable
 from ottla.client.fetching import DataLoss
 from ottla.client.lookup import Passing
 from ottla.client.producing import ProducerFenced
+from ottla.client.security import AccessRefused
 from ottla.common.errors import OttlaError
 
 
@@ -38,6 +39,7 @@ _OURS = re.compile(r"^(?:[\w.]*\.)?ottla\.[\w.]*?(\w+): (.+)$", re.MULTILINE)
 _HOPE_BY_NAME = {
     "Unreachable": Hope.GOOD,
     "Passing": Hope.GOOD,
+    "AccessRefused": Hope.NONE,
     "DataLoss": Hope.NONE,
     "ProducerFenced": Hope.NONE,
 }
@@ -88,7 +90,7 @@ def judge(error: BaseException) -> Verdict:
 
 
 def _ours(error: OttlaError) -> Verdict:
-    if isinstance(error, DataLoss | ProducerFenced):
+    if isinstance(error, AccessRefused | DataLoss | ProducerFenced):
         return Verdict(Hope.NONE, str(error))
     if isinstance(error, Unreachable | Passing):
         return Verdict(Hope.GOOD, str(error))

@@ -46,8 +46,8 @@ ONCE_FAILURES_MAX = 5
 
 @dataclass(frozen=True)
 class RunSettings:
-    # Options `kafka.*`, bootstrap servers among them.
-    client: dict[str, str]
+    # Options `kafka.*`, bootstrap servers among them, and maybe passwords.
+    client: dict[str, str] = field(repr=False)
     master: str = "local[*]"
     # All that is there now, then stop.
     once: bool = False
@@ -75,7 +75,7 @@ class Runner:
         sessions: Sessions | None = None,
     ) -> None:
         """`load` gives the pipeline, anew for each JVM. `sessions`: where a session comes from, if not from here."""
-        parse_settings(settings.client)
+        self._address = parse_settings(settings.client).address
         self._load = load
         self._pipeline = pipeline = load()
         self._settings = settings
@@ -129,7 +129,7 @@ class Runner:
         with self._home.locked():
             # In this order: a checkpoint that is gone while the marker is there is refused, the other way round is not.
             shutil.rmtree(self._checkpoint, ignore_errors=True)
-            forget(name=self._pipeline.name, bootstrap=self._settings.bootstrap)
+            forget(name=self._pipeline.name, bootstrap=self._settings.bootstrap, kafka=self._settings.client)
 
     @property
     def _checkpoint(self) -> str:
@@ -139,9 +139,9 @@ class Runner:
 
     def _check_before_spark(self) -> None:
         """Nobody there at all is more likely a wrong address than a cluster that is down, so it is not waited for."""
-        require_topics(self._settings.bootstrap, [self._pipeline.to] if self._pipeline.to else [])
+        require_topics(self._address, [self._pipeline.to] if self._pipeline.to else [])
         if is_local(self._checkpoint):
-            refuse_foreign_marker(self._settings.bootstrap, self._pipeline.name, Path(urlparse(self._checkpoint).path))
+            refuse_foreign_marker(self._address, self._pipeline.name, Path(urlparse(self._checkpoint).path))
 
     def _run_attempts(self) -> None:
         name = self._pipeline.name
@@ -192,14 +192,15 @@ class Runner:
         result = pipeline.build(topics)
         frame = written_frame(pipeline, result, topics.rejected)
         written = topics_written(pipeline, result)
-        require_topics(settings.bootstrap, written)
+        require_topics(self._address, written)
         if topics.rejected:
-            ensure_topic(settings.bootstrap, pipeline.dead_letter_topic)
+            ensure_topic(self._address, pipeline.dead_letter_topic)
         self._status = replace(self._status, topics=written)
         return write_stream(
             frame,
             name=pipeline.name,
             bootstrap=settings.bootstrap,
+            kafka=settings.client,
             checkpoint=self._checkpoint,
             group=pipeline.group,
             trigger=self._trigger(),

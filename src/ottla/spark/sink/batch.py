@@ -39,18 +39,18 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         """Raises OttlaError for options and columns that cannot work."""
-        servers = parse_settings(options).bootstrap_servers
+        address = parse_settings(options).address
         topic = options.get("topic")
         check_columns(schema, topic)
         compression = options.get("kafka.compression.type", _COMPRESSION_DEFAULT)
         if compression not in NUMBERS:
             raise OttlaError(f"there is no compression '{compression}': choose one of {', '.join(NUMBERS)}.")
         if topic is not None:
-            with ClusterClient(servers) as cluster:
+            with ClusterClient(address) as cluster:
                 counts = {topic: len(cluster.leaders([topic]))}
         else:
             counts = {}
-        self._plan = EncodePlan(servers, topic, counts, NUMBERS[compression])
+        self._plan = EncodePlan(address, topic, counts, NUMBERS[compression])
         self._name = f"ottla-write-{uuid.uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -63,7 +63,7 @@ class BatchWriter(DataSourceArrowWriter):
         done = [one for one in messages if isinstance(one, EncodedByTask)]
         if not any(one.batches for one in done):
             return
-        with ClusterClient(self._plan.bootstrap) as cluster:
+        with ClusterClient(self._plan.address) as cluster:
             producer = TransactionalProducer(cluster, self._name)
             producer.start()
             producer.begin()

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
+from ottla.client.address import ClusterAddress
 from ottla.common.errors import OttlaError
 from ottla.kernel.encode import BatchEncoder, Encoded, route
 from ottla.spark.sink.shape import shaped_arrow
@@ -45,7 +46,7 @@ _ARROW_SCHEMA = pa.schema(
 class EncodePlan:
     """All that a task has to know; goes to executors with it."""
 
-    bootstrap: str
+    address: ClusterAddress
     topic: str | None
     # Of the topics that are known already; a task looks others up.
     partition_counts: dict[str, int] = field(default_factory=dict)
@@ -96,7 +97,7 @@ class _Slots:
 
     def index(self, topic: str) -> int:
         if topic not in self._index:
-            count = self._plan.partition_counts.get(topic) or look_up_partitions(self._plan.bootstrap, topic)
+            count = self._plan.partition_counts.get(topic) or look_up_partitions(self._plan.address, topic)
             self._index[topic] = len(self._names)
             self._names.append(topic)
             self.bases.append(len(self._places))
@@ -145,8 +146,8 @@ def _topic_indexes(slots: _Slots, column: Any) -> Any:
     return numbers.take(encoded.indices)
 
 
-def look_up_partitions(bootstrap: str, topic: str) -> int:
+def look_up_partitions(address: ClusterAddress, topic: str) -> int:
     from ottla.client.cluster import ClusterClient
 
-    with ClusterClient(bootstrap) as cluster:
+    with ClusterClient(address) as cluster:
         return len(cluster.leaders([topic]))

@@ -1,30 +1,39 @@
-"""What a query has published, seen from outside, and how to make a cluster forget it."""
+"""What a query has published, seen from outside, and how to make a cluster forget it.
+
+`kafka` are settings of Kafka's clients, as `write_stream` takes them.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from ottla.client.cluster import ClusterClient
 from ottla.client.group_offsets import committed_offsets as offsets_of_group
 from ottla.client.producing import TransactionalProducer
+from ottla.client.settings import parse_address
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker, ensure_marker_topic, marker_batch, read_marker
 
 
-def published(*, name: str, bootstrap: str, marker_topic: str = MARKER_TOPIC) -> Marker | None:
+def published(
+    *, name: str, bootstrap: str, marker_topic: str = MARKER_TOPIC, kafka: Mapping[str, str] | None = None
+) -> Marker | None:
     """The last batch that the query of this name published: its query id, number and source offsets."""
-    with ClusterClient(bootstrap) as cluster:
+    with ClusterClient(parse_address(bootstrap, kafka)) as cluster:
         if cluster.metadata([marker_topic]).topics[0].error_code:
             return None
         return read_marker(cluster, marker_topic, name)
 
 
-def forget(*, name: str, bootstrap: str, marker_topic: str = MARKER_TOPIC) -> None:
+def forget(
+    *, name: str, bootstrap: str, marker_topic: str = MARKER_TOPIC, kafka: Mapping[str, str] | None = None
+) -> None:
     """Let the next query of this name start over, with an empty checkpoint. One that still runs is shut out.
 
     What was published stays in its topics: the new query writes after it.
     """
-    with ClusterClient(bootstrap) as cluster:
+    with ClusterClient(parse_address(bootstrap, kafka)) as cluster:
         ensure_marker_topic(cluster, marker_topic)
         producer = TransactionalProducer(cluster, name)
         producer.start()
@@ -34,9 +43,9 @@ def forget(*, name: str, bootstrap: str, marker_topic: str = MARKER_TOPIC) -> No
         producer.close()
 
 
-def committed_offsets(*, group: str, bootstrap: str) -> str:
+def committed_offsets(*, group: str, bootstrap: str, kafka: Mapping[str, str] | None = None) -> str:
     """Where a group stands, as a value for the option `startingOffsets`: to go on after a checkpoint was lost."""
-    with ClusterClient(bootstrap) as cluster:
+    with ClusterClient(parse_address(bootstrap, kafka)) as cluster:
         found: dict[str, dict[str, int]] = {}
         for partition, one in sorted(offsets_of_group(cluster, group).items()):
             found.setdefault(partition.topic, {})[str(partition.partition)] = one.offset

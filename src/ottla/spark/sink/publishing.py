@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient, Unreachable
 from ottla.client.coordinators import Patience
 from ottla.client.producing import Committed, TransactionalProducer
@@ -26,7 +27,7 @@ _COUNTS_AGE_S = 30.0
 
 @dataclass(frozen=True)
 class PublisherSettings:
-    bootstrap: str
+    address: ClusterAddress
     # The transactional id, and the key of the marker.
     name: str
     group: str
@@ -38,7 +39,7 @@ class PublisherSettings:
 class Publisher:
     def __init__(self, settings: PublisherSettings) -> None:
         self._settings = settings
-        self._cluster = ClusterClient(settings.bootstrap)
+        self._cluster = ClusterClient(settings.address)
         self._producer = TransactionalProducer(
             self._cluster,
             settings.name,

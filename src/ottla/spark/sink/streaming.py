@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ottla.client.settings import parse_settings
+from ottla.client.settings import parse_address
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.kernel.compressing import NUMBERS
@@ -105,13 +105,15 @@ def write_stream(
     batch_bytes: int = 512 * 1024,
     transaction_timeout_ms: int = 60_000,
     marker_topic: str = MARKER_TOPIC,
+    kafka: Mapping[str, str] | None = None,
 ) -> WriteQuery:
     """Start a query that writes `frame` to topics exactly once. Raises OttlaError for what cannot work.
 
     `outputs` turns each micro-batch, a plain DataFrame, into one or several DataFrames to be written in the same
     transaction, such as good rows and dead letters. Without it the rows of `frame` are written. `trigger` are the
     arguments of Spark's own `trigger`, such as {"availableNow": True}. `group` is the consumer group that shows how
-    far the sources were read; it is called like the query if not said otherwise.
+    far the sources were read; it is called like the query if not said otherwise. `kafka` are settings of Kafka's
+    clients for TLS and SASL, such as {"security.protocol": "SSL", "ssl.ca.location": "/etc/ca.pem"}.
     """
     if compression not in NUMBERS:
         raise OttlaError(f"there is no compression '{compression}': choose one of {', '.join(NUMBERS)}.")
@@ -119,9 +121,9 @@ def write_stream(
         raise OttlaError('this DataFrame is not a stream: write it with `frame.write.format("ottla")`.')
     if outputs is None:
         check_columns(frame.schema, topic)
-    parse_settings({"kafka.bootstrap.servers": bootstrap})
-    settings = PublisherSettings(bootstrap, name, group or name, marker_topic, transaction_timeout_ms)
-    plan = EncodePlan(bootstrap, topic, codec=NUMBERS[compression], level=compression_level, batch_bytes=batch_bytes)
+    address = parse_address(bootstrap, kafka)
+    settings = PublisherSettings(address, name, group or name, marker_topic, transaction_timeout_ms)
+    plan = EncodePlan(address, topic, codec=NUMBERS[compression], level=compression_level, batch_bytes=batch_bytes)
     load = Load(is_bound_to_input=output_mode != "complete")
     writer = _BatchWriter(Publisher(settings), Checkpoint(frame.sparkSession, checkpoint), plan, outputs, load)
     writer.publisher.check_cluster(topic)
