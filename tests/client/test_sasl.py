@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import socket
+import struct
+import threading
 import time
 from collections.abc import Callable
 
@@ -11,9 +14,10 @@ import pytest
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
 from ottla.client.connection import BrokerConnection
+from ottla.client.diagnosis import wants_sasl
 from ottla.client.lookup import ClusterReader
 from ottla.client.producing import TransactionalProducer
-from ottla.client.security import AccessRefused, Sasl, Security
+from ottla.client.security import PLAIN_TEXT, AccessRefused, Sasl, Security
 from ottla.client.security_settings import MECHANISMS
 from ottla.client.settings import ClientSettings
 from ottla.testing import Broker
@@ -92,3 +96,20 @@ def test_a_broker_that_wants_sasl_from_a_client_that_has_none() -> None:
 def test_a_broker_without_sasl(broker: Broker) -> None:
     with pytest.raises(AccessRefused, match=r"asks nobody for SASL there: set security.protocol to SSL or PLAINTEXT"):
         connect(int(broker.bootstrap_servers.rpartition(":")[2]))
+
+
+@pytest.mark.parametrize("rest", [b"\0\0", b"\0\x21\0\0\0\x05\0\x05PLAIN"], ids=["nothing", "a part"])
+def test_an_answer_that_lacks_its_end_explains_nothing(rest: bytes) -> None:
+    """Whoever asks why a broker hung up must not fall over what it meets there."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            link, _ = server.accept()
+            with link:
+                link.recv(1024)
+                link.sendall(struct.pack(">ii", 4 + len(rest), 1) + rest)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert wants_sasl("127.0.0.1", server.getsockname()[1], PLAIN_TEXT) is None
+        thread.join()

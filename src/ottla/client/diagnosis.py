@@ -55,7 +55,7 @@ def wants_sasl(host: str, port: int, security: Security) -> AccessRefused | None
     try:
         with _connected(host, port, security.tls) as link:
             mechanisms = _mechanisms(link)
-    except (OSError, ValueError):
+    except (OSError, ValueError, struct.error):
         return None
     if not mechanisms:
         return None
