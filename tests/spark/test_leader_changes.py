@@ -61,7 +61,8 @@ def test_leaders_change_and_every_record_is_written_once(spark: Any, kafka: Kafk
 
 def _go_on(query: Any, kafka: KafkaCluster, source: str, target: str, sent: int, count: int = 200) -> int:
     """Send more, and wait for what was sent before: the rest is on its way when the caller does the next thing."""
-    topics.produce(kafka.bootstrap, source, range(sent, sent + count), PARTITIONS, acks="all")
+    # Of now: Kafka's retention looks into these logs half a minute after its start.
+    topics.produce(kafka.bootstrap, source, range(sent, sent + count), PARTITIONS, are_new=True, acks="all")
     _await(query, kafka, target, sent + 1)
     return sent + count
 
