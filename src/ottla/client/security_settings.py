@@ -6,7 +6,6 @@ trusted if it was ignored is refused.
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -14,6 +13,7 @@ from pathlib import PurePath
 from ottla.client.jaas import parse_jaas
 from ottla.client.pem import tidied
 from ottla.client.security import Sasl, Security, Tls, protocol_name
+from ottla.client.setting_names import KnownNames
 from ottla.common.errors import OttlaError
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -68,6 +68,7 @@ _REFUSED = {
     "ssl.cipher.suites": "choose ciphers on the brokers, or versions with ssl.enabled.protocols",
     "ssl.crl.location": "lists of revoked certificates are not read",
 }
+_NAMES = KnownNames("setting", "", _USED | _WITHOUT_EFFECT, _REFUSED)
 
 
 def is_about_security(name: str) -> bool:
@@ -79,21 +80,12 @@ def parse_security(given: Mapping[str, str]) -> Security:
     there is no secret."""
     ours = {name: str(value) for name, value in given.items() if is_about_security(name)}
     for name in ours:
-        _check_name(name)
+        _NAMES.check(name)
     protocol = ours.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise OttlaError(f"security.protocol is one of {', '.join(PROTOCOLS)}, not '{protocol}'.")
     has_tls, has_sasl = PROTOCOLS[protocol]
     return Security(_tls(ours) if has_tls else None, _sasl(ours) if has_sasl else None)
-
-
-def _check_name(name: str) -> None:
-    if name in _REFUSED:
-        raise OttlaError(f"the setting {name} is not supported: {_REFUSED[name]}.")
-    if name not in _USED and name not in _WITHOUT_EFFECT:
-        close = difflib.get_close_matches(name, sorted(_USED | _WITHOUT_EFFECT), 1)
-        hint = f": did you mean {close[0]}?" if close else ": Kafka's clients know no such setting."
-        raise OttlaError(f"there is no setting {name}{hint}")
 
 
 # --- SASL

@@ -6,13 +6,13 @@ would change what is read or who may read it is refused, and so is a misspelt on
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.client.address import ClusterAddress
 from ottla.client.security import PLAIN_TEXT, Security
 from ottla.client.security_settings import is_about_security, parse_security
+from ottla.client.setting_names import KnownNames
 from ottla.common.errors import OttlaError
 
 PREFIX = "kafka."
@@ -49,6 +49,7 @@ _USED = frozenset(
     max.partition.fetch.bytes request.timeout.ms retry.backoff.max.ms retry.backoff.ms
     """.split()  # noqa: SIM905
 )
+_NAMES = KnownNames("option", PREFIX, _USED | _WITHOUT_EFFECT, _REFUSED)
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def parse_settings(options: Mapping[str, str]) -> ClientSettings:
     }
     for name in given:
         if not is_about_security(name):
-            _check_name(name)
+            _NAMES.check(name)
     servers = given.get("bootstrap.servers", "").strip()
     if not servers:
         raise OttlaError("the option kafka.bootstrap.servers is missing: say where a broker is, as in 127.0.0.1:9092.")
@@ -106,15 +107,6 @@ def parse_address(bootstrap: str, kafka: Mapping[str, str] | None = None) -> Clu
     if named.strip() != bootstrap.strip():
         raise OttlaError(f"bootstrap is {bootstrap}, but bootstrap.servers is {named}: name one cluster.")
     return parse_settings(given).address
-
-
-def _check_name(name: str) -> None:
-    if name in _REFUSED:
-        raise OttlaError(f"the option {PREFIX}{name} is not supported: {_REFUSED[name]}.")
-    if name not in _USED and name not in _WITHOUT_EFFECT:
-        close = difflib.get_close_matches(name, sorted(_USED | _WITHOUT_EFFECT), 1)
-        hint = f": did you mean {PREFIX}{close[0]}?" if close else ": Kafka's clients know no such setting."
-        raise OttlaError(f"there is no option {PREFIX}{name}{hint}")
 
 
 def _servers(text: str) -> str:
