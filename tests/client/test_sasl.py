@@ -6,7 +6,6 @@ import base64
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -76,14 +75,13 @@ def test_a_refusal_is_not_waited_out() -> None:
     with SaslBroker({USER: PASSWORD}) as broker:
         security = Security(sasl=Sasl("PLAIN", USER, "wrong"))
         servers = f"127.0.0.1:{broker.port}"
-        began = time.monotonic()
         reader = ClusterReader(ClientSettings(servers, security=security))
         with pytest.raises(AccessRefused, match="no such luck"):
             reader.topic_names()
         producer = TransactionalProducer(ClusterClient(ClusterAddress(servers, security)), "writer")
         with pytest.raises(AccessRefused, match="no such luck"):
             producer.start()
-        assert time.monotonic() - began < 5
+        assert broker.refused_count == 2, "somebody asked again"
 
 
 def test_a_broker_that_wants_sasl_from_a_client_that_has_none() -> None:

@@ -64,10 +64,8 @@ def wait_for(reader: ClusterReader, value: bytes, count: int = 1) -> None:
 
 
 def refusal(given: Mapping[str, str]) -> str:
-    began = time.monotonic()
     with pytest.raises(AccessRefused) as refused, ClusterReader(parsed(given)) as reader:
         reader.topic_names()
-    assert time.monotonic() - began < 5
     assert PASSWORD not in str(refused.value)
     return str(refused.value)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -78,10 +77,8 @@ def ask(servers: str, tls: Tls | None) -> None:
 
 
 def refusal(servers: str, tls: Tls | None) -> str:
-    began = time.monotonic()
     with pytest.raises(AccessRefused) as refused:
         ask(servers, tls)
-    assert time.monotonic() - began < 4
     assert "\n" not in str(refused.value)
     return str(refused.value)
 

@@ -113,7 +113,6 @@ def test_over_tls(spark: Any, servers: str, proxy: Proxy, certificates: Certific
 def test_a_cluster_that_is_not_trusted_is_one_sentence(spark: Any, servers: str, proxy: Proxy, tmp_path: Path) -> None:
     source = topics.create(servers)
     given = options(proxy.address, {"security.protocol": "SSL"})
-    began = time.monotonic()
     with pytest.raises(Exception, match="is from nobody we trust"):
         spark.read.format("ottla").options(**given, subscribe=source).load().collect()
     stream = spark.readStream.format("ottla").options(**given, subscribe=source).load()
@@ -121,7 +120,6 @@ def test_a_cluster_that_is_not_trusted_is_one_sentence(spark: Any, servers: str,
         ottla.spark.write_stream(
             stream, name="x", bootstrap=proxy.address, kafka=given, topic=source, checkpoint=str(tmp_path)
         )
-    assert time.monotonic() - began < 30
 
 
 @pytest.mark.jvm

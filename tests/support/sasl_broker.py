@@ -39,6 +39,7 @@ class SaslBroker:
     ) -> None:
         self.passwords, self.mechanisms, self.spoil = passwords, mechanisms, spoil
         self.logged_in: list[str] = []
+        self.refused_count = 0
         outer = self
 
         class Handler(socketserver.StreamRequestHandler):
@@ -106,6 +107,7 @@ class _Login:
         try:
             answer = self._scram(message) if self._hash else self._plain(message)
         except KeyError:
+            self._broker.refused_count += 1
             return m.SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message="Authentication failed:\n no such luck."
             )
