@@ -131,6 +131,7 @@ def test_secrets_stay_out_of_texts_and_go_to_executors() -> None:
         ({**SSL, "ssl.endpoint.identification.algorithm": "ldap"}, "is https, or empty"),
         ({**SSL, "enable.ssl.certificate.verification": "perhaps"}, "is true or false, not 'perhaps'"),
         ({**SSL, "ssl.truststore.certificates": "/etc/ca.pem"}, "wants the text of a PEM file"),
+        ({**SSL, "ssl.ca.location": "/ca.pem", "ssl.ca.pem": CERTIFICATE}, "whom to trust is said twice"),
         ({**SSL, "ssl.keystore.key": CERTIFICATE}, "with -----BEGIN PRIVATE KEY----- in it"),
         ({**SSL, "ssl.keystore.key": KEY}, "there is only the key of this client"),
         ({**SSL, "ssl.certificate.pem": CERTIFICATE}, "there is only the certificate of this client"),

@@ -131,7 +131,11 @@ def _tls(given: Mapping[str, str]) -> Tls:
     verifies = _boolean(given, _VERIFICATION)
     certificate, key, identity = _identity(given)
     ca_pem = _pem(given, ("ssl.truststore.certificates", "ssl.ca.pem"), "CERTIFICATE")
-    ca_location = None if ca_pem else _store(given, "truststore") or given.get("ssl.ca.location") or None
+    ca_location = _store(given, "truststore") or given.get("ssl.ca.location") or None
+    if ca_pem and ca_location:
+        raise OttlaError(
+            f"whom to trust is said twice: give the file {ca_location} or the text of certificates, not both."
+        )
     return Tls(
         ca_location=None if ca_location == "probe" else ca_location,  # librdkafka's word for the system's
         ca_pem=ca_pem,
