@@ -19,6 +19,7 @@ from ottla.kernel.encode import BatchEncoder
 from ottla.protocol.messages import UpdateFeaturesRequest
 from ottla.testing import Broker
 from tests.support.brokers import OttlaProcess
+from tests.support.proxy import Proxy
 
 OUT = "out"
 
@@ -138,3 +139,25 @@ def test_a_transaction_goes_on_when_the_broker_is_killed_in_its_middle(ottla_pro
             producer.commit()
         producer.close()
     assert sorted(committed_values(ottla_process.bootstrap, OUT)) == sorted(expected)
+
+
+def test_answers_that_are_lost_late_doubled_and_out_of_order_lose_no_record() -> None:
+    with Proxy(seed=5) as proxy, Broker({"advertised.listeners": f"PLAINTEXT://{proxy.address}"}) as broker:
+        proxy.target = int(broker.bootstrap_servers.rpartition(":")[2])
+        broker.create_topic(OUT, 2)
+        # An answer that does not come is given up soon: the proxy keeps some.
+        with ClusterClient(proxy.address, timeout_s=0.5) as cluster:
+            producer = TransactionalProducer(cluster, "writer")
+            producer.start()
+            proxy.lose_produce_answers(0.05)
+            proxy.mix_up_produce_answers(0.1)
+            expected = []
+            for number in range(5):
+                producer.begin()
+                values = [b"%d-%d" % (number, one) for one in range(24)]
+                producer.produce((TopicPartition(OUT, at % 2), batch(value)) for at, value in enumerate(values))
+                producer.commit()
+                expected += values
+            producer.close()
+        assert proxy.lost and proxy.mixed_up
+        assert sorted(committed_values(broker.bootstrap_servers, OUT)) == sorted(expected)

@@ -1,4 +1,4 @@
-"""A TCP proxy between clients and a broker that loses answers on purpose.
+"""A TCP proxy between clients and a broker that loses answers on purpose, or mixes them up.
 
     with Proxy() as proxy:
         # start the broker with advertised.listeners=PLAINTEXT://127.0.0.1:{proxy.port}
@@ -36,6 +36,8 @@ class Proxy:
         self._lose = 0.0
         self._lose_of = frozenset({PRODUCE})
         self._cut = 0.0
+        self.mixed_up = 0
+        self._mix_up = 0.0
         self._tls = tls
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -56,6 +58,10 @@ class Proxy:
     def cut_requests(self, share: float) -> None:
         """Forward only a part of this share of the requests, then cut the connection."""
         self._cut = share
+
+    def mix_up_produce_answers(self, share: float) -> None:
+        """Send this share of the answers to Produce twice, or only after the next one (never, if there is none)."""
+        self._mix_up = share
 
     # --- life
 
@@ -116,12 +122,20 @@ class Proxy:
             await writer.drain()
 
     async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: deque[int]) -> None:
+        held = b""
         while (frame := await _read_frame(reader)) is not None:
             key = asked.popleft() if asked else -1
             if key in self._lose_of and self._rng.random() < self._lose:
                 self.lost += 1
                 return
-            writer.write(frame)
+            if key == PRODUCE and self._rng.random() < self._mix_up:
+                self.mixed_up += 1
+                if not held and self._rng.random() < 0.5:
+                    held = frame
+                    continue
+                frame += frame
+            writer.write(frame + held)
+            held = b""
             await writer.drain()
 
 

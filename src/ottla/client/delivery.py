@@ -2,7 +2,8 @@
 
 Every batch carries its sequence number, so a broker drops what it has already and refuses what comes too early. That
 allows the simplest recovery there is: when anything fails, wait for the answers that are still to come, find the
-leaders again, and send everything that is not acknowledged once more, in order.
+leaders again, and send everything that is not acknowledged once more, in order. A batch is acknowledged by the answer
+to the very request that carried it, whatever became of the ones before it, and nothing is done until all are.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.client.cluster import ClusterClient, Unreachable
 from ottla.client.connection import Sent
@@ -46,12 +47,19 @@ _PASSING = frozenset(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Outgoing:
-    """A batch that is ready to be written: producer and sequence number are in it."""
+    """A batch that is ready to be written: producer and sequence number are in it. It equals nothing but itself."""
 
     partition: TopicPartition
     data: bytearray
+
+
+class _OnItsWay(NamedTuple):
+    """A request whose answer is still to come, and what it carries."""
+
+    sent: Sent
+    batches: dict[TopicPartition, Outgoing]
 
 
 class Delivery:
@@ -73,8 +81,10 @@ class Delivery:
         # The caller's: what one delivery learns, or finds out to be wrong, holds for the next one.
         self._leaders = known_leaders
         self._unacknowledged: dict[TopicPartition, deque[Outgoing]] = {}
-        self._on_their_way: dict[int, deque[Sent]] = {}
+        self._on_their_way: dict[int, deque[_OnItsWay]] = {}
         self._failure = ""
+        # Where a batch failed since everything was last sent in order: what follows it there comes too early.
+        self._failed: set[TopicPartition] = set()
 
     def send(self, batches: Iterable[Outgoing]) -> None:
         request: dict[TopicPartition, Outgoing] = {}
@@ -91,8 +101,7 @@ class Delivery:
     def flush(self) -> None:
         """Until everything is acknowledged."""
         self._drain()
-        if self._failure:
-            self._recover()
+        self._recover()
 
     # --- one attempt
 
@@ -110,7 +119,10 @@ class Delivery:
                 waiting = self._on_their_way.setdefault(leader, deque())
                 if len(waiting) >= IN_FLIGHT_MAX:
                     self._receive(leader)
-                waiting.append(self._cluster.broker(leader).send(self._request(its), self._produce_version_max))
+                    if self._failure:
+                        return
+                sent = self._cluster.broker(leader).send(self._request(its), self._produce_version_max)
+                waiting.append(_OnItsWay(sent, {one.partition: one for one in its}))
         except (OSError, Unreachable) as error:
             self._broken(error)
 
@@ -139,19 +151,23 @@ class Delivery:
         )
 
     def _receive(self, leader: int) -> None:
-        answer = self._cluster.broker(leader).receive(self._on_their_way[leader].popleft())
+        request = self._on_their_way[leader].popleft()
+        answer = self._cluster.broker(leader).receive(request.sent)
         for topic in answer.responses:
             for row in topic.partition_responses:
-                self._judge(TopicPartition(topic.name, row.index), row)
+                batch = request.batches.pop(TopicPartition(topic.name, row.index), None)
+                if batch is None:
+                    raise ConnectionResetError(f"broker {leader} answered for a partition that it was not asked about")
+                self._judge(batch, row)
+        if request.batches:
+            raise ConnectionResetError(f"broker {leader} did not answer for all partitions")
 
-    def _judge(self, partition: TopicPartition, row: Any) -> None:
-        waiting = self._unacknowledged[partition]
-        code = row.error_code
+    def _judge(self, batch: Outgoing, row: Any) -> None:
+        code, partition = row.error_code, batch.partition
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            waiting.popleft()
+            self._unacknowledged[partition].remove(batch)
             return
-        # What follows a batch that failed comes too early; it is sent again after it.
-        follows_a_failure = code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and bool(self._failure)
+        follows_a_failure = code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and partition in self._failed
         if code not in _PASSING and not follows_a_failure:
             told = f": {row.error_message}" if row.error_message else ""
             raise ApiError(
@@ -159,6 +175,7 @@ class Delivery:
                 f"partition {partition.partition} of '{partition.topic}' refused records: {ErrorCode(code).name}{told}",
             )
         self._failure = self._failure or ErrorCode(code).name
+        self._failed.add(partition)
         self._leaders.clear()
 
     def _drain(self) -> None:
@@ -178,14 +195,18 @@ class Delivery:
     # --- again
 
     def _recover(self) -> None:
+        """Until everything is acknowledged; at once if it is."""
         patience = Patience(self._patience_s)
-        while self._failure:
+        while any(self._unacknowledged.values()):
             self._drain()
             if patience.is_over:
                 raise OttlaError(f"records could not be written for {self._patience_s:g} s: {self._failure}.")
-            patience.pause()
+            if self._failure:
+                patience.pause()
             self._failure = ""
+            self._failed.clear()
             self._send_again()
+        self._failure = ""
 
     def _send_again(self) -> None:
         """One request after the other; stops at the first failure, since what follows would come too early."""
