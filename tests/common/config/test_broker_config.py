@@ -91,6 +91,34 @@ def test_properties_of_listeners_and_plug_ins_are_accepted_with_the_warning() ->
     assert "super.users" in config.warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("create.topic.policy.class.name", "com.example.OnlyGoodTopics"),
+        ("alter.config.policy.class.name", "com.example.OnlyGoodSettings"),
+        ("security.inter.broker.protocol", "SASL_SSL"),
+    ],
+)
+def test_a_guard_that_cannot_be_set_up_stops_the_start(name: str, text: str) -> None:
+    with pytest.raises(OttlaError, match=name):
+        BrokerConfig.load({name: text})
+
+
+def test_settings_that_do_nothing_without_a_guard_in_kafka_either_are_named_in_the_warning() -> None:
+    config = BrokerConfig.load(
+        {
+            "authorizer.class.name": "",
+            "security.inter.broker.protocol": "PLAINTEXT",
+            "super.users": "User:admin",
+            "allow.everyone.if.no.acl.found": "false",
+            "ssl.client.auth": "required",
+        }
+    )
+    (warning,) = config.warnings
+    assert all(name in warning for name in ("super.users", "allow.everyone.if.no.acl.found", "ssl.client.auth"))
+
+
 def test_broker_id_stands_in_for_node_id() -> None:
     assert BrokerConfig.load({"broker.id": "7"}).node_id == 7
     assert BrokerConfig.load({"broker.id": "7", "node.id": "7"}).node_id == 7

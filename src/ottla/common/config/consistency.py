@@ -19,6 +19,7 @@ _ORDERED = tuple(
 def check_together(config: BrokerConfig) -> None:
     """OttlaError names the properties that do not fit one another."""
     _check_listeners(config)
+    _check_guards(config)
     _check_groups(config)
     for retention in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
         if config.value(retention) == 0:
@@ -33,6 +34,25 @@ def _check_listeners(config: BrokerConfig) -> None:
         raise OttlaError(f"inter.broker.listener.name is {inter_broker}, which is not among the listeners.")
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
         raise OttlaError("max.connections.per.ip can be 0 only if max.connections.per.ip.overrides lets someone in.")
+
+
+# What each refuses to clients in Kafka. Going on without it would let everybody do what one meant to prevent.
+_GUARDS = {
+    "authorizer.class.name": "every client would be allowed everything",
+    "create.topic.policy.class.name": "every topic would be let through",
+    "alter.config.policy.class.name": "every change would be let through",
+}
+
+
+def _check_guards(config: BrokerConfig) -> None:
+    for name, risk in _GUARDS.items():
+        if config.value(name):
+            raise OttlaError(
+                f"{name} is set, but it cannot be enforced yet and {risk}: remove it to start all the same."
+            )
+    protocol = config.value("security.inter.broker.protocol")
+    if protocol.upper() != "PLAINTEXT":
+        raise OttlaError(f"security.inter.broker.protocol is {protocol}, but only PLAINTEXT listeners are served.")
 
 
 def _check_groups(config: BrokerConfig) -> None:

@@ -122,8 +122,13 @@ ro int add.partitions.to.txn.retry.backoff.ms 20
 ro int transaction.state.log.load.buffer.size 5242880
 ro boolean transaction.two.phase.commit.enable false
 """,
-    "TLS, SASL, delegation tokens and authorization are not served yet": """
+    "a guard that is not there yet: a broker that is told to have it does not start": """
+ro class alter.config.policy.class.name null
 ro string authorizer.class.name
+ro class create.topic.policy.class.name null
+ro string security.inter.broker.protocol PLAINTEXT
+""",
+    "TLS, SASL and delegation tokens are not served yet": """
 ro int connection.failed.authentication.delay.ms 100
 ro long connections.max.reauth.ms 0
 ro long delegation.token.expiry.check.interval.ms 3600000
@@ -180,7 +185,6 @@ ro string sasl.oauthbearer.sub.claim.name sub
 ro string sasl.oauthbearer.token.endpoint.url null
 ro class sasl.server.callback.handler.class null
 ro int sasl.server.max.receive.size 524288
-ro string security.inter.broker.protocol PLAINTEXT
 ro string security.providers null
 ro boolean ssl.allow.dn.changes false
 ro boolean ssl.allow.san.changes false
@@ -207,9 +211,7 @@ pb password ssl.truststore.password null
 pb string ssl.truststore.type JKS
 """,
     "Java plug-ins and reporters cannot be loaded, and client telemetry is not collected": """
-ro class alter.config.policy.class.name null
 cw list config.providers
-ro class create.topic.policy.class.name null
 ro int kafka.metrics.polling.interval.secs 10
 ro list kafka.metrics.reporters
 cw list metric.reporters org.apache.kafka.common.metrics.JmxReporter
