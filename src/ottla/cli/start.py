@@ -1,4 +1,4 @@
-"""`ottla start`: a broker in the foreground, until SIGTERM or Ctrl-C.
+"""`ottla start`: a broker in the foreground, until SIGTERM, SIGHUP or Ctrl-C.
 
 The only verb that runs a broker instead of talking to one. `-X` are broker properties here, under Kafka's names; a file
 is overridden by -X, and both by the flags. stdout gets the one line `ready ...`, the log goes to stderr.
@@ -10,11 +10,16 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.settings import Settings
+from ottla.cli.settings import Settings, parse_assignment
 
 
 @click.command("start")
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen [listeners of the file, or port 9092].")
+@click.option(
+    "--advertise",
+    metavar="HOST[:PORT]",
+    help="What clients are told to connect to [what --listen says, or the host name].",
+)
 @click.option(
     "--data-dir", "data_dirs", multiple=True, metavar="DIR", type=click.Path(path_type=Path), help="Repeatable."
 )
@@ -26,6 +31,7 @@ from ottla.cli.settings import Settings
 def start(
     settings: Settings,
     listen: str | None,
+    advertise: str | None,
     data_dirs: tuple[Path, ...],
     config_file: Path | None,
     overrides: tuple[str, ...],
@@ -37,6 +43,7 @@ def start(
     \b
       ottla start
       ottla start --listen 127.0.0.1:19092 --data-dir /var/lib/ottla
+      ottla start --listen 0.0.0.0:9092 --advertise broker.example.com
       ottla start --config server.properties -X num.partitions=6
     """
     if settings.bootstrap is not None:
@@ -47,7 +54,8 @@ def start(
     from ottla.common.logs import set_up_logging
     from ottla.server.server import run_until_signal
 
-    before_verb = [f"{name}={value}" for name, value in settings.overrides.items()]
-    config = load_from_cli(config_file, data_dirs, listen, [*before_verb, *overrides])
+    given = settings.overrides | dict(parse_assignment(one, "-X") for one in overrides)
+    properties = {name: value.strip() for name, value in given.items()}
+    config = load_from_cli(config_file, data_dirs, listen, properties, advertise)
     set_up_logging(log_level, log_format)
     asyncio.run(run_until_signal(config, lambda line: print(line, flush=True)))

@@ -135,6 +135,15 @@ class Listener:
         self._sock = sock
         self.host, self.port = host, sock.getsockname()[1]
 
+    @property
+    def families(self) -> tuple[socket.AddressFamily, ...]:
+        """Of the addresses through which clients may come."""
+        assert self._sock is not None
+        if self._sock.family is socket.AF_INET:
+            return (socket.AF_INET,)
+        only_6 = self._sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
+        return (socket.AF_INET6,) if only_6 else (socket.AF_INET, socket.AF_INET6)
+
     def start(self) -> None:
         assert self._sock is not None
         self.loop.add_reader(self._sock.fileno(), self._on_accept)

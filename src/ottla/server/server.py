@@ -6,7 +6,6 @@ import asyncio
 import logging
 import resource
 import signal
-import socket
 from collections.abc import Callable
 
 from ottla import __version__
@@ -16,6 +15,7 @@ from ottla.broker.timers import Timers
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.server.listener import ConnectionLimits, Listener
+from ottla.server.reachable import LOCAL_ONLY, reachable_host
 
 log = logging.getLogger("ottla.server")
 
@@ -34,6 +34,8 @@ class Server:
         self.config = config
         self.broker = Broker(config, clock=clock, make_timers=make_timers)
         self._listeners: list[Listener] = []
+        # What clients are told, by listener.
+        self._advertised: dict[str, tuple[str, int]] = {}
 
     async def start(self) -> None:
         """Ports are taken first, so that a second broker fails at once; they answer when the broker is open."""
@@ -66,8 +68,16 @@ class Server:
             )
             listener.bind(endpoint.host, endpoint.port, config.socket_listen_backlog_size)
             self._listeners.append(listener)
-            host = endpoint.advertised_host or endpoint.host or socket.gethostname()
-            self.broker.advertise(listener.name, host, endpoint.advertised_port or listener.port)
+            host = endpoint.advertised_host or reachable_host(listener.families)
+            self._advertised[listener.name] = address = (host, endpoint.advertised_port or listener.port)
+            self.broker.advertise(listener.name, *address)
+            if not endpoint.advertised_host and host == LOCAL_ONLY:
+                log.warning(
+                    "clients of other machines cannot connect: this one has no name or address that leads to it; "
+                    "give one with --advertise HOST",
+                    extra={"listener": listener.name},
+                )
+        config.settle_advertised(self._advertised)
 
     def _close_idle(self) -> None:
         idle_ms_max = self.config.connections_max_idle_ms
@@ -82,9 +92,10 @@ class Server:
 
     @property
     def ready_line(self) -> str:
-        host, port = self.addresses[0]
-        shown = f"[{host}]" if ":" in host else host
-        return f"ready address={shown}:{port} node.id={self.broker.node_id} version={__version__}"
+        """`address` is where it listens; `advertised` follows where clients are told to come to another one."""
+        bound, told = self.addresses[0], self._advertised[self._listeners[0].name]
+        advertised = f" advertised={_shown(told)}" if told != bound else ""
+        return f"ready address={_shown(bound)}{advertised} node.id={self.broker.node_id} version={__version__}"
 
     async def stop(self, *, clean: bool = True) -> None:
         """In-flight requests are answered, logs flushed, the clean-shutdown marker written."""
@@ -97,18 +108,30 @@ class Server:
         self._listeners.clear()
 
 
+def _shown(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 async def run_until_signal(config: BrokerConfig, on_ready: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT."""
+    """Serve until SIGTERM, SIGINT, or the SIGHUP of a terminal that closes."""
     _allow_many_files()
-    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, stopping.set)
+    stopping: asyncio.Future[signal.Signals] = loop.create_future()
+
+    def stop(received: signal.Signals) -> None:
+        if not stopping.done():
+            stopping.set_result(received)
+
+    for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        # Under nohup SIGHUP is ignored, and stays so.
+        if one is not signal.SIGHUP or signal.getsignal(one) is not signal.SIG_IGN:
+            loop.add_signal_handler(one, stop, one)
     server = Server(config)
     await server.start()
     on_ready(server.ready_line)
-    await stopping.wait()
-    log.info("stopping")
+    received = await stopping
+    log.info("stopping", extra={"signal": received.name})
     await server.stop()
     log.info("stopped")
 

@@ -29,8 +29,9 @@ def test_several_listeners_with_names_of_their_own() -> None:
     assert (outside.advertised_host, outside.advertised_port) == ("broker.example.com", 19094)
 
 
-def test_a_wildcard_address_leaves_the_advertised_host_to_the_server() -> None:
-    assert [e.advertised_host for e in _load(listeners="PLAINTEXT://0.0.0.0:9092")] == [""]
+@pytest.mark.parametrize("wildcard", ["", "0.0.0.0", "[::]", "[0:0:0:0:0:0:0:0]"])
+def test_a_wildcard_address_leaves_the_advertised_host_to_the_server(wildcard: str) -> None:
+    assert [e.advertised_host for e in _load(listeners=f"PLAINTEXT://{wildcard}:9092")] == [""]
 
 
 def test_one_port_for_an_ipv4_and_an_ipv6_address() -> None:
@@ -54,6 +55,8 @@ def test_one_port_for_an_ipv4_and_an_ipv6_address() -> None:
         ({"listeners": "C://:9093", "controller.listener.names": "C"}, "no listener for clients"),
         ({"advertised.listeners": "OTHER://a:1"}, "names OTHER, which listeners does not"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "cannot use 0.0.0.0"),
+        ({"advertised.listeners": "PLAINTEXT://[::]:9092"}, "cannot use ::"),
+        ({"advertised.listeners": "PLAINTEXT://[0:0:0:0:0:0:0:0]:9092"}, "cannot use 0:0:0:0:0:0:0:0"),
         ({"listener.security.protocol.map": "PLAINTEXT:TLS"}, "expected NAME:PROTOCOL"),
         ({"inter.broker.listener.name": "NOPE"}, "not among the listeners"),
     ],

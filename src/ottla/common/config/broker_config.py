@@ -18,7 +18,7 @@ from ottla.common.config import names
 from ottla.common.config.cluster import IdentitySettings, ProducerSettings, TopicCreationSettings
 from ottla.common.config.consistency import check_together
 from ottla.common.config.groups import ClassicGroupSettings, ConsumerGroupSettings, OffsetSettings
-from ottla.common.config.listeners import Listener, parse_listeners
+from ottla.common.config.listeners import Listener, listener_text, parse_listeners
 from ottla.common.config.logs import LogCleanerSettings, LogDefaultSettings, LogPlaceSettings
 from ottla.common.config.network import NetworkSettings
 from ottla.common.config.not_acted_on import settings_not_acted_on
@@ -137,6 +137,14 @@ class BrokerConfig(
             for listener in tuple(new["_listeners"]):
                 listener(changed)
         return changed
+
+    def settle_advertised(self, addresses: Mapping[str, tuple[str, int]]) -> None:
+        """Free ports are bound and hosts chosen now: where advertised.listeners is given, it says what became of it."""
+        static = self.layer(Source.STATIC_BROKER_CONFIG)
+        if "advertised.listeners" in static:
+            text = ",".join(listener_text(name, host, port) for name, (host, port) in addresses.items())
+            layers = {**self.__dict__["_layers"], Source.STATIC_BROKER_CONFIG: {**static, "advertised.listeners": text}}
+            self._fill(layers)
 
     def _fill(self, layers: Mapping[Source, Mapping[str, str]]) -> None:
         self.__dict__["_layers"] = layers

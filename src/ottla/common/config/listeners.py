@@ -6,6 +6,7 @@ out.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,10 +84,26 @@ def _listener(bound: _Address, shown: _Address, protocols: dict[str, SecurityPro
             f"Listener {bound.name} asks for {protocol.value}, which is not supported yet: "
             "only PLAINTEXT listeners are served."
         )
-    if shown is not bound and shown.host in ("0.0.0.0", "::"):
-        raise OttlaError(f"advertised.listeners cannot use {shown.host}: clients need an address they can connect to.")
-    wildcard = shown.host in ("", "0.0.0.0", "::")
-    return Listener(bound.name, protocol, bound.host, bound.port, "" if wildcard else shown.host, shown.port)
+    if shown is not bound and _is_wildcard(shown.host):
+        raise OttlaError(
+            f"advertised.listeners cannot use {shown.host}, which is no address that a client can connect to: "
+            "name this machine as its clients do, or leave the host out."
+        )
+    host = "" if _is_wildcard(shown.host) else shown.host
+    return Listener(bound.name, protocol, bound.host, bound.port, host, shown.port)
+
+
+def _is_wildcard(host: str) -> bool:
+    """Every interface: 0.0.0.0, :: and its longer spellings."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def listener_text(name: str, host: str, port: int) -> str:
+    """One address as `listeners` and `advertised.listeners` have it."""
+    return f"{name}://[{host}]:{port}" if ":" in host else f"{name}://{host}:{port}"
 
 
 def _parse_addresses(prop: str, texts: Sequence[str]) -> list[_Address]:
