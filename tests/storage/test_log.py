@@ -76,13 +76,16 @@ def _records(data: bytes) -> list[tuple[int, bytes | None]]:
     return [(one.offset, one.value) for at, _ in iterate_batches(data) for one in read_records(data, at)]
 
 
-def test_the_first_batch_is_whole_only_when_asked_for(tmp_path: Path) -> None:
+def test_the_first_batch_is_sent_whole_or_not_at_all(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, b"x" * 1000)
     append(log, b"y" * 1000)
     whole = len(batch(b"x" * 1000))
     assert log.read(0, 10, upper_offset=2, min_one=True).size == whole
-    assert log.read(0, 10, upper_offset=2, min_one=False).size == 10
+    held_back = log.read(0, 10, upper_offset=2, min_one=False)
+    assert (held_back.size, held_back.available) == (0, 2 * whole)
+    assert log.read(0, whole - 1, upper_offset=2, min_one=False).size == 0
+    assert log.read(0, whole, upper_offset=2, min_one=False).size == whole
     assert log.read(0, whole + 5, upper_offset=2, min_one=True).size == whole + 5
     assert log.read(0, 1 << 20, upper_offset=2, min_one=True).size == 2 * whole
 

@@ -85,6 +85,7 @@ class LogAgainstList(RuleBasedStateMachine):
             assert piece.size <= max(max_bytes, whole[0][1].size)
         else:
             assert piece.size <= max_bytes
+            assert bool(whole) == bool(raw), "the first batch is never cut"
         found = [(one.offset, one.value) for at, _ in whole for one in read_records(raw, at)]
         expected = {n: value for n, value, _ in self.records if n < upper}
         assert all(expected.get(n, value) == value and n < upper for n, value in found if n >= self.start)

@@ -81,7 +81,8 @@ class LogReader:
 
     def read(self, offset: int, max_bytes: int, *, upper_offset: int, min_one: bool) -> LogSlice:
         """A file range from the batch that holds `offset` on, of at most `max_bytes`; batches from `upper_offset` on
-        are left out. A batch may be cut at the end, but not the first one when `min_one`."""
+        are left out. A batch may be cut at the end, but never the first one: when it does not fit it is sent all the
+        same if `min_one`, else nothing is (KIP-74)."""
         position = self._recent.get(offset)
         if position is None:
             position = self._older.get(offset)
@@ -96,9 +97,12 @@ class LogReader:
         else:
             size = self._end_position(segment, upper_offset) - position
         file = segment.file()
+        available = size
         if size > max_bytes:
-            size = _limited(file.fd, position, size, max_bytes, min_one)
-        return LogSlice(file, file.fd, position, size, offset) if size > 0 else LogSlice(None, -1, 0, 0, offset)
+            size = _limited(size, max_bytes, _first_size(file.fd, position), min_one)
+        if size > 0:
+            return LogSlice(file, file.fd, position, size, offset, available)
+        return LogSlice(None, -1, 0, 0, offset, available)
 
     def _read_anywhere(self, offset: int, max_bytes: int, upper_offset: int, min_one: bool) -> LogSlice:
         self.check_usable()
@@ -113,15 +117,25 @@ class LogReader:
                 found = segment.find(offset)
                 if found is None:
                     continue
-                position, first_offset, _, _ = found
-                size = self._end_position(segment, upper_offset) - position
+                position, first_offset, _, first_size = found
+                available = size = self._end_position(segment, upper_offset) - position
                 if size <= 0:
                     break
-                file = segment.file()
+                goes_on = self._goes_on_after(segment, upper_offset)
                 if size > max_bytes:
-                    size = _limited(file.fd, position, size, max_bytes, min_one)
-                return LogSlice(file, file.fd, position, size, first_offset)
+                    size = _limited(size, max_bytes, first_size, min_one)
+                    if not size:
+                        return LogSlice(None, -1, 0, 0, offset, available, goes_on)
+                file = segment.file()
+                return LogSlice(file, file.fd, position, size, first_offset, available, goes_on)
         return LogSlice(None, -1, 0, 0, offset)
+
+    def _goes_on_after(self, segment: Segment, upper_offset: int) -> bool:
+        """Whether readers find more below `upper_offset` in the segments that follow."""
+        if segment is self._active:
+            return False
+        following = self.segments[self.segments.index(segment) + 1]
+        return following.base_offset < min(upper_offset, self.log_end_offset)
 
     def _end_position(self, segment: Segment, upper_offset: int) -> int:
         """Where the batches below `upper_offset` end inside this segment."""
@@ -163,10 +177,13 @@ class LogReader:
         self._older = {}
 
 
-def _limited(fd: int, position: int, size: int, max_bytes: int, min_one: bool) -> int:
-    """`max_bytes`, or the size of the first batch if that is more and it must be whole."""
-    if not min_one:
+def _limited(size: int, max_bytes: int, first_size: int, min_one: bool) -> int:
+    """How much of `size` bytes, which are more than `max_bytes`, is sent if the first batch has `first_size`."""
+    if first_size <= max_bytes:
         return max_bytes
+    return min(size, first_size) if min_one else 0
+
+
+def _first_size(fd: int, position: int) -> int:
     raw = os.pread(fd, v2.LOG_OVERHEAD, position)
-    first = int.from_bytes(raw[8:12], "big") + v2.LOG_OVERHEAD
-    return min(size, max(max_bytes, first))
+    return int.from_bytes(raw[8:12], "big") + v2.LOG_OVERHEAD

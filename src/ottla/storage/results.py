@@ -38,12 +38,25 @@ class LogSlice:
     """A range of one segment file that starts with the batch holding the offset asked for.
 
     `file` is valid while the slice lives, whatever happens to the segment meanwhile. An empty slice has file -1.
+    `available` counts what could be read there without any limit, up to the end of the segment; `goes_on` says that
+    more of it is in the next one.
     """
 
-    __slots__ = ("_owner", "file", "first_offset", "position", "size")
+    __slots__ = ("_owner", "available", "file", "first_offset", "goes_on", "position", "size")
 
-    def __init__(self, owner: OpenFile | None, file: int, position: int, size: int, first_offset: int) -> None:
+    def __init__(
+        self,
+        owner: OpenFile | None,
+        file: int,
+        position: int,
+        size: int,
+        first_offset: int,
+        available: int = 0,
+        goes_on: bool = False,
+    ) -> None:
         self._owner = owner
+        self.available = available
+        self.goes_on = goes_on
         self.file = file
         self.position = position
         self.size = size

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchPartition, FetchSession, Key
-from ottla.broker.partitions import Partition
+from ottla.broker.partitions import EVERYTHING, Partition
 from ottla.broker.timers import Handle
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol import codec
@@ -52,10 +52,21 @@ def handle_frame(
 class Line:
     """What one partition contributes to the answer."""
 
-    __slots__ = ("aborted", "asked", "error", "high_watermark", "last_stable_offset", "log_start_offset", "slice")
+    __slots__ = (
+        "aborted",
+        "asked",
+        "counts",
+        "error",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "slice",
+    )
 
     def __init__(self, asked: FetchPartition, error: int = 0) -> None:
         self.asked = asked
+        # Towards `min_bytes`: what is there to be read, though this answer may have no room for it.
+        self.counts = 0
         self.error = error
         self.high_watermark = -1
         self.last_stable_offset = -1
@@ -148,17 +159,18 @@ class Fetch:
     # --- what is there
 
     def _look(self) -> tuple[list[Line], int, bool]:
-        """Read every partition once: the lines, how many bytes they hold, whether one failed."""
+        """Read every partition once: the lines, how many bytes count towards `min_bytes`, whether one failed."""
         lines: list[Line] = []
-        total, failed = 0, False
+        total, counts, failed = 0, 0, False
         for asked in self._partitions:
             line = self._read(asked, self._max_bytes - total, total == 0)
             lines.append(line)
+            counts += line.counts
             if line.slice is not None:
                 total += line.slice.size
             elif line.error:
                 failed = True
-        return lines, total, failed
+        return lines, counts, failed
 
     def _read(self, asked: FetchPartition, budget: int, first: bool) -> Line:
         line = Line(asked)
@@ -189,6 +201,7 @@ class Fetch:
             return line
         try:
             found = log.read(offset, max(0, min(asked.max_bytes, budget)), upper_offset=upper, min_one=first)
+            line.counts = EVERYTHING if found.goes_on else max(found.size, min(found.available, asked.max_bytes))
             if found.size:
                 line.slice = found
                 if self._isolated:
