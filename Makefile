@@ -9,10 +9,10 @@ STAMP := $(VENV)/.ottla-setup
 JOBS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs test test-slow test-tools check bench docs clean
+.PHONY: help setup up down status logs test test-slow test-tools check bench bench-against docs clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml hatch_build.py $(wildcard src/ottla/kernel/*.pyx src/ottla/kernel/*.h)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ottla needs Python 3.11 or newer; $(PYTHON) is older: run make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -55,6 +55,9 @@ bench: setup  ## compare with Apache Kafka on this machine (ratios)
 	@$(BIN)/python tools/fetch_kafka.py || true
 	@$(BIN)/python tools/fetch_spark_kafka.py || true
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-against: setup  ## compare with another revision of Ottla, in turns (REV=main)
+	@$(BIN)/python -m bench --against $(or $(REV),main) $(ARGS)
 
 docs: setup  ## generate the reference tables in docs/
 	@$(BIN)/python tools/generate_config_docs.py

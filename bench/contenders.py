@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench import frames, loadgen
+from bench.builds import Build
 from bench.measure import Arm, Values
 from bench.wire import Connection
 from tests.support.brokers import OttlaProcess
@@ -21,6 +22,7 @@ from tests.support.kafka_peer import KafkaPeer
 from tests.support.process import BrokerProcess
 
 T = TypeVar("T")
+Kind = str | Build  # "kafka", "ottla" as it lies here, or a build of Ottla
 # Deleted files go at once, not after the default minute: else the dirty pages of one round are written in the next.
 QUICK_DELETE = {"file.delete.delay.ms": "100"}
 SETTLE_S = 0.5
@@ -39,6 +41,8 @@ class Scale:
 
 
 FULL = Scale()
+# Two builds of Ottla: many short rounds.
+SHORT = Scale(seconds=1.5, warm_up_s=0.5, bulk_bytes=300_000_000, client_share=0.4)
 QUICK = Scale(seconds=1.0, warm_up_s=0.3, bulk_bytes=100_000_000, client_share=0.15, compacted_bytes=200_000_000)
 
 
@@ -86,7 +90,9 @@ class Contender:
         os.sync()
 
 
-def make_broker(kind: str, folder: Path, properties: Mapping[str, str] | None = None) -> BrokerProcess:
+def make_broker(kind: Kind, folder: Path, properties: Mapping[str, str] | None = None) -> BrokerProcess:
+    if isinstance(kind, Build):
+        return OttlaProcess(folder, properties, python=str(kind.python), environment=kind.environment)
     if kind == "kafka":
         peer = KafkaPeer(folder, properties)
         peer.format()

@@ -7,7 +7,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from bench.contenders import Contender, arms, make_broker
+from bench.contenders import Contender, Kind, arms, make_broker
 from bench.lines_wire import bulk, single_produce
 from bench.measure import Arm, Comparison, Values, cost
 from tests.support.process import answers_api_versions
@@ -16,7 +16,7 @@ IDLE_AFTER_S = 1.0
 MB = 1e6
 
 
-def start_up(kind: str, folder: Path) -> Values:
+def start_up(kind: Kind, folder: Path) -> Values:
     """From exec to the first ApiVersions answered, on empty data (Kafka's is formatted before the clock starts)."""
     broker = make_broker(kind, folder)
     try:
@@ -32,7 +32,7 @@ def start_up(kind: str, folder: Path) -> Values:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def start_up_line(kinds: list[tuple[str, str]], folder: Path) -> Comparison:
+def start_up_line(kinds: list[tuple[str, Kind]], folder: Path) -> Comparison:
     """`kinds` are (label, kind of broker)."""
     return Comparison(
         "start",

@@ -73,7 +73,11 @@ class Summary:
     values: dict[str, list[float]]  # by arm
     best_ratio: float | None = None
     median_ratio: float | None = None
-    ratio_range: tuple[float, float] | None = None
+    ratios: list[float] = field(default_factory=list)  # of each round
+
+    @property
+    def ratio_range(self) -> tuple[float, float] | None:
+        return (min(self.ratios), max(self.ratios)) if self.ratios else None
 
     @property
     def reached(self) -> bool | None:
@@ -137,8 +141,7 @@ def _summarize(metric: Metric, samples: Mapping[str, Sequence[Values]]) -> Summa
     summary = Summary(metric, values)
     if len(values) == 2:
         baseline, subject = values.values()
-        by_round = [metric.ratio(s, b) for s, b in zip(subject, baseline, strict=True)]
+        summary.ratios = [metric.ratio(s, b) for s, b in zip(subject, baseline, strict=True)]
         summary.best_ratio = metric.ratio(metric.best(subject), metric.best(baseline))
         summary.median_ratio = metric.ratio(statistics.median(subject), statistics.median(baseline))
-        summary.ratio_range = (min(by_round), max(by_round))
     return summary

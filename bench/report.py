@@ -54,15 +54,21 @@ def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
     return table
 
 
-def text(results: Sequence[Result]) -> str:
-    table = [HEADINGS, *rows(results)]
-    failed = [row for row in table if row[1].startswith("FAILED")]
-    widths = [max(len(row[column]) for row in table if row not in failed) for column in range(len(HEADINGS))]
+def table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of columns; a first cell that repeats the one above is left out."""
+    everything = [headings, *rows]
+    failed = [row for row in rows if row[1].startswith("FAILED")]
+    widths = [max(len(row[column]) for row in everything if row not in failed) for column in range(len(headings))]
     lines, before = [], ""
-    for row in table:
+    for row in everything:
         shown = ("" if row[0] == before else row[0], *row[1:])
         before = row[0]
         lines.append("  ".join(cell.ljust(width) for cell, width in zip(shown, widths, strict=True)).rstrip())
+    return lines
+
+
+def text(results: Sequence[Result]) -> str:
+    lines = table(HEADINGS, rows(results))
     lines += [
         "",
         "Figures are the median (best) of the rounds. Ratios above 1 are good for the subject; `best` compares",
@@ -140,6 +146,7 @@ def _as_json(result: Result) -> dict[str, Any]:
                 "best_ratio": one.best_ratio,
                 "median_ratio": one.median_ratio,
                 "ratio_range": one.ratio_range,
+                "ratios": one.ratios,
             }
             for one in result.summaries
         ],

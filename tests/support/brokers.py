@@ -38,18 +38,20 @@ class OttlaProcess(BrokerProcess):
         *,
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        python: str = sys.executable,
     ) -> None:
         super().__init__(folder)
         self.data_dir = folder / "data"
         self.properties = dict(properties or {})
         self.ready_line = ""
         self._arguments = list(arguments)
+        self._python = python
         search_path = [str(REPO_ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._environment = os.environ | {"PYTHONPATH": os.pathsep.join(search_path)} | dict(environment or {})
 
     def command(self) -> list[str]:
         """The command line; override points for a test: `properties` and `arguments`."""
-        command = [sys.executable, "-m", "ottla", "start", "--listen", self.bootstrap]
+        command = [self._python, "-m", "ottla", "start", "--listen", self.bootstrap]
         command += ["--data-dir", str(self.data_dir)]
         for name, value in self.properties.items():
             command += ["-X", f"{name}={value}"]

@@ -1,0 +1,170 @@
+"""Every line of the benchmark by name, and the brokers that they run on.
+
+Between Ottla and Apache Kafka (or two brokers of one kind) each line has its reason. Between two builds of Ottla there
+are those that one broker is compared with another on, and the kernel and Spark of each build in its own Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+from bench import (
+    lines_clients,
+    lines_kernel,
+    lines_process,
+    lines_spark,
+    lines_spark_sink,
+    lines_steady,
+    lines_transactions,
+    lines_wire,
+)
+from bench.builds import Build
+from bench.contenders import Contender, Kind, Scale, make_broker
+from bench.in_build import Inside
+from bench.measure import Arm, Comparison, Metric, Values, cost, throughput
+from tests.support.kafka_jars import kafka_libs
+
+CONNECTIONS = (1, 16, 64)
+RECORD_BYTES = (100, 1_000, 10_000)
+RATES = (100, 1_000, 5_000, 20_000)
+TRANSACTIONAL_PRODUCERS = (1, 8)
+Lines = dict[str, Callable[[], Comparison]]
+
+# What two builds are compared on unless lines are named: a little of everything, in less than twenty minutes.
+AGAINST = (
+    "start", "sync-*", "bulk-100", "bulk-1000", "java-1000", "librdkafka-1000", "e2e-1000", "txn-java-1",
+    "txn-librdkafka-*", "pipeline", "memory", "kernel",
+)  # fmt: skip
+
+
+class Bench:
+    """Starts a broker when a line first needs it; ends all of them, and their folders, at the end."""
+
+    def __init__(self, kinds: list[tuple[str, Kind]], scale: Scale, stack: contextlib.ExitStack) -> None:
+        self.kinds = kinds  # (label, kind), baseline first
+        self.scale = scale
+        self._stack = stack
+        self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ottla-bench-")))
+        self._running: dict[str, Contender] = {}
+        self._inside: dict[str, Inside] = {}
+
+    def contender(self, label: str, kind: Kind, properties: dict[str, str] | None = None) -> Contender:
+        if label not in self._running:
+            broker = make_broker(kind, self.folder / label, properties)
+            self._stack.enter_context(broker)
+            self._running[label] = Contender(label, broker, self.scale)
+            warm_up(self._running[label])
+        return self._running[label]
+
+    def all(self) -> list[Contender]:
+        return [self.contender(label, kind) for label, kind in self.kinds]
+
+    def subject(self, purpose: str = "", properties: dict[str, str] | None = None) -> Contender:
+        label, kind = self.kinds[-1]
+        return self.contender(f"{label}-{purpose}" if purpose else label, kind, properties)
+
+    def inside(self, label: str, build: Build) -> Inside:
+        if label not in self._inside:
+            started = Inside(build, self.folder / f"{label}-inside.log")
+            self._inside[label] = self._stack.enter_context(started)
+        return self._inside[label]
+
+
+def warm_up(contender: Contender) -> None:
+    """Work for a compiler that learns while it runs: Kafka's first seconds are no measure of it."""
+    lines_wire.single_produce(contender, 64)
+    lines_wire.single_produce(contender, 1)
+    lines_wire.bulk(contender, 1_000, contender.scale.bulk_bytes // 3)
+
+
+def catalogue(bench: Bench) -> Lines:
+    """In the order in which they run."""
+    lines = _between_brokers(bench)
+    if isinstance(bench.kinds[0][1], Build):
+        return lines | _inside_builds(bench)
+    return lines | _ottla_alone(bench)
+
+
+def _between_brokers(bench: Bench) -> Lines:
+    lines: Lines = {}
+
+    def add(name: str, make: Callable[[list[Contender], int], Comparison], values: Iterable[int]) -> None:
+        for value in values:
+            lines[f"{name}-{value}"] = partial(_versus, bench, make, value)
+
+    lines["start"] = lambda: lines_process.start_up_line(bench.kinds, bench.folder)
+    add("sync", lines_wire.single_produce_line, CONNECTIONS)
+    add("pinned", lines_wire.pinned_produce_line, CONNECTIONS[1:2])
+    add("bulk", lines_wire.bulk_line, RECORD_BYTES)
+    add("java", lines_clients.java_line, RECORD_BYTES if kafka_libs() else ())
+    add("librdkafka", lines_clients.librdkafka_line, RECORD_BYTES)
+    add("e2e", lines_wire.end_to_end_line, RATES)
+    _add_transactions(lines, bench)
+    lines["memory"] = lambda: lines_process.memory_line(bench.all())
+    return lines
+
+
+def _ottla_alone(bench: Bench) -> Lines:
+    """Against itself under other conditions, its kernel against the twin, and Spark's connector on its broker."""
+    lines: Lines = {
+        "idle-connections": lambda: lines_steady.idle_connections_line(bench.subject("flat")),
+        "partitions": lambda: lines_steady.partitions_line(bench.subject("flat"), bench.subject("full")),
+        "spread": lambda: lines_steady.spread_line(bench.subject("flat")),
+        "compaction": lambda: lines_steady.compaction_line(
+            bench.subject("compaction", lines_steady.COMPACTION_SETTINGS)
+        ),
+        "kernel": lines_kernel.kernel_line,
+        "spark-batch": lambda: lines_spark.batch_line(bench.subject()),
+        "spark-stream": lambda: lines_spark.stream_line(bench.subject()),
+        "spark-sink": lambda: lines_spark_sink.sink_line(bench.subject()),
+    }
+    for rate in lines_spark_sink.RATES:
+        lines[f"spark-latency-{rate}"] = partial(_spark_latency, bench, rate)
+        lines[f"spark-latency-{rate}-same"] = partial(_spark_latency, bench, rate, has_same_setting=True)
+    return lines
+
+
+def _inside_builds(bench: Bench) -> Lines:
+    titles: Mapping[str, tuple[str, list[Metric]]] = {
+        "kernel": ("records of 100 B to Arrow, one core", [throughput("decoded", "M records/s", digits=2)]),
+        "spark-batch": ("Spark reads 100 B records, batch", [throughput("read", "k rows/s", digits=0)]),
+        "spark-stream": ("Spark reads 100 B records, streaming", [throughput("read", "k rows/s", digits=0)]),
+        "spark-sink": ("Spark copies 100 B records, exactly once", [throughput("written", "k rows/s", digits=0)]),
+        "spark-latency": (
+            f"Spark copies {lines_spark_sink.RATES[1]:,} records/s, record in to record out",
+            [cost("p50", "ms", digits=0), cost("p99", "ms", digits=0)],
+        ),
+    }
+    return {name: partial(_inside_line, bench, name, *facts) for name, facts in titles.items()}
+
+
+def _inside_line(bench: Bench, name: str, title: str, metrics: list[Metric]) -> Comparison:
+    def arm(label: str, build: Kind) -> Arm:
+        assert isinstance(build, Build)
+        contender = None if name == "kernel" else bench.contender(label, build)
+        measure: Callable[[], Values] = partial(bench.inside(label, build).measure, name, contender)
+        return lines_spark.warmed_arm(label, measure)
+
+    return Comparison(name, title, metrics, [arm(label, build) for label, build in bench.kinds])
+
+
+def _add_transactions(lines: Lines, bench: Bench) -> None:
+    for client in ("java", "librdkafka") if kafka_libs() else ("librdkafka",):
+        for producers in TRANSACTIONAL_PRODUCERS:
+            lines[f"txn-{client}-{producers}"] = lambda client=client, producers=producers: (  # type: ignore[misc]
+                lines_transactions.commits_line(bench.all(), client, producers)
+            )
+    if kafka_libs():
+        lines["pipeline"] = lambda: lines_transactions.pipeline_line(bench.all())
+
+
+def _spark_latency(bench: Bench, per_second: int, **more: bool) -> Comparison:
+    return lines_spark_sink.latency_line(bench.subject(), per_second, **more)
+
+
+def _versus(bench: Bench, make: Callable[[list[Contender], int], Comparison], value: int) -> Comparison:
+    return make(bench.all(), value)
