@@ -386,8 +386,12 @@ class Log(LogReader):
         segment = Segment(self.dir, base_offset, index_interval=self.config.index_interval_bytes, disk=self.disk)
         segment.create(now_ms)
         segment.jitter_ms = rolling.jitter_ms(self.config)
-        self._flushing.folder_changed = True
+        self.folder_changed()
         return segment
+
+    def folder_changed(self) -> None:
+        """Files came or went: the next flush syncs the folder as well."""
+        self._flushing.folder_changed = True
 
     def _activate(self, segment: Segment) -> None:
         self._active = segment
@@ -481,7 +485,7 @@ class Log(LogReader):
             # What is appended there from now on is not clean (KAFKA-3330).
             self.cleaned_offset = end_offset
             self.owner.checkpoint_cleaned(self)
-        self._flushing.folder_changed = True
+        self.folder_changed()
         self._activate(segments[-1])
 
     # -- life --

@@ -53,7 +53,10 @@ class LogFlush:
 
     def _has_other_changes(self) -> bool:
         # The folder of an empty log may be lost: it is made again.
-        return self._log.log_end_offset > 0 and (self.folder_changed or self._log.leader_epochs.unsynced)
+        log = self._log
+        return log.log_end_offset > 0 and (
+            self.folder_changed or log.leader_epochs.unsynced or log.segments[-1].txns.unsynced
+        )
 
     def later(self, up_to: int) -> FlushFuture:
         """In a flush thread; the future is done in the log's own thread once `up_to` is on disk."""
@@ -86,13 +89,18 @@ class LogFlush:
         log = self._log
         end = min(up_to, log.log_end_offset)
         job = FlushJob(end, [], [])
-        for segment in log.segments[log.segment_number(log.recovery_point) :]:
-            if segment.base_offset >= end:
-                break
+        first = log.segment_number(log.recovery_point)
+        segments = [one for one in log.segments[first:] if one.base_offset < end] or log.segments[first:][-1:]
+        for segment in segments:
             job.files.append(segment.file())
-            job.files += segment.txns.persist() if segment is log.segments[-1] else segment.persist_indexes()
+            if segment is not log.segments[-1]:
+                job.files += segment.persist_indexes()
+            job.files += segment.txns.files_to_sync()
         if log.leader_epochs.unsynced:
             job.paths.append(log.leader_epochs.save())
+        # Nothing can fail any more before the job runs: what it syncs need not be synced again.
+        for segment in segments:
+            segment.txns.unsynced = False
         job.paths += log.snapshots.take_unsynced()
         if self.folder_changed:
             job.paths += [log.dir, log.dir.parent] if self._new_folder else [log.dir]

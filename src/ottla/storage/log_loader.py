@@ -56,8 +56,9 @@ def load_log(
     damage: list[str] = []
     end = -1
     replay_until: int | None = None
+    dirty_from: int | None = None
     if clean:
-        end = dirty_from = segments[-1].next_offset() if segments[-1].size else segments[-1].base_offset
+        end = segments[-1].next_offset() if segments[-1].size else segments[-1].base_offset
     if end < recovery_point or not clean:
         recovery = Recovery(segments, recovery_point, epochs)
         recovery.run(_number_of(segments, recovery_point))
@@ -74,7 +75,7 @@ def load_log(
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
     producers = ProducerState(str(topic_partition))
-    snapshots.delete_above(end)
+    removed = snapshots.delete_above(end)
     load_producers(producers, snapshots, segments, end, now_ms, index_from=dirty_from, replay_until=replay_until)
     snapshots.delete_strays(segment.base_offset for segment in segments)
     log = Log(
@@ -93,6 +94,8 @@ def load_log(
         disk=disk,
         new=new,
     )
+    if removed:
+        log.folder_changed()
     log.damage = tuple(damage)
     for segment in folder.without_txn_index:
         # Kafka leaves out empty ones: of a folder that it wrote every segment is walked once. Not while serving.

@@ -65,9 +65,12 @@ class SnapshotFiles:
             self.offsets.remove(offset)
             self._remove(self.path(offset))
 
-    def delete_above(self, offset: int) -> None:
-        for one in [one for one in self.offsets if one > offset]:
+    def delete_above(self, offset: int) -> int:
+        """How many went. Until the folder is synced a power cut may bring them back."""
+        above = [one for one in self.offsets if one > offset]
+        for one in above:
             self.delete(one)
+        return len(above)
 
     def delete_strays(self, segment_offsets: Iterable[int]) -> None:
         """Keep one per segment and the newest: others are of segments that are gone."""

@@ -207,9 +207,8 @@ class Segment:
         self.txns.persist()
 
     def persist_indexes(self) -> list[OpenFile]:
-        """Gives the files back for a sync."""
-        files = [self._ask_index(self.offsets.file_to_sync), self._ask_index(self.times.file_to_sync)]
-        return files + self.txns.persist()
+        """Write offsets and times; gives the files back for a sync."""
+        return [self._ask_index(self.offsets.file_to_sync), self._ask_index(self.times.file_to_sync)]
 
     def give_up_indexes(self) -> None:
         """They cannot be written. Offsets and times are found again from what is there; aborted transactions only if

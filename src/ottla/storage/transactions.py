@@ -79,20 +79,24 @@ def load_producers(
 ) -> None:
     """Bring `producers` to what it was when the log ended at `upper`: the nearest snapshot, then batch headers.
 
-    The transaction indexes of segments that reach beyond `index_from` are made again as far as they are replayed. From
-    `replay_until` on no batch is known to have a producer: there is nothing to replay.
+    After a stop that was not clean `index_from` is the recovery point. The transaction indexes of segments that reach
+    beyond it cannot be trusted beyond it, so the replay begins with a snapshot at or below it, and makes them again
+    from there. From `replay_until` on no batch is known to have a producer: there is nothing to replay.
     """
-    found = snapshots.latest(upper)
+    newest = upper if index_from is None else min(upper, max(index_from, segments[0].base_offset))
+    found = snapshots.latest(newest)
     if found is not None:
         producers.restore(found[1], found[0], now_ms)
     else:
         producers.restore((), segments[0].base_offset, now_ms)
     for number, segment in enumerate(segments):
-        ends = segments[number + 1].base_offset if number + 1 < len(segments) else upper
-        if ends <= producers.end_offset or segment.base_offset >= upper:
-            continue
-        aborted = _replay_segment(producers, segment, upper if replay_until is None else replay_until)
-        if index_from is not None and ends > index_from:
+        is_last = number + 1 == len(segments)
+        ends = upper if is_last else segments[number + 1].base_offset
+        aborted: list[AbortedTxn] = []
+        if ends > producers.end_offset and segment.base_offset < upper:
+            aborted = _replay_segment(producers, segment, upper if replay_until is None else replay_until)
+        # The last one also when it ends with the recovery point: its index may name what a crash has cut off.
+        if index_from is not None and (is_last or ends > index_from):
             _complete_txn_index(segment, producers.end_offset, aborted)
     producers.end_offset = upper
 
@@ -114,14 +118,18 @@ def _replay_segment(producers: ProducerState, segment: Segment, upper: int) -> l
 
 def _complete_txn_index(segment: Segment, replayed_from: int, aborted: list[AbortedTxn]) -> None:
     """Entries of the part that was replayed are known; the ones before are in the file or have to be found later."""
-    known: list[AbortedTxn] = []
-    if replayed_from > segment.base_offset:
-        try:
-            known = [one for one in segment.aborted_transactions() if one.last_offset < replayed_from]
-        except CorruptIndex:
+    try:
+        written = list(segment.aborted_transactions())
+    except CorruptIndex:
+        if replayed_from > segment.base_offset:
             segment.txns.discard()
             return
-    segment.txns.replace([*known, *aborted])
+        written = []
+    complete = [*(one for one in written if one.last_offset < replayed_from), *aborted]
+    if complete != written:
+        segment.txns.replace(complete)
+    elif complete:
+        segment.txns.unsynced = True
 
 
 def rebuild_txn_index(log: Log, segment: Segment) -> None:
@@ -131,9 +139,11 @@ def rebuild_txn_index(log: Log, segment: Segment) -> None:
     load_producers(producers, log.snapshots, log.segments, segment.base_offset, 0)
     fd = segment.file().fd
     aborted = [replay_batch(producers, fd, position, header) for position, header in segment.headers()]
-    segment.txns.replace(one for one in aborted if one is not None)
-    if segment is not log.segments[-1]:
-        segment.txns.persist()
+    entries = [one for one in aborted if one is not None]
+    if segment is log.segments[-1]:
+        segment.txns.replace(entries)
+    else:
+        segment.txns.replace_for_good(entries)
 
 
 def aborted_between(log: Log, start: int, upper: int) -> list[tuple[int, int]]:

@@ -3,8 +3,10 @@
     int16 version (0), int64 producer id, int64 first offset, int64 last offset (the marker), int64 last stable offset
 
 Entries are in the order of their markers. Like the other indexes it is kept in memory and written on flush, roll and
-close; recovery adds what lies behind the recovery point. Every segment of ours has the file, if only an empty one, so
-that a missing file is known to be lost and is made again from the log (Kafka leaves empty ones out and cannot tell).
+close. Unlike them it cannot be seen to lack its end, and what it lacks is read although it was aborted: so the recovery
+point moves past a marker only once the file is synced, and recovery finds the entries behind it again from the log.
+Every segment of ours has the file, if only an empty one, so that a missing file is known to be lost and is made again
+(Kafka leaves empty ones out and cannot tell).
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class AbortedTxn(NamedTuple):
 
 
 class TxnIndex:
-    __slots__ = ("_dirty", "_entries", "base_offset", "disk", "path")
+    __slots__ = ("_dirty", "_entries", "base_offset", "disk", "path", "unsynced")
 
     def __init__(self, path: str | Path, base_offset: int, disk: Disk = DISK) -> None:
         self.path = str(path)
@@ -39,6 +41,8 @@ class TxnIndex:
         # None until somebody asks.
         self._entries: list[AbortedTxn] | None = None
         self._dirty = False
+        # Whether the file has content that no flush has synced.
+        self.unsynced = False
 
     @property
     def name(self) -> str:
@@ -78,22 +82,37 @@ class TxnIndex:
         if len(kept) < len(entries):
             self.replace(kept)
 
+    def replace_for_good(self, entries: Iterable[AbortedTxn]) -> None:
+        """In memory and on disk: no flush comes back to a segment below the recovery point."""
+        self.replace(entries)
+        # An empty file is no worse than none.
+        self.disk.replace_file(Path(self.path), self._encode(), sync=bool(self._entries))
+        self._dirty = self.unsynced = False
+
     def discard(self) -> None:
         """Forget the entries and the file: the next reader finds it missing and makes it again."""
         self._entries = None
-        self._dirty = False
+        self._dirty = self.unsynced = False
         Path(self.path).unlink(missing_ok=True)
 
-    def persist(self) -> list[OpenFile]:
-        """Write the file if it is behind; gives it back for a sync, or nothing when it is as it was."""
+    def persist(self) -> None:
+        """Write the file if it is behind."""
         if not self._dirty or self._entries is None:
-            return []
-        raw = b"".join(_ENTRY.pack(_VERSION, *one) for one in self._entries)
+            return
+        raw = self._encode()
         file = self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)
         self.disk.write_all(file.fd, raw, 0)
         self.disk.ftruncate(file.fd, len(raw))
         self._dirty = False
-        return [file]
+        self.unsynced = True
+
+    def files_to_sync(self) -> list[OpenFile]:
+        """The file, up to date, unless it is synced. Who syncs it says so in `unsynced`."""
+        self.persist()
+        return [self.disk.open(self.path, os.O_WRONLY)] if self.unsynced else []
+
+    def _encode(self) -> bytes:
+        return b"".join(_ENTRY.pack(_VERSION, *one) for one in self._entries or ())
 
     def release(self) -> None:
         if not self._dirty:

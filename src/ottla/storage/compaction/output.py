@@ -109,7 +109,7 @@ class CleanedSegment:
         self._target()
         self.segment.finish()
         self.segment.txns.replace(aborted)
-        for file in [self._target(), *self.segment.persist_indexes(), *self.segment.txns.persist()]:
+        for file in [self._target(), *self.segment.persist_indexes(), *self.segment.txns.files_to_sync()]:
             self._disk.fsync(file.fd)
         # Retention of records without timestamps goes by the age of the file.
         os.utime(self.segment.path(LOG_SUFFIX), ns=(modified_ms * 1_000_000,) * 2)
