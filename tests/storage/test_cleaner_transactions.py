@@ -207,3 +207,32 @@ def test_an_epoch_that_only_a_marker_remembers(tmp_path: Path) -> None:
         put(log, (b"y", b"%d" % round_number))
         clean(log, NOW_MS + 2 * round_number * DAY_MS)
     assert [(header.base_offset, header.record_count) for _, _, header in headers(log) if header.is_control] == [(1, 0)]
+
+
+def test_an_abort_of_long_ago_does_not_touch_what_its_producer_committed_since(tmp_path: Path) -> None:
+    """The map pass begins with the dirty part and never sees the marker that ended the old transaction."""
+    log = open_log(tmp_path, COMPACT)
+    put(log, (b"k", b"v1"))
+    transactional(log, 1, 0, (b"other", b"bad"))
+    put_marker(log, 1, commit=False)
+    clean(log)
+    transactional(log, 1, 1, (b"k", None))
+    put_marker(log, 1, commit=True)
+    put(log, (b"end", b"1"))
+    for day in range(3):
+        clean(log, NOW_MS + 2 * day * DAY_MS)
+    assert pairs(log) == [(5, b"end", b"1")]
+
+
+def test_a_transaction_that_began_in_the_clean_part_is_aborted_in_the_dirty_one(tmp_path: Path) -> None:
+    log = open_log(tmp_path, COMPACT)
+    put(log, (b"k", b"good"))
+    log.roll(NOW_MS)
+    transactional(log, 1, 0, (b"x", b"bad"))
+    log.roll(NOW_MS)
+    transactional(log, 1, 1, (b"k", b"bad"))
+    put_marker(log, 1, commit=False)
+    put(log, (b"end", b"1"))
+    log.cleaned_offset = 2
+    clean(log)
+    assert pairs(log) == [(0, b"k", b"good"), (4, b"end", b"1")]

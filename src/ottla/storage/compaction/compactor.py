@@ -48,7 +48,7 @@ class _Round:
             for one in self._segments
             if one.size  # an empty one may have no file
         }
-        self._map = OffsetMap(job.map_bytes_max)
+        self._map = OffsetMap(job.map_bytes_max, job.first_dirty_offset)
         self._bytes_read = 0
         self._bytes_written = 0
         self._records_read = 0
@@ -76,7 +76,8 @@ class _Round:
     def _fill_map(self) -> int:
         """Returns where the map ends: as far as its memory reached, or the end of the cleanable part."""
         job = self._job
-        transactions = self._walk_transactions()
+        # Not the ones that ended before: their markers are not seen here, and would never end.
+        transactions = self._walk_transactions(job.first_dirty_offset)
         ends = [*(one.base_offset for one in self._segments[1:]), job.upper_offset]
         for segment, end in zip(self._segments, ends, strict=False):
             if end <= job.first_dirty_offset:
@@ -107,8 +108,10 @@ class _Round:
             base = header.base_offset
             self._map.put(walked.keys, [base + delta for delta in walked.deltas])
 
-    def _walk_transactions(self) -> TransactionWalk:
-        return TransactionWalk(AbortedTxn(*one) for one in self._job.aborted)
+    def _walk_transactions(self, start: int = 0) -> TransactionWalk:
+        """For a walk that begins at `start`."""
+        entries = [AbortedTxn(*one) for one in self._job.aborted]
+        return TransactionWalk(one for one in entries if one.last_offset >= start)
 
     # -- second pass --
 

@@ -23,10 +23,10 @@ class OffsetMap:
 
     __slots__ = ("_bytes_max", "latest", "offsets")
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, first_dirty_offset: int) -> None:
         self._bytes_max = bytes_max
         self.offsets: dict[MapKey, int] = {None: _NEVER}
-        self.latest = -1
+        self.latest = first_dirty_offset - 1
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
