@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from ottla.storage.log import Log
-from ottla.storage.log_config import LogConfig
 from ottla.storage.results import Origin
 from ottla.storage.segment import TXN_INDEX_SUFFIX
 from tests.storage.batches import NOW_MS, append, open_log

@@ -1,4 +1,4 @@
-"""After a crash: only a torn tail goes, and nothing that was synced."""
+"""After a crash: the log is cut at the first batch that is not whole, and nothing goes that was synced."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ottla.records.batch import read_header
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from tests.storage.batches import NOW_MS, append, batch, open_log, read_all
+from tests.support.durable_disk import DurableDisk
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=150)
 
@@ -82,20 +83,37 @@ def test_every_flipped_byte_of_the_last_batch_costs_only_that_batch(tmp_path: Pa
         shutil.rmtree(copy)
 
 
-def test_a_flipped_byte_in_the_middle_truncates_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("recovery_point", [0, 3, 10])
+@pytest.mark.parametrize("at", [8, 11, 16, 18, 30, 65])
+def test_a_flipped_byte_in_the_middle_cuts_the_log_there(tmp_path: Path, at: int, recovery_point: int) -> None:
+    """No reader gets past a batch that is not one: librdkafka gives up, kafka-python asks for ever."""
+    config = LogConfig(index_interval_bytes=150)
+    log = fill(tmp_path, 30, config)
+    path = log.segments[-1].path(".log")
+    end = boundaries(path)[10]
+    data = bytearray(path.read_bytes())
+    data[end + at] ^= 0x41
+    path.write_bytes(data)
+    again = open_log(tmp_path, config, recovery_point=recovery_point)
+    assert (again.log_end_offset, again.damage) == (10, ())
+    assert path.stat().st_size == end
+    assert read_all(again) == [(n, b"%04d" % n) for n in range(10)]
+    assert append(again, b"next") == 10
+
+
+def test_a_flipped_byte_below_the_recovery_point_truncates_nothing(tmp_path: Path) -> None:
     config = LogConfig(index_interval_bytes=150)
     log = fill(tmp_path / "original", 30, config)
     path = log.segments[-1].path(".log")
     ends = boundaries(path)
-    for at in (ends[10] + 8, ends[10] + 11, ends[10] + 16, ends[10] + 18, ends[10] + 30, ends[10] + 65):
+    for at in (ends[10] + 8, ends[10] + 11, ends[10] + 16):
         copy = tmp_path / "copy"
         shutil.copytree(tmp_path / "original", copy)
         data = bytearray(path.read_bytes())
         data[at] ^= 0x41
         (copy / path.name).write_bytes(data)
-        again = open_log(copy, config)
+        again = open_log(copy, config, recovery_point=20)
         assert again.log_end_offset == 30
-        assert again.damage
         assert (copy / path.name).stat().st_size == len(data)
         assert read_all(again, start=11) == [(n, b"%04d" % n) for n in range(11, 30)]
         assert append(again, b"next") == 30
@@ -165,11 +183,18 @@ def test_an_empty_segment_of_a_failed_roll_is_dropped(tmp_path: Path) -> None:
     assert append(again, b"next") == 5
 
 
-def test_unsynced_tail_of_an_earlier_segment_does_not_cost_the_later_ones(tmp_path: Path) -> None:
-    log = fill(tmp_path)
-    second = log.segments[1]
-    os.truncate(second.path(".log"), second.size - 10)
-    again = open_log(tmp_path, SMALL)
-    assert again.damage
-    lost = log.segments[2].base_offset - 1
-    assert [offset for offset, _ in read_all(again)] == [n for n in range(30) if n != lost]
+@pytest.mark.parametrize("lost", [b"", b"\0" * 10, b"\0" * 500])
+def test_segments_behind_a_batch_that_is_not_whole_go(tmp_path: Path, lost: bytes) -> None:
+    log = fill(tmp_path / "disk")
+    second, third = log.segments[1:3]
+    path = second.path(".log")
+    path.write_bytes(path.read_bytes()[:-10] + lost)
+    disk = DurableDisk(tmp_path / "disk")
+    again = open_log(tmp_path / "disk", SMALL, disk)
+    end = third.base_offset - 1
+    assert (again.log_end_offset, len(again.segments)) == (end, 2)
+    assert read_all(again) == [(n, b"%04d" % n) for n in range(end)]
+    names = {one.name for one in (tmp_path / "disk").iterdir()}
+    assert not any(one.path(kind).name in names for one in log.segments[2:] for kind in (".log", ".index"))
+    assert disk.syncs, "the names of dropped segments must not come back beside new ones"
+    assert append(again, b"next") == end

@@ -154,9 +154,10 @@ class Trail:
 
     __slots__ = ("_before", "_last_at", "previous")
 
-    def __init__(self) -> None:
-        self.previous = -1
-        self._before = -1
+    def __init__(self, base_offset: int = 0) -> None:
+        # The last offset before the position, and the one before the batch that ends there.
+        self.previous = base_offset - 1
+        self._before = self.previous
         self._last_at: int | None = None
 
     def passed(self, position: int, last_offset: int) -> None:

@@ -97,7 +97,7 @@ def load_log(
     if removed:
         log.folder_changed()
     log.damage = tuple(damage)
-    for segment in folder.without_txn_index:
+    for segment in (one for one in folder.without_txn_index if one in segments):
         # Kafka leaves out empty ones: of a folder that it wrote every segment is walked once. Not while serving.
         if segment.size and not segment.txns.loaded:
             rebuild_txn_index(log, segment)

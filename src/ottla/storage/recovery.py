@@ -1,9 +1,9 @@
 """After a stop that was not clean: which batches behind the recovery point are whole, and where the log ends.
 
-Below the recovery point everything was synced: batches there are walked by their headers, never truncated. From there
-on every CRC is checked. Where a batch is not whole and nothing valid follows, the tail is torn and is cut off. Where
-valid batches follow, the file is damaged in the middle: cutting would throw away good records, so everything stays, the
-damage is reported, and readers of the damaged batch get what Kafka's would, a CRC error.
+Below the recovery point everything was synced: batches there are walked by their headers, never truncated, and what is
+damaged is reported and stays for whoever can save it. From there on every CRC is checked, and the log is cut at the
+first batch that is not whole, as in Kafka, with everything behind it: a power cut may have kept later pages and later
+segments and lost earlier ones, and no reader gets past the hole.
 """
 
 from __future__ import annotations
@@ -38,10 +38,13 @@ class Recovery:
         for number in range(first, len(self._segments)):
             segment = self._segments[number]
             self.end_offset = max(self.end_offset, segment.base_offset)
-            self._recover(segment, is_last=number + 1 == len(self._segments))
+            if not self._recover(segment, is_last=number + 1 == len(self._segments)):
+                self._drop_behind(number)
+                break
         self._drop_empty_leftover()
 
-    def _recover(self, segment: Segment, *, is_last: bool) -> None:
+    def _recover(self, segment: Segment, *, is_last: bool) -> bool:
+        """False when the log ends here, whatever follows."""
         file_size = segment.size
         position = self._trusted_position(segment)
         valid_end = position
@@ -58,10 +61,10 @@ class Recovery:
             self.end_offset = last_offset + 1
             valid_end = at + size
         segment.size = valid_end
-        if valid_end < file_size:
-            self._cut_tail(segment, file_size - valid_end, is_last=is_last)
+        is_cut = valid_end < file_size and self._cut_tail(segment, file_size - valid_end)
         if not is_last:
             segment.finish()
+        return not is_cut
 
     def _trusted_position(self, segment: Segment) -> int:
         """Where to begin: the last index entry below the recovery point if it holds, else the start."""
@@ -79,7 +82,7 @@ class Recovery:
         return 0
 
     def _whole_batches(self, segment: Segment, position: int, end: int) -> Iterator[tuple[int, v2.BatchHeader]]:
-        fd, trail = segment.file().fd, Trail()
+        fd, trail = segment.file().fd, Trail(segment.base_offset)
         synced = segment.base_offset < self._recovery_point
         while position < end:
             try:
@@ -91,24 +94,53 @@ class Recovery:
                     position = at + header.length + v2.LOG_OVERHEAD
                 synced = False
             except BrokenChain as broken:
-                found = trail.resume(fd, broken.position, end)
-                if found is None:
+                found = trail.resume(fd, broken.position, end) if synced else None
+                if found is None or trail.previous + 1 >= self._recovery_point:
                     return
                 self._report(segment, f"{broken}; valid batches follow at {found}")
                 position = found
 
-    def _cut_tail(self, segment: Segment, size: int, *, is_last: bool) -> None:
+    def _cut_tail(self, segment: Segment, size: int) -> bool:
         if self.end_offset < self._recovery_point:
             # These bytes were synced once: they stay in the file for whoever can save them; new records go elsewhere.
             self._report(
                 segment, f"{size} bytes at the end are damaged, below the recovery point {self._recovery_point}"
             )
-            return
-        if not is_last:
-            self._report(segment, f"{size} bytes at the end are damaged, and later segments are there")
-        else:
-            logger.warning("%s: cutting off a torn tail of %d bytes at offset %d", segment, size, self.end_offset)
+            return False
+        logger.warning(
+            "%s in %s: cutting off %d bytes at offset %d, where a batch is not whole",
+            segment,
+            segment.directory,
+            size,
+            self.end_offset,
+        )
         segment.disk.ftruncate(segment.file().fd, segment.size)
+        return True
+
+    def _drop_behind(self, number: int) -> None:
+        last, dropped = self._segments[number], self._segments[number + 1 :]
+        if not dropped:
+            return
+        logger.error(
+            "%s: dropping %d segments of %d bytes behind offset %d, where a batch is not whole",
+            last.directory,
+            len(dropped),
+            sum(one.size for one in dropped),
+            self.end_offset,
+        )
+        for segment in dropped:
+            self._remove(segment)
+        # Or a power cut brings them back beside what is appended in their place.
+        last.disk.fsync_path(last.directory)
+        del self._segments[number + 1 :]
+
+    def _remove(self, segment: Segment) -> None:
+        segment.release()
+        for path in segment.paths():
+            try:
+                segment.disk.unlink(path)
+            except FileNotFoundError:
+                continue
 
     def _report(self, segment: Segment, message: str) -> None:
         logger.error("%s in %s: %s", segment, segment.directory, message)
@@ -121,8 +153,7 @@ class Recovery:
             before = self._segments[-2]
             if last.size or before.next_offset() <= last.base_offset:
                 return
-            for path in last.paths():
-                path.unlink(missing_ok=True)
+            self._remove(last)
             self._segments.pop()
             self.end_offset = before.next_offset()
 
