@@ -1,8 +1,8 @@
 """The `ottla` command: finds the verb, and turns whatever goes wrong into one sentence and an exit status.
 
 0 done, 1 the operation failed, 2 the command line was wrong, 130 Ctrl-C, 143 SIGTERM. A reader that closes the pipe
-early (`ottla consume t | head -3`) has what it wanted: that is 0, in silence. This module and what it imports stay
-light; verbs are imported when they are used.
+early (`ottla consume t | head -3`) has what it wanted: that is no failure, in silence. This module and what it imports
+stay light; verbs are imported when they are used.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import NoReturn
 import click
 
 from ottla import __version__
+from ottla.cli import streams
 from ottla.cli.lazy import Lazy, LazyGroup, Section
 from ottla.cli.settings import change_options, connection_options
 from ottla.common.errors import OttlaError
@@ -95,6 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """The whole command with its exit status; never raises for a user's mistake."""
+    streams.prepare()
+    status = 0
     try:
         signal.signal(signal.SIGTERM, _terminate)
         status = _invoke(arguments)
@@ -106,8 +109,7 @@ def run(arguments: list[str]) -> int:
     except OttlaError as error:
         return _complain(str(error), EXIT_FAILED)
     except BrokenPipeError:
-        _forget_stdout()
-        return 0
+        streams.forget_stdout()
     except (click.Abort, KeyboardInterrupt):
         return _leave_interrupted()
     except OSError as error:
@@ -150,8 +152,8 @@ def _complain(sentence: str, status: int) -> int:
 
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        _forget_stdout()
+    except (BrokenPipeError, OttlaError):
+        streams.forget_stdout()
     notice(f"ottla: {sentence}", colour="red")
     return status
 
@@ -159,17 +161,11 @@ def _complain(sentence: str, status: int) -> int:
 def _leave_interrupted() -> int:
     try:
         sys.stdout.flush()
-    except (BrokenPipeError, KeyboardInterrupt):
-        _forget_stdout()
+    except (BrokenPipeError, OttlaError, KeyboardInterrupt):
+        streams.forget_stdout()
     if sys.stderr.isatty():
         sys.stderr.write("\n")
     return EXIT_INTERRUPTED
-
-
-def _forget_stdout() -> None:
-    """Nobody reads: point stdout at nothing, so that the interpreter's own last flush does not complain."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
 
 
 if __name__ == "__main__":

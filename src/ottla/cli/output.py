@@ -32,11 +32,8 @@ def paint(text: str, colour: str | None = None, *, bold: bool = False, stream: T
 
 def notice(text: str, colour: str | None = None) -> None:
     """One line for the person, on stderr."""
-    try:
-        sys.stderr.write(paint(text, colour, stream=sys.stderr) + "\n")
-        sys.stderr.flush()
-    except BrokenPipeError:
-        pass
+    sys.stderr.write(paint(text, colour, stream=sys.stderr) + "\n")
+    sys.stderr.flush()
 
 
 def show(settings: Settings, data: Json, lines: Callable[[], Iterable[str]]) -> None:
@@ -66,7 +63,10 @@ def confirm(settings: Settings, question: str) -> None:
     sys.stdout.flush()
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
-    answer = sys.stdin.readline()
+    try:
+        answer = sys.stdin.readline()
+    except OSError:
+        answer = ""
     if not answer:
         sys.stderr.write("\n")
         raise OttlaError("nobody answered, so nothing was changed: add -y to go ahead, or --dry-run to look.")

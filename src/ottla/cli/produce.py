@@ -171,6 +171,13 @@ def _open(name: str) -> BufferedReader:
 
 
 def _split(name: str, stream: BufferedReader, delimiter: bytes) -> Iterator[tuple[str, bytes]]:
+    try:
+        yield from _pieces_of(name, stream, delimiter)
+    except OSError as error:
+        raise OttlaError(f"cannot read {name}: {error.strerror}.") from None
+
+
+def _pieces_of(name: str, stream: BufferedReader, delimiter: bytes) -> Iterator[tuple[str, bytes]]:
     if delimiter == b"\n":
         yield from ((f"{name} line {n}", line.removesuffix(b"\n")) for n, line in enumerate(stream, 1))
         return

@@ -18,6 +18,7 @@ from ottla.cli.connection import Cluster
 from ottla.cli.failures import sentence
 from ottla.cli.output import notice
 from ottla.cli.positions import Bounds, Kind, Partition, Span, log_bounds, resolve
+from ottla.cli.streams import cannot_write
 from ottla.common.errors import OttlaError
 
 POLL_S = 0.2  # the longest that Ctrl-C has to wait
@@ -65,7 +66,12 @@ class Output:
             while (out := sum(self._counts)) < len(data):
                 # Written and noted in one call into C. Between two of ours Python may raise KeyboardInterrupt, and a
                 # reader that interrupts us at the last line it wanted would find that line not committed.
-                self._counts.extend(map(os.write, (stdout,), (data[out:],)))
+                try:
+                    self._counts.extend(map(os.write, (stdout,), (data[out:],)))
+                except BrokenPipeError:
+                    raise
+                except OSError as error:
+                    raise cannot_write(error) from None
         return sum(self._counts) == self.size
 
 

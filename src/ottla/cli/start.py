@@ -10,7 +10,10 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.output import notice
 from ottla.cli.settings import Settings, parse_assignment
+from ottla.cli.streams import forget_stdout
+from ottla.common.errors import OttlaError
 
 
 @click.command("start")
@@ -58,4 +61,13 @@ def start(
     properties = {name: value.strip() for name, value in given.items()}
     config = load_from_cli(config_file, data_dirs, listen, properties, advertise)
     set_up_logging(log_level, log_format)
-    asyncio.run(run_until_signal(config, lambda line: print(line, flush=True)))
+    asyncio.run(run_until_signal(config, _announce))
+
+
+def _announce(line: str) -> None:
+    """A broker serves, whether or not somebody reads what it prints."""
+    try:
+        print(line, flush=True)
+    except (BrokenPipeError, OttlaError):
+        forget_stdout()
+        notice(line)
