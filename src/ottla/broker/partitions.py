@@ -40,7 +40,8 @@ class Partition:
         self.is_internal = topic.is_internal
         self.leader_epoch = topic.partitions[index].leader_epoch
         self.log = log
-        self._watchers: list[Watcher] = []
+        # A dict for its order, and because thousands may wait here and all leave at once.
+        self._watchers: dict[Watcher, None] = {}
         self.set_config(config)
 
     def replace_log(self, log: Log) -> None:
@@ -77,10 +78,10 @@ class Partition:
     # --- who waits for new records
 
     def watch(self, callback: Watcher) -> None:
-        self._watchers.append(callback)
+        self._watchers[callback] = None
 
     def unwatch(self, callback: Watcher) -> None:
-        self._watchers.remove(callback)
+        self._watchers.pop(callback, None)
 
     def advance_high_watermark(self, appended_bytes: int, to_offset: int | None = None) -> None:
         """On one node what is in the log (and flushed, where that was asked for) is committed."""
