@@ -48,8 +48,8 @@ def handle_frame(
         raise MalformedMessage("produce versions below 3 are not served")
     terms, topics = decode(frame, position, version)
     if sum(len(pieces) for _, pieces in topics) > _PIECES_AT_ONCE:
-        # The frame's buffer is used again as soon as we return: read it once more from a copy.
-        terms, topics = decode(memoryview(bytes(frame)), position, version)
+        # The frame's buffer is used again as soon as we return: read it once more from a copy, which can be stamped.
+        terms, topics = decode(memoryview(bytearray(frame)), position, version)
         return _produce_in_turns(broker, version, context.correlation_id, terms, topics)
     context.produce_prefix_end = broker.produce_layouts.remember(frame, version, terms, topics)
     outcomes: Outcomes = []
@@ -97,6 +97,7 @@ def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryvie
     if records is None:
         return None
     partition = broker.partitions.get_by_key(layout.key, layout.partition)
+    header = None
     if partition is not None and partition.takes_plain_batches:
         now_ms = broker.clock.now_ms()
         header = usual_header(records, partition.rules, layout.version, now_ms)
@@ -109,14 +110,14 @@ def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryvie
             if base_offset >= 0:
                 partition.advance_high_watermark(len(records))
                 return layout.answer(correlation_id, base_offset, -1, log.log_start_offset)
-    return _produce_as_before(broker, layout, records, correlation_id)
+    return _produce_as_before(broker, layout, records, correlation_id, header)
 
 
 def _produce_as_before(
-    broker: Broker, layout: Layout, records: memoryview, correlation_id: int
+    broker: Broker, layout: Layout, records: memoryview, correlation_id: int, header: HeaderFields | None
 ) -> Answer | Awaitable[Answer]:
     """A request of a known layout whose records, or whose topic, need a closer look."""
-    done = _produce(broker, layout.version, layout.key, Piece(layout.partition, records), layout.terms)
+    done = _produce(broker, layout.version, layout.key, Piece(layout.partition, records), layout.terms, header)
     if type(done) is Outcome:
         if not done.error:
             return layout.answer(correlation_id, done.base_offset, done.log_append_time, done.log_start_offset)
@@ -145,7 +146,10 @@ def _answer(version: int, correlation_id: int, acks: int, outcomes: Outcomes) ->
 # --- one partition
 
 
-def _produce(broker: Broker, version: int, key: bytes, piece: Piece, terms: Terms) -> Outcome | Awaitable[Outcome]:
+def _produce(
+    broker: Broker, version: int, key: bytes, piece: Piece, terms: Terms, header: HeaderFields | None = None
+) -> Outcome | Awaitable[Outcome]:
+    """`header` is that of a batch which was found to be good already: its checksum is not computed twice."""
     index, records = piece
     partition = broker.partitions.get_by_key(key, index)
     if partition is None:
@@ -158,7 +162,8 @@ def _produce(broker: Broker, version: int, key: bytes, piece: Piece, terms: Term
             raise ApiError(ErrorCode.INVALID_RECORD, "no records")
         now_ms = broker.clock.now_ms()
         rules = partition.rules
-        header = validate_batch(records, rules, version, now_ms)
+        if header is None:
+            header = validate_batch(records, rules, version, now_ms)
         entrance, joining = None, None
         if header[5] & TRANSACTIONAL_BIT:
             entrance = Entrance(broker, partition, version, terms.transactional_id, header[9], header[10])
