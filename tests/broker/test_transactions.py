@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -18,21 +16,19 @@ from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches, read_records
-from ottla.storage.disk import Disk
 from ottla.testing import Broker
 from ottla.transactions.transaction import decode_key
 from tests.support.loop_broker import LoopBroker
-from tests.support.raw_client import RawClient, fetch_request
+from tests.support.raw_client import RawClient
+from tests.support.transaction_desk import Desk, FussyDisk
 from tests.support.transactional_client import (
     Identity,
     add_codes,
     add_request,
     all_codes,
-    committed_records,
     end_request,
     init_request,
     offsets_request,
-    produce_request,
     transactional_batch,
 )
 
@@ -40,61 +36,12 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
-class Desk:
-    """A broker with a topic, and one transactional id."""
-
-    def __init__(self, broker: LoopBroker, clock: ManualClock) -> None:
-        self.broker = broker
-        self.clock = clock
-        self.transactions = broker.broker.transactions
-
-    async def init(self, name: str = "t", timeout_ms: int = 60_000) -> Identity:
-        answer = await self.ask(init_request(name, timeout_ms), 5)
-        return Identity(answer.producer_id, answer.producer_epoch)
-
-    async def ask(self, request: Any, version: int) -> Any:
-        answer = await self.broker.call(request, version)
-        assert not any(all_codes(answer)), answer
-        return answer
-
-    async def code(self, request: Any, version: int) -> ErrorCode:
-        answer = await self.broker.call(request, version)
-        return ErrorCode(max(all_codes(answer)))
-
-    async def produce(self, who: Identity, value: bytes = b"x", *, name: str = "t", **more: Any) -> Any:
-        return await self.ask(self.produce_request(who, value, name, **more), 12)
-
-    def produce_request(self, who: Identity, value: bytes = b"x", name: str = "t", **more: Any) -> Any:
-        topic, partition = more.pop("topic", "data"), more.pop("partition", 0)
-        return produce_request(name, transactional_batch(who, value, **more), topic, partition)
-
-    async def end(self, who: Identity, commit: bool, name: str = "t") -> Identity:
-        answer = await self.ask(end_request(name, who, commit), 5)
-        return Identity(answer.producer_id, answer.producer_epoch)
-
-    async def state(self, name: str = "t") -> str:
-        answer = await self.broker.call(m.DescribeTransactionsRequest(transactional_ids=[name]), 0)
-        return str(answer.transaction_states[0].transaction_state)
-
-    async def read(self, topic: str = "data", partition: int = 0, offset: int = 0) -> list[bytes]:
-        request = fetch_request([(topic, partition, offset)], isolation_level=1, max_wait_ms=0)
-        line = (await self.broker.call(request, 12)).responses[0].partitions[0]
-        assert not line.error_code, ErrorCode(line.error_code).name
-        found = committed_records(bytes(line.records or b""), line.aborted_transactions, line.last_stable_offset)
-        return [record.value or b"" for record in found]
-
-    def log(self, topic: str = "data", partition: int = 0) -> Any:
-        found = self.broker.broker.partitions.get(topic, partition)
-        assert found is not None
-        return found.log
-
-
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     clock = ManualClock(time.time_ns() // 1_000_000)
     async with LoopBroker(tmp_path, clock=clock) as broker:
         await broker.create_topic("data", 3)
-        yield Desk(broker, clock)
+        yield Desk(broker)
 
 
 # --- joining
@@ -202,14 +149,14 @@ async def test_a_transaction_from_the_future_is_aborted_in_time_after_a_restart(
     clock = ManualClock(time.time_ns() // 1_000_000)
     async with LoopBroker(tmp_path, clock=clock) as broker:
         await broker.create_topic("data")
-        desk = Desk(broker, clock)
+        desk = Desk(broker)
         await desk.produce(await desk.init(timeout_ms=5_000))
     earlier = ManualClock(clock.now_ms() - 100 * DAY_MS)
     async with LoopBroker(tmp_path, clock=earlier) as broker:
         await broker.loaded()
         earlier.advance(5_001)
         await broker.broker.transactions.abort_overdue()
-        assert await Desk(broker, earlier).state() == "CompleteAbort"
+        assert await Desk(broker).state() == "CompleteAbort"
 
 
 async def test_ids_that_nobody_uses_are_forgotten_with_a_tombstone(desk: Desk) -> None:
@@ -304,43 +251,11 @@ async def test_a_recompressing_topic_takes_part_in_transactions(desk: Desk) -> N
 # --- disks
 
 
-class FussyDisk(Disk):
-    """Full for the folders named; and a diary of what was written and synced."""
-
-    def __init__(self) -> None:
-        self.full: set[str] = set()
-        self.diary: list[tuple[str, str]] = []
-        self.gate: threading.Event | None = None
-
-    def _folder(self, fd: int) -> str:
-        path = Path(os.readlink(f"/proc/self/fd/{fd}"))
-        return path.parent.name if path.suffix == ".log" else ""
-
-    def _note(self, what: str, fd: int) -> None:
-        folder = self._folder(fd)
-        if folder:
-            self.diary.append((what, folder))
-
-    def pwrite(self, fd: int, data: Any, position: int) -> int:
-        if self._folder(fd) in self.full:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        written = os.pwrite(fd, data, position)
-        self._note("write", fd)
-        return written
-
-    def pwritev(self, fd: int, buffers: Any, position: int) -> int:
-        return self.pwrite(fd, b"".join(bytes(one) for one in buffers), position)
-
-    def fsync(self, fd: int) -> None:
-        os.fsync(fd)
-        self._note("sync", fd)
-
-
 async def test_a_marker_that_cannot_be_written_is_tried_again(tmp_path: Path) -> None:
     clock, disk = ManualClock(time.time_ns() // 1_000_000), FussyDisk()
-    async with LoopBroker(tmp_path, clock=clock, disk=disk) as broker:
+    async with LoopBroker(tmp_path, clock=clock, disk=disk, jumps=True) as broker:
         await broker.create_topic("data", 2)
-        desk = Desk(broker, clock)
+        desk = Desk(broker)
         who = await desk.init()
         await desk.produce(who, b"good")
         await desk.produce(who, b"full", partition=1)
@@ -354,7 +269,7 @@ async def test_a_marker_that_cannot_be_written_is_tried_again(tmp_path: Path) ->
             await desk.transactions.abort_overdue()
         assert desk.log().log_end_offset == 2, "the marker that is there is not written again and again"
         disk.full.clear()
-        await desk.transactions.abort_overdue()
+        await broker.pass_time(1_000)
         assert await desk.state() == "CompleteCommit"
         assert await desk.read(partition=1) == [b"full"]
         await desk.produce(after, b"next")
@@ -364,7 +279,7 @@ async def test_a_full_disk_under_the_coordinator_decides_nothing(tmp_path: Path)
     clock, disk = ManualClock(time.time_ns() // 1_000_000), FussyDisk()
     async with LoopBroker(tmp_path, clock=clock, disk=disk) as broker:
         await broker.create_topic("data")
-        desk = Desk(broker, clock)
+        desk = Desk(broker)
         who = await desk.init()
         await desk.produce(who)
         disk.full.add("__transaction_state-0")
@@ -382,7 +297,7 @@ async def test_with_flush_messages_nothing_outruns_what_it_stands_on(tmp_path: P
     clock, disk = ManualClock(time.time_ns() // 1_000_000), FussyDisk()
     async with LoopBroker(tmp_path, {"log.flush.interval.messages": "1"}, clock=clock, disk=disk) as broker:
         await broker.create_topic("data", 2)
-        desk = Desk(broker, clock)
+        desk = Desk(broker)
         who = await desk.init()
         await desk.broker.broker.groups.make_topic()
         state, offsets = "__transaction_state-0", "__consumer_offsets-0"

@@ -15,8 +15,9 @@ from typing import Any, Self
 
 from ottla.broker.broker import Broker
 from ottla.broker.router import Router
+from ottla.broker.timers import JumpingTimers
 from ottla.broker.topic_plan import NewTopic
-from ottla.common.clock import Clock
+from ottla.common.clock import Clock, ManualClock
 from ottla.common.config import BrokerConfig
 from ottla.protocol import codec
 from ottla.protocol.framing import API_VERSIONS, flexible_from
@@ -99,11 +100,15 @@ class LoopBroker:
         *,
         disk: Disk | None = None,
         clock: Clock | None = None,
+        jumps: bool = False,
     ) -> None:
+        """With `jumps`, timers follow a clock that is moved by `pass_time`."""
         self._config = {**_DEFAULTS, "log.dirs": str(folder), **(properties or {})}
         self._options: dict[str, Any] = {"clock": clock}
         if disk is not None:
             self._options["disk"] = disk
+        if jumps:
+            self._options["make_timers"] = JumpingTimers
 
     async def __aenter__(self) -> Self:
         self.broker = Broker(BrokerConfig.load(self._config), **self._options)
@@ -134,6 +139,15 @@ class LoopBroker:
     async def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         await self.broker.topics.create_one(NewTopic(name, partitions, configs=dict(configs or {})))
 
+    async def pass_time(self, ms: int) -> None:
+        """Move the clock; what is due then has begun when this is done."""
+        timers, clock = self.broker.timers, self.broker.clock
+        assert isinstance(timers, JumpingTimers) and isinstance(clock, ManualClock)
+        await _turns()
+        clock.advance(ms)
+        timers.on_jump()
+        await _turns()
+
     async def loaded(self) -> None:
         """Until the coordinators have read their logs and done what was left to do."""
         while self.broker.transactions.is_loading or any(
@@ -153,6 +167,12 @@ class LoopBroker:
         message, end = codec.decode_from(response, version, raw, 9 if flexible else 8)
         assert end == len(raw)
         return message
+
+
+async def _turns() -> None:
+    """Tasks that were begun get as far as they can without waiting for a thread."""
+    for _ in range(100):
+        await asyncio.sleep(0)
 
 
 def _joined(answer: Any) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from ottla.broker.partitions import Partition
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import TopicPartition
 from ottla.protocol.codec import MalformedMessage
 from ottla.records.compression import DecompressionError
 from ottla.records.record import CorruptRecords, Record, build_batch, iterate_batches, read_records
@@ -30,6 +31,10 @@ class TransactionLog:
     def __init__(self, partition: Partition, clock: Clock) -> None:
         self._partition = partition
         self._clock = clock
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self._partition.log.topic_partition
 
     @property
     def coordinator_epoch(self) -> int:

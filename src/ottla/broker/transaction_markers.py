@@ -1,8 +1,10 @@
 """Completing decided transactions: a marker in each partition, then the record that says so.
 
-A marker that cannot be written (its disk is full or gone) keeps its transaction undone and is tried again; those that
-are written are not written twice, or a broken disk would fill the good ones. After a restart all of them are written
-again, which does no harm: a marker without an open transaction ends nothing.
+A marker that cannot be written (its disk is full or gone) keeps its transaction undone. It waits in the queue of its
+destination, the partition, and each destination is tried with one marker a second until it takes one; then the rest of
+its queue follows. So what a broken disk costs does not depend on how many transactions wait for it. Markers that are
+written are not written twice, or a broken disk would fill the good ones. After a restart all of them are written again,
+which does no harm: a marker without an open transaction ends nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+from collections import deque
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
@@ -17,7 +20,7 @@ from ottla.broker.internal_topics import OFFSETS_TOPIC
 from ottla.broker.partitions import Partition
 from ottla.broker.steps import Steps, run
 from ottla.broker.transaction_log import TransactionLog
-from ottla.common.errors import ApiError
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.records import batch as v2
 from ottla.records.record import Record, build_batch
@@ -34,6 +37,9 @@ _KEY = struct.Struct(">hh")  # version, type
 _VALUE = struct.Struct(">hi")  # version, coordinator epoch
 _ABORT, _COMMIT = 0, 1
 _RETRY_MS = 1_000
+_FAILED = "completing a transaction failed, will try again"
+# The partition is past this transaction: somebody else has ended it there. Trying again cannot help.
+_PERMANENT = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
 
 class Shard:
@@ -43,105 +49,214 @@ class Shard:
         self.coordinator = coordinator
         self.log = log_
         self.is_loading = False
-        # Ids whose transaction is being completed now, and of others the partitions that still lack their marker.
-        self.completing: dict[str, None] = {}
-        self.lacking: dict[str, list[TopicPartition]] = {}
+        # By transactional id: the decided transactions that are being completed.
+        self.completing: dict[str, Completion] = {}
 
     def write(self, transaction: Transaction) -> None:
         """Raises ApiError when it cannot be written; then nothing has changed."""
         self.log.append(transaction, self.coordinator.version)
         self.coordinator.apply(transaction)
 
+    def resign(self) -> None:
+        """The partition is not ours any more: what waits in queues is given up."""
+        self.completing.clear()
+
+
+class Completion:
+    """A decided transaction, and where its marker is still missing."""
+
+    def __init__(self, shard: Shard, markers: Markers) -> None:
+        self.shard = shard
+        self.markers = markers
+        self.lacking = dict.fromkeys(markers.partitions)
+
+    @property
+    def name(self) -> str:
+        return self.markers.transactional_id
+
+    @property
+    def is_current(self) -> bool:
+        return self.shard.completing.get(self.name) is self
+
+    def write_end(self, now_ms: int) -> None:
+        """All markers are there; raises ApiError if the record that says so cannot be written."""
+        self.shard.write(self.shard.coordinator.markers_written(self.name, now_ms))
+        del self.shard.completing[self.name]
+
 
 class MarkerWriter:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._background: set[asyncio.Future[None]] = set()
+        # By destination, those that wait for it: partitions that did not take a marker, and the coordinator's own
+        # partitions that did not take the record of a completion.
+        self._queues: dict[TopicPartition, deque[Completion]] = {}
+        self._is_retrying = False
 
     def stop(self) -> None:
+        self._queues.clear()
         for task in tuple(self._background):
             task.cancel()
+
+    def _in_background(self, work: Awaitable[None], what: str) -> asyncio.Future[None]:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+
+        def ended(task: asyncio.Future[None]) -> None:
+            self._background.discard(task)
+            failure = None if task.cancelled() else task.exception()
+            if isinstance(failure, ApiError):
+                log.error(what, extra={"why": str(failure)})
+            elif failure is not None:
+                log.error(what, exc_info=failure)
+
+        task.add_done_callback(ended)
+        return task
 
     # --- a decided transaction
 
     def complete(self, shard: Shard, markers: Markers) -> Steps[None]:
-        """The decision is in the log. Raises ApiError if it cannot be made durable; nothing is marked then."""
-        name = markers.transactional_id
-        if name in shard.completing:
+        """The decision is in the log. Raises ApiError if it cannot be made durable; nothing is marked then. What has to
+        wait goes on although its client hangs up."""
+        if markers.transactional_id in shard.completing:
             return
-        shard.completing[name] = None
+        waiting = run(self._complete(shard, markers))
+        if waiting is not None:
+            yield asyncio.shield(self._in_background(waiting, _FAILED))
+
+    def _complete(self, shard: Shard, markers: Markers) -> Steps[None]:
+        completion = shard.completing[markers.transactional_id] = Completion(shard, markers)
         try:
             if shard.log.is_flush_due:
                 yield shard.log.flushed()  # no marker may outlive the decision that it stands for
-            yield from self._mark(shard, markers)
-        finally:
-            del shard.completing[name]
+            yield from self._write_all(completion)
+        except BaseException:
+            if completion.is_current:
+                del shard.completing[completion.name]  # `finish` begins anew
+            raise
 
-    def _mark(self, shard: Shard, markers: Markers) -> Steps[None]:
-        name = markers.transactional_id
-        lacking = yield from self._write_all(markers, shard.lacking.get(name), shard.log.coordinator_epoch)
-        try:
-            if not lacking:
-                shard.write(shard.coordinator.markers_written(name, self._broker.transactions.now_ms()))
-                shard.lacking.pop(name, None)
-                return
-        except ApiError as error:
-            log.error("cannot complete a transaction", extra={"transactional_id": name, "why": str(error)})
-        # Whoever asks meets CONCURRENT_TRANSACTIONS until it is done.
-        shard.lacking[name] = lacking
-        self._broker.call_later(_RETRY_MS, lambda: self.finish(shard))
-
-    def _write_all(
-        self, markers: Markers, partitions: list[TopicPartition] | None, coordinator_epoch: int
-    ) -> Steps[list[TopicPartition]]:
-        """Gives the partitions that it could not write to."""
-        lacking: list[TopicPartition] = []
-        flushing: list[tuple[TopicPartition, Awaitable[None]]] = []
-        batch = control_batch(
-            markers.producer_id, markers.epoch, markers.commit, coordinator_epoch, self._broker.clock.now_ms()
-        )
-        for one in markers.partitions if partitions is None else partitions:
-            try:
-                waiting = self.write(one, markers.producer_id, markers.commit, bytearray(batch))
-            except ApiError as error:
-                lacking.append(one)
-                self._complain(markers, one, error)
+    async def finish(self, shard: Shard) -> None:
+        """Go on with what is decided and not complete."""
+        for name in [one.transactional_id for one in shard.coordinator.unfinished()]:
+            markers = shard.coordinator.markers_of(name)  # it may have been completed since the last turn
+            if markers is None or name in shard.completing:
                 continue
-            if waiting is not None:
+            try:
+                waiting = run(self._complete(shard, markers))
+                if waiting is not None:
+                    self._in_background(waiting, _FAILED)
+            except ApiError as error:
+                log.error(_FAILED, extra={"transactional_id": name, "why": str(error)})
+            await asyncio.sleep(0)
+
+    def _write_all(self, completion: Completion) -> Steps[None]:
+        flushing: list[tuple[TopicPartition, Awaitable[None]]] = []
+        batch = self._batch(completion)
+        for one in completion.markers.partitions:
+            if one in self._queues:
+                self._queues[one].append(completion)  # others wait for this destination already
+                continue
+            try:
+                waiting = self._write(one, completion, batch)
+            except ApiError as error:
+                self._put_off(one, completion, error)
+                continue
+            if waiting is None:
+                completion.lacking.pop(one, None)
+            else:
                 flushing.append((one, waiting))
         for one, waiting in flushing:
             try:
                 yield waiting  # a marker that is lost after the transaction is complete would be missed for ever
+                completion.lacking.pop(one, None)
             except ApiError as error:
-                lacking.append(one)
-                self._complain(markers, one, error)
-        return lacking
+                self._put_off(one, completion, error)
+        self._end(completion)
 
-    def _complain(self, markers: Markers, partition: TopicPartition, error: ApiError) -> None:
-        what = {"transactional_id": markers.transactional_id, "partition": str(partition), "why": str(error)}
-        log.error("cannot write a transaction marker, will try again", extra=what)
+    def _end(self, completion: Completion) -> None:
+        """Once no marker is missing. Until then whoever asks meets CONCURRENT_TRANSACTIONS."""
+        if completion.lacking or not completion.is_current:
+            return
+        try:
+            completion.write_end(self._broker.transactions.now_ms())
+        except ApiError as error:
+            self._put_off(completion.shard.log.topic_partition, completion, error)
 
-    def finish(self, shard: Shard) -> None:
-        """Go on with what is decided and not complete."""
-        for markers in shard.coordinator.unfinished():
+    # --- what could not be written
+
+    def _put_off(self, destination: TopicPartition, completion: Completion, error: ApiError) -> None:
+        queue = self._queues.get(destination)
+        if queue is None:
+            what = {"partition": str(destination), "transactional_id": completion.name, "why": str(error)}
+            log.error("cannot write the end of a transaction, will try again", extra=what)
+            queue = self._queues[destination] = deque()
+        queue.append(completion)
+        if not self._is_retrying:
+            self._is_retrying = True
+            self._in_background(self._retry(), "writing markers again failed")
+
+    async def _retry(self) -> None:
+        try:
+            while self._queues:
+                await self._broker.timers.sleep(_RETRY_MS)
+                for destination, queue in list(self._queues.items()):
+                    await self._drain(destination, queue)
+        finally:
+            self._is_retrying = False
+
+    async def _drain(self, destination: TopicPartition, queue: deque[Completion]) -> None:
+        """The first one that is refused keeps the rest waiting."""
+        while queue:
+            completion = queue[0]
             try:
-                waiting = run(self.complete(shard, markers))
-            except ApiError as error:
-                what = {"transactional_id": markers.transactional_id, "why": str(error)}
-                log.error("cannot complete a transaction", extra=what)
-                continue
+                if completion.is_current:
+                    await self._write_again(destination, completion)
+            except ApiError:
+                return  # as before
+            except Exception:
+                log.exception("writing a marker failed, will try again", extra={"partition": str(destination)})
+                return
+            queue.popleft()
+            await asyncio.sleep(0)
+        del self._queues[destination]
+        log.info("ends of transactions can be written again", extra={"partition": str(destination)})
+
+    async def _write_again(self, destination: TopicPartition, completion: Completion) -> None:
+        if destination in completion.lacking:
+            waiting = self._write(destination, completion, self._batch(completion))
             if waiting is not None:
-                task = asyncio.ensure_future(waiting)
-                self._background.add(task)
-                task.add_done_callback(self._background.discard)
+                await waiting
+            del completion.lacking[destination]
+            self._end(completion)
+        else:
+            completion.write_end(self._broker.transactions.now_ms())
 
     # --- one marker
+
+    def _batch(self, completion: Completion) -> bytearray:
+        markers, epoch = completion.markers, completion.shard.log.coordinator_epoch
+        return control_batch(markers.producer_id, markers.epoch, markers.commit, epoch, self._broker.clock.now_ms())
+
+    def _write(self, where: TopicPartition, completion: Completion, batch: bytearray) -> Awaitable[None] | None:
+        """As `write`. A partition that is past the transaction, or gone for good, needs no marker."""
+        markers = completion.markers
+        topic = self._broker.image.topics.get(where.topic)
+        if topic is None or where.partition >= len(topic.partitions):
+            return None  # the topic was deleted, and its part of the transaction with it
+        try:
+            return self.write(where, markers.producer_id, markers.commit, bytearray(batch))
+        except ApiError as error:
+            if error.code not in _PERMANENT:
+                raise
+            what = {"transactional_id": completion.name, "partition": str(where), "why": str(error)}
+            log.error("a partition refuses the marker of a transaction for good", extra=what)
+            return None
 
     def write(self, where: TopicPartition, producer_id: int, commit: bool, batch: bytearray) -> Awaitable[None] | None:
         """What to wait for if the topic wants its records on disk. Raises ApiError."""
         partition = self._broker.partitions.get(*where)
         if partition is None:
-            return None  # the topic was deleted, and its part of the transaction with it
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{where} is not here")
         size = len(batch)
         result = partition.log.append(
             batch, leader_epoch=partition.leader_epoch, now_ms=self._broker.clock.now_ms(), origin=Origin.COORDINATOR

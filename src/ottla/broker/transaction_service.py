@@ -67,6 +67,8 @@ class TransactionService:
         if self._loading is not None:
             self._loading.cancel()
         self.markers.stop()
+        for shard in self._shards:
+            shard.resign()
 
     # --- finding the machine of a transactional id
 
@@ -184,7 +186,7 @@ class TransactionService:
                 except ApiError as error:
                     what = {"transactional_id": transactional_id, "why": str(error)}
                     log.error("cannot abort an overdue transaction, will try again", extra=what)
-            self.markers.finish(shard)
+            await self.markers.finish(shard)
 
     def _abort_overdue(self, shard: Shard, transactional_id: str) -> Steps[None]:
         decision = yield from self._decide(
@@ -241,7 +243,7 @@ class TransactionService:
                 log.exception("transactions of a partition cannot be loaded and stay unavailable")
                 continue
             shard.is_loading = False
-            self.markers.finish(shard)
+            await self.markers.finish(shard)
 
 
 def _version(image: ClusterImage) -> int:

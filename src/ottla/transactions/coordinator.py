@@ -285,6 +285,11 @@ class TransactionCoordinator:
         """Decided transactions whose markers must be written (again), after loading or a failed write."""
         return [_markers(one) for one in self._transactions.values() if one.state.is_decided]
 
+    def markers_of(self, transactional_id: str) -> Markers | None:
+        """Those of one id, if its transaction is decided and not complete."""
+        known = self._transactions.get(transactional_id)
+        return _markers(known) if known is not None and known.state.is_decided else None
+
     def overdue(self, now_ms: int) -> list[str]:
         """The ids whose transaction has been open longer than their clients asked for."""
         return [name for name, one in self._transactions.items() if _is_overdue(one, now_ms)]
