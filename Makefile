@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ottla-setup
 JOBS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs test test-slow test-tools check bench bench-against docs clean
+.PHONY: help setup up down status logs test test-slow test-tools check bench bench-against wheel docs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,8 @@ $(STAMP): pyproject.toml hatch_build.py $(wildcard src/ottla/kernel/*.pyx src/ot
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ottla needs Python 3.11 or newer; $(PYTHON) is older: run make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian run apt-get install python3-venv"; exit 1; }
+	@tools/compiler $(BIN)/python || true
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check wheel  # an old pip complains without it
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
@@ -58,6 +60,11 @@ bench: setup  ## compare with Apache Kafka on this machine (ratios)
 
 bench-against: setup  ## compare with another revision of Ottla, in turns (REV=main)
 	@$(BIN)/python -m bench --against $(or $(REV),main) $(ARGS)
+
+wheel: setup  ## dist/*.whl with the compiled kernel: installs without a compiler
+	@rm -rf dist
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/*.whl | grep -v -e '-none-any' || { echo "The wheel has no kernel: it was built without a C compiler."; exit 1; }
 
 docs: setup  ## generate the reference tables in docs/
 	@$(BIN)/python tools/generate_config_docs.py

@@ -60,6 +60,28 @@ def test_without_one_the_twin_is_used_with_one_warning(zipped: Path) -> None:
     assert shown(zipped) == ["False", "None", "1", "1"]
 
 
+# A stand-in for Spark that takes what it is given.
+SESSIONS = """
+from unittest.mock import MagicMock
+from ottla.spark.source.datasource import register
+for _ in range(2):
+    register(MagicMock(_jvm=None))
+"""
+
+
+def test_an_installation_without_one_says_so_when_spark_begins_and_not_before(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    shutil.copytree(PACKAGE, tmp_path / "ottla", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    mistake = [sys.executable, "-m", "ottla", "pipeline", "run", str(tmp_path / "gone.py")]
+    variables = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(mistake, env=variables, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+
+    done = subprocess.run([sys.executable, "-c", SESSIONS], env=variables, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Ottla's compiled kernel is not there") == 1
+
+
 def test_one_that_lies_beside_the_zip_is_found(zipped: Path, tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()

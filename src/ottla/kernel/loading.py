@@ -2,6 +2,9 @@
 
 Where the package is installed the compiled module stands next to this file. On Spark's executors the package is a zip
 file, which cannot hold shared libraries: there the file was shipped on its own, into a folder of the search path.
+
+The twins work without a word: who only asks for a list of pipelines does not care. A session of Spark says once that
+records will be slow (`slow_notice`); executors elsewhere, which it cannot know about, say so in their own logs.
 """
 
 from __future__ import annotations
@@ -17,6 +20,10 @@ from types import ModuleType
 
 # Set to use the twins even where the kernel is compiled: to compare them, or to rule the kernel out.
 PURE_VARIABLE = "OTTLA_PURE_KERNEL"
+NOTICE = (
+    "Ottla's compiled kernel is not there: records are handled in plain Python and far slower. "
+    "Install a C compiler and Python's headers (`apt-get install gcc python3-dev`), then Ottla again."
+)
 _told: set[str] = set()
 
 
@@ -26,7 +33,8 @@ def load(compiled: str, twin: str) -> ModuleType:
         found = _installed(compiled) or _shipped(compiled)
         if found is not None:
             return found
-        _warn_once()
+        if not Path(__file__).is_file() and (notice := slow_notice()) is not None:
+            warnings.warn(notice, RuntimeWarning, stacklevel=2)
     return importlib.import_module(f"{__package__}.{twin}")
 
 
@@ -61,12 +69,9 @@ def _shipped(name: str) -> ModuleType | None:
     return None
 
 
-def _warn_once() -> None:
-    if "pure" not in _told:
-        _told.add("pure")
-        warnings.warn(
-            "Ottla's compiled kernel is not there, records are handled in plain Python and far slower: "
-            "install a C compiler and run `pip install --force-reinstall --no-deps ottla`.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+def slow_notice() -> str | None:
+    """What to tell people whose records will be slow, the first time in this process."""
+    if _told or os.environ.get(PURE_VARIABLE) or _installed("_decode") or _shipped("_decode"):
+        return None
+    _told.add(NOTICE)
+    return NOTICE

@@ -21,6 +21,7 @@ from urllib.parse import urlparse
 
 from ottla.client.settings import parse_settings
 from ottla.common.errors import OttlaError
+from ottla.kernel.loading import slow_notice
 from ottla.spark.pipeline import home as states
 from ottla.spark.pipeline.cluster_checks import ensure_topic, refuse_foreign_marker, require_topics
 from ottla.spark.pipeline.definition import Pipeline
@@ -180,6 +181,8 @@ class Runner:
             query.awaitTermination()
 
     def _open_session(self) -> SparkSession:
+        if (notice := slow_notice()) is not None:
+            self._report.event("slow", notice)
         conf = {**self._pipeline.conf, **self._settings.conf}
         return open_session(self._pipeline.name, self._settings.master, conf, self._home.spark_log)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from pyspark.sql.types import (
 )
 
 from ottla.common.errors import OttlaError
+from ottla.kernel.loading import slow_notice
 from ottla.spark.source.batch import BatchReader
 from ottla.spark.source.options import includes_headers, parse_options
 from ottla.spark.source.stream import StreamReader
@@ -79,6 +81,8 @@ class OttlaDataSource(DataSource):
 
 def register(spark: SparkSession) -> None:
     """Make `format("ottla")` known to this session."""
+    if (notice := slow_notice()) is not None:
+        warnings.warn(notice, RuntimeWarning, stacklevel=2)
     with _being_active(spark):
         spark.dataSource.register(data_source_for(_cores_of(spark)))
 
