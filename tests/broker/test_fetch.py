@@ -250,6 +250,10 @@ def test_large_answers_arrive_whole(client: RawClient, make_topic: MakeTopic) ->
 # --- when an answer comes
 
 
+# A fetch that waited as long as this would outlast the patience of the client, and the test would fail.
+FOR_EVER_MS = 3_600_000
+
+
 def timed_fetch(client: RawClient, topic: str, offset: int = 0, **fields: Any) -> tuple[float, Any]:
     before = time.monotonic()
     line = client.fetch(topic, offset, **fields)
@@ -258,29 +262,27 @@ def timed_fetch(client: RawClient, topic: str, offset: int = 0, **fields: Any) -
 
 def test_a_fetch_at_the_end_waits_as_long_as_it_may(client: RawClient, make_topic: MakeTopic) -> None:
     took_s, line = timed_fetch(client, make_topic(), max_wait_ms=300)
-    assert 0.29 <= took_s < 3
+    assert took_s >= 0.29
     assert not line.records
 
 
 def test_a_fetch_with_no_minimum_does_not_wait(client: RawClient, make_topic: MakeTopic) -> None:
-    took_s, _ = timed_fetch(client, make_topic(), max_wait_ms=5000, min_bytes=0)
-    assert took_s < 2
+    assert not client.fetch(make_topic(), 0, max_wait_ms=FOR_EVER_MS, min_bytes=0).records
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, -1, -(2**31)])
 def test_a_fetch_that_may_not_wait_does_not(client: RawClient, make_topic: MakeTopic, max_wait_ms: int) -> None:
-    took_s, _ = timed_fetch(client, make_topic(), max_wait_ms=max_wait_ms)
-    assert took_s < 2
+    assert not client.fetch(make_topic(), 0, max_wait_ms=max_wait_ms).records
 
 
 def test_a_waiting_fetch_is_answered_by_the_next_record(
     client: RawClient, other: RawClient, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
-    threading.Timer(0.2, lambda: other.produce(topic, batch_of(b"now"))).start()
-    took_s, line = timed_fetch(client, topic, max_wait_ms=20_000)
-    assert values(line.records) == [b"now"]
-    assert took_s < 10
+    later = threading.Timer(0.2, lambda: other.produce(topic, batch_of(b"now")))
+    later.start()
+    assert values(client.fetch(topic, 0, max_wait_ms=FOR_EVER_MS).records) == [b"now"]
+    later.join()
 
 
 def test_a_waiting_fetch_waits_for_the_minimum(client: RawClient, other: RawClient, make_topic: MakeTopic) -> None:
@@ -309,33 +311,26 @@ def test_what_is_less_than_the_minimum_comes_at_the_deadline(client: RawClient, 
 def test_a_minimum_beyond_the_maximum_is_the_maximum(client: RawClient, make_topic: MakeTopic) -> None:
     topic = make_topic()
     client.produce(topic, batch_of(bytes(5000)))
-    took_s, _ = timed_fetch(client, topic, max_wait_ms=20_000, min_bytes=2**31 - 1, max_bytes=2000)
-    assert took_s < 5
+    assert client.fetch(topic, 0, max_wait_ms=FOR_EVER_MS, min_bytes=2**31 - 1, max_bytes=2000).records
 
 
 def test_an_error_is_told_at_once(client: RawClient, make_topic: MakeTopic) -> None:
     topic = make_topic()
-    before = time.monotonic()
-    answer = client.call(fetch_request([(topic, 0, 0), (topic, 5, 0)], max_wait_ms=20_000), 11)
+    answer = client.call(fetch_request([(topic, 0, 0), (topic, 5, 0)], max_wait_ms=FOR_EVER_MS), 11)
     assert [error_of(line).name for line in lines(answer)] == ["NONE", "UNKNOWN_TOPIC_OR_PARTITION"]
-    assert time.monotonic() - before < 15
 
 
 def test_a_fetch_of_nothing_is_answered_at_once(client: RawClient) -> None:
-    before = time.monotonic()
-    assert lines(client.call(fetch_request([], max_wait_ms=20_000), 11)) == []
-    assert time.monotonic() - before < 15
+    assert lines(client.call(fetch_request([], max_wait_ms=FOR_EVER_MS), 11)) == []
 
 
 def test_other_clients_are_served_while_many_wait(broker: Broker, other: RawClient, make_topic: MakeTopic) -> None:
     topic, elsewhere = make_topic(), make_topic()
     waiting = [RawClient.to(broker.bootstrap_servers) for _ in range(100)]
     for one in waiting:
-        one.send(fetch_request([(topic, 0, 0)], max_wait_ms=30_000), 11)
-    before = time.monotonic()
+        one.send(fetch_request([(topic, 0, 0)], max_wait_ms=FOR_EVER_MS), 11)
     for number in range(100):
         assert other.produce(elsewhere, batch_of(b"x")).base_offset == number
-    assert time.monotonic() - before < 15
     other.produce(topic, batch_of(b"for all"))
     for one in waiting:
         assert values(lines(one.receive("FetchRequest", 11))[0].records) == [b"for all"]
@@ -346,14 +341,12 @@ def test_a_topic_that_is_deleted_under_a_waiting_fetch(
     client: RawClient, other: RawClient, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
-    client.send(fetch_request([(topic, 0, 0)], max_wait_ms=30_000), 12)
+    client.send(fetch_request([(topic, 0, 0)], max_wait_ms=FOR_EVER_MS), 12)
     time.sleep(0.1)
-    before = time.monotonic()
     request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
     assert other.call(request, 5).responses[0].error_code == 0
     (line,) = lines(client.receive("FetchRequest", 12))
     assert error_of(line) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert time.monotonic() - before < 15
 
 
 def test_a_topic_that_is_deleted_while_its_records_are_being_sent(

@@ -166,7 +166,7 @@ def test_a_refused_connection_is_said_quickly(cli: Cli, nobody: str, arguments: 
     began = time.monotonic()
     sentence = cli.fails(1, *arguments, "-b", nobody)
     assert sentence == f"ottla: cannot reach any broker at {nobody}: is it running? start one with `ottla start`"
-    assert time.monotonic() - began < 15  # librdkafka alone would take a minute or more
+    assert time.monotonic() - began < 45  # librdkafka alone would take a minute or more
 
 
 def test_a_host_that_does_not_exist_is_said_quickly(cli: Cli) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import click
 import pytest
@@ -137,9 +136,9 @@ def test_any_text_is_a_condition_or_a_usage_error(text: str) -> None:
     assert holds(record()) in (True, False)
 
 
-def test_json_is_read_once_for_many_fields() -> None:
+def test_json_is_read_once_for_many_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     condition = compile_where(" or ".join(f"value.f{n} == 1" for n in range(200)))
-    wide = record(value=json.dumps({"blob": "x" * 500_000}).encode())
-    began = time.perf_counter()
-    condition(wide)
-    assert time.perf_counter() - began < 5  # a parse for each field would take minutes
+    wide, parse, parsed = record(value=b'{"blob": "x"}'), json.loads, []
+    monkeypatch.setattr(json, "loads", lambda text: parsed.append(text) or parse(text))
+    assert not condition(wide)
+    assert len(parsed) == 1
