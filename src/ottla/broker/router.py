@@ -7,6 +7,7 @@ its answers encoded (Metadata) may return a bytearray for the version asked.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from importlib import import_module
@@ -38,6 +39,7 @@ KnownRoute = Callable[["Broker", RequestContext, memoryview], "Answer | Awaitabl
 _PRODUCE = 0
 # Any other request of this size names thousands of things and takes its time.
 _LARGE_BYTES = 32 * 1024
+_WARM_UP_PAUSE_S = 0.02
 
 
 class Router:
@@ -46,6 +48,14 @@ class Router:
         self._routes: dict[int, Route] = {}
         self._known_frame: KnownRoute = lambda _broker, _context, _frame: None
         self._large = LargeRequests(broker.loop, self._handle)
+
+    async def warm_up(self) -> None:
+        """Import all handlers, a little at a time: the first request of a kind need not wait for it, and does not fail
+        because no file descriptor is left to read a module with."""
+        for api in APIS.values():
+            if api.key not in self._routes:
+                self._add_route(api)
+            await asyncio.sleep(_WARM_UP_PAUSE_S)
 
     def handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
         """Never raises: a request we cannot read closes the connection, as Kafka does."""

@@ -51,6 +51,7 @@ class Server:
             raise
         for listener in self._listeners:
             listener.start()
+        self._warming_up = asyncio.create_task(router.warm_up())
         self.broker.timers.every(lambda: _IDLE_CHECK_MS, self._close_idle, "close idle connections")
 
     def _bind(self, router: Router) -> None:
@@ -99,6 +100,7 @@ class Server:
 
     async def stop(self, *, clean: bool = True) -> None:
         """In-flight requests are answered, logs flushed, the clean-shutdown marker written."""
+        self._warming_up.cancel()
         self.broker.release_waiting()
         await self._stop_listeners(_STOP_GRACE_S)
         await self.broker.close(clean=clean)
