@@ -41,6 +41,9 @@ class FakeLogs:
     def get(self, tp: TopicPartition) -> object | None:
         return self.made.get(tp)
 
+    def store_failed(self, error: Exception, *, is_full: bool) -> None:
+        pass
+
 
 class AnyConfigs:
     def check_topic(self, configs: Mapping[str, str | None]) -> Mapping[str, str]:
@@ -61,11 +64,11 @@ class SlowStore(EmbeddedStore):
         self.go.set()
         self.broken = False
 
-    def multi(self, operations: list[Operation]) -> list[int]:  # type: ignore[override]
+    def multi(self, operations: list[Operation], *, urgent: bool = False) -> list[int]:  # type: ignore[override]
         self.go.wait(10)
         if self.broken:
             raise StoreUnavailable("the disk is gone")
-        return super().multi(operations)
+        return super().multi(operations, urgent=urgent)
 
 
 @pytest.fixture

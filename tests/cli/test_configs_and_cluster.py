@@ -82,6 +82,10 @@ def test_cluster_health(cli: Cli, topic: str) -> None:
     assert health["healthy"] is True
     assert health["brokers"] == [1]
     assert health["leaderless_partitions"] == []
+    (log_dir,) = health["log_dirs"]
+    assert (log_dir["broker"], log_dir["problem"]) == (1, None)
+    assert 0 < log_dir["usable_bytes"] <= log_dir["total_bytes"]
+    assert health["log_dirs_unknown"] == {}
     assert "healthy" in cli.ok("cluster", "health").out
 
 

@@ -6,7 +6,6 @@ fsync takes the directory offline for good; trying again and going on would ackn
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -24,22 +23,9 @@ from tests.crash.test_kills import create_topic, verdict
 from tests.support.brokers import OttlaProcess
 from tests.support.process import BrokerDidNotStart
 from tests.support.raw_client import ConnectionClosed, RawClient, batch_of
+from tests.support.small_disk import small_tmpfs
 
 pytestmark = pytest.mark.xdist_group("crash")
-
-
-@contextmanager
-def small_tmpfs(folder: Path, size: str) -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("a full disk needs root to mount a small tmpfs")
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"a full disk needs a small tmpfs: {mounted.stderr.decode().strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 class Numbered:

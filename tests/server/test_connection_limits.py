@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import logging
+import os
+import socket
+from typing import Any
+
+import pytest
+
 from ottla.common.clock import ManualClock
 from ottla.common.config import BrokerConfig
+from ottla.server import listener as listener_module
 from ottla.server.listener import ConnectionLimits
 from tests.server.test_connection import Echo, connect, make_listener
 
@@ -52,3 +61,41 @@ async def test_a_connection_above_the_rate_is_served_a_little_later() -> None:
             writer.close()
     finally:
         await listener.stop(0)
+
+
+class OutOfDescriptors(socket.socket):
+    """A listening socket that accepts nobody for a while."""
+
+    refusals = 3
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().accept()
+
+
+async def test_a_lack_of_descriptors_is_said_once_and_so_is_its_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(listener_module, "_ACCEPT_AGAIN_S", 0.01)
+    monkeypatch.setattr(logging.getLogger("ottla"), "propagate", True)
+    listener = await make_listener(Echo())
+    assert listener._sock is not None
+    refusing = OutOfDescriptors(fileno=os.dup(listener._sock.fileno()))
+    refusing.setblocking(False)
+    listener.loop.remove_reader(listener._sock.fileno())
+    listener._sock.close()
+    listener._sock = refusing
+    listener.start()
+    try:
+        with caplog.at_level(logging.INFO, "ottla.server"):
+            reader, writer = await connect(listener)
+            writer.write(b"\0\0\0\x0a0123456789")
+            assert await reader.readexactly(14) == b"\0\0\0\x0a0123456789"
+            writer.close()
+    finally:
+        await listener.stop(0)
+    assert refusing.refusals == 0
+    said = [record.getMessage() for record in caplog.records if record.name == "ottla.server"]
+    assert [one.split(":")[0] for one in said] == ["cannot accept connections", "accepting connections again"]

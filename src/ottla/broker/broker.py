@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import pwd
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,10 +32,11 @@ from ottla.broker.transaction_service import TransactionService
 from ottla.broker.turns import Turns
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
-from ottla.common.errors import OttlaError
+from ottla.common.errors import ApiError, OttlaError
 from ottla.metadata.image import ClusterImage
 from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
 from ottla.metastore.embedded import EmbeddedStore
+from ottla.metastore.port import StoreUnavailable
 from ottla.protocol.produce_frames import Layouts
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.log_manager import LogManager
@@ -42,6 +45,7 @@ log = logging.getLogger("ottla.broker")
 
 # Kafka's own default for the scheduler is never, which leaves a topic's flush.ms without effect.
 _FLUSH_CHECK_MS = 1_000
+_RESERVE_CHECK_MS = 10_000
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -91,6 +95,16 @@ class Broker:
 
     async def open(self) -> None:
         """Metadata, then logs, then what stands on them. Raises OttlaError with a sentence for the user."""
+        try:
+            self._open()
+        except StoreUnavailable as error:
+            advice = "; make room on that file system and start again" if error.is_full else ""
+            raise OttlaError(f"{error}{advice}.") from error
+        except ApiError as error:
+            raise OttlaError(f"{error.message}.") from error
+        self._start_chores()
+
+    def _open(self) -> None:
         config = self.config
         dirs = [Path(one) for one in config.data_dirs]
         for one in dirs:
@@ -135,7 +149,6 @@ class Broker:
         self.groups.start()
         self.transactions = TransactionService(self)
         self.transactions.start()
-        self._start_chores()
 
     def release_waiting(self) -> None:
         """The broker is about to stop: requests that wait for records or for other members are answered now."""
@@ -146,6 +159,9 @@ class Broker:
 
     def _start_chores(self) -> None:
         config, every, first_ms = self.config, self.timers.every, self.config.log_initial_task_delay_ms
+        if self._store is not None:
+            self._store.keep_reserve()
+            every(lambda: _RESERVE_CHECK_MS, self._store.keep_reserve, "reserve")
         every(lambda: config.log_retention_check_interval_ms, self._retain, "retention", first_ms)
         every(lambda: config.log_flush_offset_checkpoint_interval_ms, self.logs.checkpoint, "checkpoint", first_ms)
         every(lambda: min(config.log_flush_scheduler_interval_ms, _FLUSH_CHECK_MS), self._flush, "flush")
@@ -207,3 +223,15 @@ def _make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OttlaError(f"cannot use {path} for data: {error.strerror}; choose another with --data-dir") from None
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise OttlaError(
+            f"cannot write to the data directory {path}: make it writable for {_user()}, "
+            "or choose another with --data-dir"
+        )
+
+
+def _user() -> str:
+    try:
+        return f"the user {pwd.getpwuid(os.geteuid()).pw_name}"
+    except KeyError:
+        return f"the user id {os.geteuid()}"

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
@@ -47,6 +48,9 @@ class Logs(Protocol):
     def delete(self, tp: TopicPartition) -> object: ...
 
     def get(self, tp: TopicPartition) -> object | None: ...
+
+    def store_failed(self, error: Exception, *, is_full: bool) -> None:
+        """A change could not be written to the metadata store, which is in the first directory."""
 
 
 class TopicConfigs(Protocol):
@@ -163,8 +167,9 @@ class TopicService:
                     self._logs.create(TopicPartition(topic.name, index), topic.id, config)
                     await pause.when_due()
         except Exception as error:
-            log.error("creating logs failed; taking the change back", exc_info=error)
-            await self._commit(undo)
+            if not isinstance(error, (ApiError, OSError)):
+                log.error("creating logs failed; taking the change back", exc_info=error)
+            await self._commit(undo, frees_room=True)
             await self._remove_logs(planned)
             if isinstance(error, OSError):
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"Creating the logs failed: {error}") from error
@@ -193,11 +198,11 @@ class TopicService:
                 # The note of the deletion outlives a crash, so the logs do not come back as strays.
                 note = nodes.encode({"name": topic.name, "partitions": len(topic.partitions)})
                 operations += [Delete(nodes.topic_path(topic.name)), Create(nodes.deletion_path(topic.id), note)]
-            await self._commit(operations)
+            await self._commit(operations, frees_room=True)
             self._publish(images.without_topics(self._image, [topic.name for topic in doomed]))
             try:
                 await self._remove_logs([(topic, 0) for topic in doomed])
-                await self._commit([Delete(nodes.deletion_path(topic.id)) for topic in doomed])
+                await self._commit([Delete(nodes.deletion_path(topic.id)) for topic in doomed], frees_room=True)
             except (OSError, ApiError) as error:
                 # The topics are gone for everybody; the next start reads the note and removes what is left.
                 log.error("logs of deleted topics could not be removed", exc_info=error)
@@ -243,7 +248,8 @@ class TopicService:
 
         async def change() -> None:
             topic = replace(self._known(name), configs=MappingProxyType(dict(configs)))
-            await self._commit([Set(nodes.topic_path(name), nodes.encode_topic(topic))])
+            # It may lower the retention of a topic that fills the disk.
+            await self._commit([Set(nodes.topic_path(name), nodes.encode_topic(topic))], frees_room=True)
             self._publish(images.with_topics(self._image, [topic]))
 
         await self._change(change())
@@ -253,7 +259,7 @@ class TopicService:
 
         async def change() -> None:
             path, before = nodes.broker_configs_path(broker), self._image.broker_configs
-            await self._commit(_put(path, configs, exists=broker in before))
+            await self._commit(_put(path, configs, exists=broker in before), frees_room=True)
             self._publish(images.with_broker_configs(self._image, broker, configs))
 
         await self._change(change())
@@ -306,12 +312,14 @@ class TopicService:
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
-    async def _commit(self, operations: Iterable[Operation]) -> None:
+    async def _commit(self, operations: Iterable[Operation], *, frees_room: bool = False) -> None:
+        """One that frees room must be possible on a full disk."""
         loop = asyncio.get_running_loop()
+        change = partial(self._store.multi, list(operations), urgent=frees_room)
         try:
-            await loop.run_in_executor(self._thread, self._store.multi, list(operations))
+            await loop.run_in_executor(self._thread, change)
         except StoreUnavailable as error:
-            log.error("the metadata store failed", exc_info=error)
+            self._logs.store_failed(error, is_full=error.is_full)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def _publish(self, new: ClusterImage) -> None:

@@ -119,7 +119,8 @@ def _adopt(
         [
             *(Create(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in adopted),
             Set(nodes.PRODUCER_IDS, nodes.encode({"next": first_id})),
-        ]
+        ],
+        urgent=True,
     )
     log.warning("took in topics that were found in the log dirs", extra={"topics": [one.name for one in adopted]})
     return images.with_next_producer_id(images.with_topics(image, adopted), first_id)
@@ -190,7 +191,7 @@ def reconcile(
             for index in missing:
                 logs.create(TopicPartition(topic.name, index), topic.id, config)
     if deletions:
-        store.multi([Delete(f"{nodes.DELETIONS}/{one}") for one in deletions])
+        store.multi([Delete(f"{nodes.DELETIONS}/{one}") for one in deletions], urgent=True)
 
 
 def raise_leader_epochs(store: MetadataStore, image: ClusterImage) -> ClusterImage:
@@ -208,5 +209,6 @@ def raise_leader_epochs(store: MetadataStore, image: ClusterImage) -> ClusterIma
         )
         for topic in image.topics.values()
     ]
-    store.multi([Set(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in raised])
+    # Urgent, as all that a start writes: only a broker that runs can be told to make room.
+    store.multi([Set(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in raised], urgent=True)
     return images.with_topics(image, raised)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from ottla.cli.connection import Cluster
 from ottla.cli.lazy import Lazy, Section
-from ottla.cli.output import facts, paint, plural, show, table
+from ottla.cli.output import facts, human_bytes, paint, plural, show, table
 from ottla.cli.settings import Settings, VerbGroup, at_least, command
+from ottla.cli.txn_show import cluster_of
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
+from ottla.client.log_dirs import LogDir, describe_log_dirs
 from ottla.common.errors import OttlaError
 
 cluster = VerbGroup(
@@ -24,7 +27,7 @@ cluster = VerbGroup(
             "Commands",
             (
                 Lazy("info", "cluster:info", "Cluster id, brokers, number of topics."),
-                Lazy("health", "cluster:health", "Partitions without a leader or with replicas out of sync."),
+                Lazy("health", "cluster:health", "Partitions without a leader, replicas out of sync, full disks."),
             ),
         ),
     ),
@@ -75,10 +78,11 @@ def _info_lines(data: dict[str, Any]) -> Iterable[str]:
 @interval_option
 @click.option("--wait", "wait_s", type=at_least(0.0), metavar="SECONDS", help="Wait until it is healthy.")
 def health(settings: Settings, watch: bool, interval: float, wait_s: float | None) -> None:
-    """Whether every partition has a leader and all its replicas in sync; exit status 1 when not."""
+    """Whether every partition has a leader and all its replicas in sync, and every disk takes writes; exit status 1
+    when not."""
     if watch:
         reached = Cluster(settings)
-        watch_until_interrupted(settings, lambda: _show_health(settings, _look(reached)), interval)
+        watch_until_interrupted(settings, lambda: _show_health(settings, _look(settings, reached)), interval)
     data = _look_until_healthy(settings, wait_s or 0)
     _show_health(settings, data)
     if not data["healthy"]:
@@ -90,7 +94,7 @@ def _look_until_healthy(settings: Settings, wait_s: float) -> dict[str, Any]:
     deadline = time.monotonic() + wait_s
     while True:
         try:
-            data = _look(Cluster(settings))
+            data = _look(settings, Cluster(settings))
             if data["healthy"] or time.monotonic() > deadline:
                 return data
         except OttlaError:
@@ -99,7 +103,7 @@ def _look_until_healthy(settings: Settings, wait_s: float) -> dict[str, Any]:
         time.sleep(RETRY_S)
 
 
-def _look(reached: Cluster) -> dict[str, Any]:
+def _look(settings: Settings, reached: Cluster) -> dict[str, Any]:
     described = reached.reach()
     partitions = [
         (name, index, one)
@@ -109,15 +113,32 @@ def _look(reached: Cluster) -> dict[str, Any]:
     leaderless = [f"{name}-{index}" for name, index, one in partitions if one.leader < 0]
     under = [f"{name}-{index}" for name, index, one in partitions if len(one.isrs) < len(one.replicas)]
     absent = {node for _, _, one in partitions for node in one.replicas} - {node.id for node in described.nodes}
+    log_dirs, untold = _look_at_log_dirs(settings, sorted(node.id for node in described.nodes))
+    ill = [one for one in log_dirs if one.problem is not None]
     return {
-        "healthy": not (leaderless or under or absent) and described.controller is not None,
+        "healthy": not (leaderless or under or absent or ill) and described.controller is not None,
         "controller": described.controller.id if described.controller is not None else None,
         "brokers": sorted(node.id for node in described.nodes),
         "missing_brokers": sorted(absent),
         "partitions": len(partitions),
         "leaderless_partitions": sorted(leaderless),
         "under_replicated_partitions": sorted(under),
+        "log_dirs": [asdict(one) for one in log_dirs],
+        "log_dirs_unknown": untold,
     }
+
+
+def _look_at_log_dirs(settings: Settings, brokers: list[int]) -> tuple[list[LogDir], dict[str, str]]:
+    """Those that brokers tell of, and why others do not: that alone is no illness."""
+    found: list[LogDir] = []
+    untold: dict[str, str] = {}
+    for broker in brokers:
+        try:
+            with cluster_of(settings) as client:
+                found += describe_log_dirs(client, broker)
+        except (OttlaError, OSError) as error:
+            untold[str(broker)] = str(error).rstrip(".")
+    return found, untold
 
 
 def _show_health(settings: Settings, data: dict[str, Any]) -> None:
@@ -135,8 +156,30 @@ def _health_lines(data: dict[str, Any]) -> Iterable[str]:
             ("partitions", data["partitions"]),
             ("without leader", _names(data["leaderless_partitions"])),
             ("under-replicated", _names(data["under_replicated_partitions"])),
+            ("log directories", _log_dirs_in_short(data["log_dirs"])),
         ]
     )
+    for one in data["log_dirs"]:
+        if one["problem"] is not None:
+            yield f"broker {one['broker']}: {one['path']} {paint(one['problem'], 'red')}{_room(one)}; see its log"
+    for broker, why in data["log_dirs_unknown"].items():
+        yield f"broker {broker}: its log directories are not known: {why}"
+
+
+def _log_dirs_in_short(log_dirs: list[dict[str, Any]]) -> str:
+    if not log_dirs:
+        return "not known"
+    if ill := sum(one["problem"] is not None for one in log_dirs):
+        return f"{ill} of {len(log_dirs)} with a problem"
+    told = [one for one in log_dirs if one["usable_bytes"] is not None]
+    fullest = min(told, key=lambda one: int(one["usable_bytes"]), default=log_dirs[0])
+    return f"{len(log_dirs)}{_room(fullest)}"
+
+
+def _room(log_dir: dict[str, Any]) -> str:
+    if log_dir["usable_bytes"] is None:
+        return ""
+    return f", {human_bytes(log_dir['usable_bytes'])} free of {human_bytes(log_dir['total_bytes'])}"
 
 
 def _names(items: list[Any], shown_max: int = 10) -> str:

@@ -31,6 +31,7 @@ SENTENCES = {
     "_MSG_TIMED_OUT": "the cluster did not take the record in time: see `ottla cluster health`.",
     "REQUEST_TIMED_OUT": "the broker could not finish in time: see `ottla cluster health`.",
     "NOT_ENOUGH_REPLICAS": "too few replicas are in sync (min.insync.replicas): see `ottla cluster health`.",
+    "KAFKA_STORAGE_ERROR": "the broker's disk fails or is full: see `ottla cluster health` and the broker's log.",
     "_UNSUPPORTED_FEATURE": "this cluster is too old for that ({detail}).",
     "UNSUPPORTED_VERSION": "this cluster is too old for that ({detail}).",
     "POLICY_VIOLATION": "the cluster's policy refuses this: {detail}.",

@@ -31,6 +31,7 @@ from ottla.metastore.port import (
     check_path,
     parent_of,
 )
+from ottla.metastore.reserve import Reserve
 
 FILE_NAME = "__ottla_metadata.sqlite"
 # Raised when the table's shape changes; an older program refuses a newer file instead of misreading it.
@@ -57,10 +58,14 @@ class EmbeddedStore:
         self._watches: dict[int, tuple[str, WatchCallback]] = {}
         self._next_watch = 0
         self._connection = self._open(path)
+        self._reserve = Reserve(path.parent)
 
     @staticmethod
     def _open(path: Path) -> sqlite3.Connection:
-        connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=0)
+        try:
+            connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=0)
+        except sqlite3.OperationalError as error:
+            raise OttlaError(f"cannot open the metadata store {path}: {error}") from None
         try:
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             connection.execute("PRAGMA journal_mode=WAL")
@@ -107,7 +112,19 @@ class EmbeddedStore:
             rows = self._connection.execute("SELECT path FROM node WHERE parent = ? ORDER BY path", (path,)).fetchall()
         return [row[0][prefix_length:] for row in rows]
 
-    def multi(self, operations: Sequence[Operation]) -> list[int]:
+    def multi(self, operations: Sequence[Operation], *, urgent: bool = False) -> list[int]:
+        while True:
+            try:
+                return self._multi(operations)
+            except StoreUnavailable as error:
+                if not (urgent and error.is_full and self._reserve.release()):
+                    raise
+
+    def keep_reserve(self) -> None:
+        """Now and then: set room aside for urgent changes, where there is plenty."""
+        self._reserve.keep()
+
+    def _multi(self, operations: Sequence[Operation]) -> list[int]:
         for operation in operations:
             check_path(operation.path)
             if isinstance(operation, (Create, Set)) and len(operation.data) > NODE_BYTES_MAX:
@@ -119,7 +136,9 @@ class EmbeddedStore:
                 self._connection.execute("COMMIT")
             except sqlite3.Error as error:
                 self._roll_back()
-                raise StoreUnavailable(f"the metadata store {self._path} failed: {error}") from error
+                # What Python itself complains of carries no code.
+                is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+                raise StoreUnavailable(f"the metadata store {self._path} failed: {error}", is_full=is_full) from error
             except BaseException:
                 self._roll_back()
                 raise

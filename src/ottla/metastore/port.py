@@ -81,7 +81,13 @@ class StoreConflict(Exception):
 
 
 class StoreUnavailable(Exception):
-    """The store could not be reached or written; whether the change was made is unknown until it is read back."""
+    """The store could not be reached or written; whether the change was made is unknown until it is read back.
+
+    `is_full`: there was no room for it, and nothing was changed."""
+
+    def __init__(self, message: str, *, is_full: bool = False) -> None:
+        super().__init__(message)
+        self.is_full = is_full
 
 
 # Called with the path of a node that was created, set or deleted. It is a hint to read again: after a lost
@@ -98,10 +104,11 @@ class MetadataStore(Protocol):
     def children(self, path: str) -> list[str]:
         """Names (not paths) of the nodes directly below, sorted; empty where there is no such node."""
 
-    def multi(self, operations: Sequence[Operation]) -> list[int]:
+    def multi(self, operations: Sequence[Operation], *, urgent: bool = False) -> list[int]:
         """Apply all or none, durably. Returns each node's version after its operation (-1 for a delete).
 
-        Raises StoreConflict when an operation does not fit what is there.
+        An urgent one may use room that a store keeps in reserve for a full disk. Raises StoreConflict when an operation
+        does not fit what is there.
         """
 
     def watch(self, path: str, callback: WatchCallback) -> Callable[[], None]:

@@ -27,6 +27,7 @@ _KEPT_BUFFER_BYTES_MAX = 2 * 1024 * 1024
 _ANNOUNCED_BYTES_MAX = 32 * 1024 * 1024
 _FRAME_BYTES_MIN = 4 * 1024
 _ACCEPTS_PER_TURN = 64
+_ACCEPT_AGAIN_S = 1.0
 # The default of `max.connection.creation.rate`.
 UNLIMITED_RATE = 2**31 - 1
 
@@ -108,6 +109,8 @@ class Listener:
         self._sock: socket.socket | None = None
         # Set when the broker stops: connections close instead of reading on.
         self.draining = False
+        # Connections cannot be accepted now, which has been said.
+        self._is_refusing = False
         self.host = ""
         self.port = 0
 
@@ -161,9 +164,18 @@ class Listener:
                 return
             except OSError as error:
                 # Out of file descriptors: accept again in a while instead of spinning.
-                log.error("cannot accept a connection", extra={"reason": error.strerror})
-                self._pause_accepting(1.0)
+                if not self._is_refusing:
+                    self._is_refusing = True
+                    log.error(
+                        "cannot accept connections: raise the limit of open files (ulimit -n, LimitNOFILE= of a "
+                        "systemd unit) or close some",
+                        extra={"listener": self.name, "reason": error.strerror},
+                    )
+                self._pause_accepting(_ACCEPT_AGAIN_S)
                 return
+            if self._is_refusing:
+                self._is_refusing = False
+                log.info("accepting connections again", extra={"listener": self.name})
             self._admit(sock, address[0])
 
     def _pause_accepting(self, seconds: float) -> None:

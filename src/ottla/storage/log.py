@@ -10,7 +10,6 @@ a transaction's marker nearly so; several batches and replication take `_append_
 
 from __future__ import annotations
 
-import errno
 import struct
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from ottla.storage.log_reader import LogReader
 from ottla.storage.owner import LogOwner
 from ottla.storage.producer_snapshot_files import SnapshotFiles
 from ottla.storage.producer_state import Batch, EndMarker, ProducerState, read_marker
+from ottla.storage.refusals import FULL, PASSING
 from ottla.storage.results import AppendResult, Origin
 from ottla.storage.segment import Segment
 
@@ -36,7 +36,6 @@ _STAMP = struct.Struct(">qii")
 _RECENT_BATCHES = 64
 # A producer snapshot is taken inside a segment after this much.
 _SNAPSHOT_BYTES = 16 * 1024 * 1024
-_PASSING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _CONTROL = v2.CONTROL_BIT
 
 
@@ -324,9 +323,11 @@ class Log(LogReader):
 
     def _disk_error(self, error: OSError) -> ApiError:
         """A disk that is full, or a process that is out of descriptors, may recover; a disk that fails is given up."""
-        if error.errno not in _PASSING_ERRORS:
+        if error.errno in PASSING:
+            self.owner.disk_refused(self, error)
+        else:
             self.owner.disk_failed(self, error)
-        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror
+        reason = "the disk is full" if error.errno in FULL else error.strerror
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {reason}")
 
     # -- segments --
@@ -530,6 +531,6 @@ class Log(LogReader):
             try:
                 segment.finish()
             except OSError as error:
-                if error.errno not in _PASSING_ERRORS:
+                if error.errno not in PASSING:
                     raise
                 segment.give_up_indexes()

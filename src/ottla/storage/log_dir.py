@@ -14,6 +14,7 @@ from ottla.common.ids import TopicId, TopicPartition, random_topic_id
 from ottla.storage import checkpoints
 from ottla.storage.checkpoints import MetaProperties
 from ottla.storage.disk import DISK, Disk, OpenFile
+from ottla.storage.refusals import Refusals
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ class LogDir:
         self.offline: str | None = None
         # What cleaner-offset-checkpoint says, or will say in a moment.
         self.cleaned: dict[TopicPartition, int] = {}
+        # Works on, but lacks room or file descriptors.
+        self.refusals = Refusals(path)
         self._lock: OpenFile | None = None
 
     def lock(self) -> None:

@@ -43,6 +43,7 @@ class LogFlush:
         try:
             job = self._make_job(up_to)
         except OSError as error:
+            log.owner.disk_refused(log, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"flush of {log.name} failed: {error.strerror}") from error
         try:
             job.run(log.disk)
@@ -81,6 +82,7 @@ class LogFlush:
             self._job = self._make_job(max(up_to for up_to, _ in self._waiters))
         except OSError as error:
             # An index could not be written: the disk is full. Whoever waits is told; a later flush tries again.
+            self._log.owner.disk_refused(self._log, error)
             self._fail_waiters(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"flush failed: {error.strerror}"))
             return
         flusher.submit(self._job, self._finished)

@@ -6,6 +6,7 @@ and copying replicas to one housekeeping thread.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -29,6 +30,7 @@ from ottla.storage.log_dir import LogDir
 from ottla.storage.log_loader import load_log
 from ottla.storage.log_names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, marked_folder, parse_folder
 from ottla.storage.owner import LogOwner
+from ottla.storage.refusals import PASSING
 from ottla.storage.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
@@ -182,6 +184,7 @@ class LogManager(LogOwner):
                 disk=self.disk,
             )
         except OSError as error:
+            self._refused(log_dir, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} could not be made: {error.strerror}") from error
         self._add(log_dir, log)
         return log
@@ -211,7 +214,7 @@ class LogManager(LogOwner):
         return min(online, key=lambda one: counts[id(one)])
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Take the log away at once; its files go after file.delete.delay.ms."""
+        """Take the log away at once; its files go after file.delete.delay.ms, in a full directory without delay."""
         log = self._logs.pop(topic_partition, None)
         if log is None:
             return
@@ -221,7 +224,8 @@ class LogManager(LogOwner):
             return
         doomed = log.dir.with_name(marked_folder(topic_partition, DELETE_SUFFIX))
         self.disk.rename(log.dir, doomed)
-        self._doomed.append((self.clock.monotonic_ms() + log.config.file_delete_delay_ms, doomed))
+        delay_ms = 0 if log_dir.refusals.is_full else log.config.file_delete_delay_ms
+        self._doomed.append((self.clock.monotonic_ms() + delay_ms, doomed))
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
         """Take the log away and leave its files where a person finds them, under a name that marks a stray."""
@@ -285,16 +289,19 @@ class LogManager(LogOwner):
                 continue
             try:
                 log.delete_old_segments(steady_ms)
+                log.release_idle()
             except (ApiError, OSError) as error:
-                logger.warning("%s: retention did not finish: %s", log.name, error)
+                if not self._refused(self._dir_of[log.topic_partition], error):
+                    logger.warning("%s: retention did not finish: %s", log.name, error)
             log.producers.expire(steady_ms, self.producer_id_expiration_ms)
-            log.release_idle()
         self.tick_deletions()
 
     def tick_flush(self, now_ms: int) -> None:
         """flush.ms: sync logs whose oldest unsynced record has waited that long."""
         self.flusher.drain()
         monotonic_ms = self.clock.monotonic_ms()
+        for log_dir in self.dirs:
+            log_dir.refusals.tick(monotonic_ms)
         for log in self._logs.values():
             if log.recovery_point >= log.log_end_offset or log.failed is not None:
                 log.last_flush_ms = monotonic_ms
@@ -339,7 +346,7 @@ class LogManager(LogOwner):
                     if log.log_start_offset > log.segments[0].base_offset
                 },
             }
-            written = self.in_background(partial(_write_checkpoints, log_dir, content))
+            written = self.in_background(partial(self._write_checkpoints, log_dir, content))
             if wait:
                 written.result()
             self._checkpoint_cleaned(log_dir)
@@ -358,7 +365,16 @@ class LogManager(LogOwner):
         }
         if offsets != log_dir.cleaned:
             log_dir.cleaned = offsets
-            self.in_background(lambda: _write_cleaned(log_dir, offsets))
+            content = {checkpoints.CLEANER_OFFSETS: offsets}
+            self.in_background(lambda: self._write_checkpoints(log_dir, content))
+
+    def _write_checkpoints(self, log_dir: LogDir, content: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+        try:
+            for name, offsets in content.items():
+                log_dir.write_offsets(name, offsets)
+        except OSError as error:  # what an old checkpoint costs is time
+            if not self._refused(log_dir, error):
+                logger.warning("the checkpoints of %s could not be written: %s", log_dir.path, error)
 
     # -- failing --
 
@@ -368,6 +384,26 @@ class LogManager(LogOwner):
             log.fail(f"{log.dir} failed: {error.strerror}")
         else:
             self._take_offline(log_dir, str(error.strerror))
+
+    def disk_refused(self, log: Log, error: OSError) -> None:
+        log_dir = self._dir_of.get(log.topic_partition)
+        if log_dir is not None:  # else deleted meanwhile
+            self._refused(log_dir, error)
+
+    def store_failed(self, error: Exception, *, is_full: bool) -> None:
+        """A change could not be written to the metadata store, which is in the first directory."""
+        if is_full:
+            self._refused(self.dirs[0], OSError(errno.ENOSPC, str(error)))
+        else:
+            logger.error("%s", error)
+
+    def _refused(self, log_dir: LogDir, error: Exception) -> bool:
+        """Whether this passes, and is told by the directory once for all that it refuses."""
+        cause = error.__cause__ if isinstance(error, ApiError) else error
+        if not isinstance(cause, OSError) or cause.errno not in PASSING:
+            return False
+        log_dir.refusals.note(cause, self.clock.monotonic_ms())
+        return True
 
     def _take_offline(self, log_dir: LogDir, reason: str) -> None:
         if log_dir.offline is not None:
@@ -416,21 +452,6 @@ class LogManager(LogOwner):
         else:
             return True
         return False
-
-
-def _write_checkpoints(log_dir: LogDir, content: Mapping[str, Mapping[TopicPartition, int]]) -> None:
-    try:
-        for name, offsets in content.items():
-            log_dir.write_offsets(name, offsets)
-    except OSError as error:  # a full disk; what an old checkpoint costs is time
-        logger.warning("the checkpoints of %s could not be written: %s", log_dir.path, error)
-
-
-def _write_cleaned(log_dir: LogDir, offsets: dict[TopicPartition, int]) -> None:
-    try:
-        log_dir.write_offsets(checkpoints.CLEANER_OFFSETS, offsets)
-    except OSError as error:
-        logger.warning("%s of %s could not be written: %s", checkpoints.CLEANER_OFFSETS, log_dir.path, error)
 
 
 def _remove(paths: Iterable[Path]) -> None:

@@ -20,6 +20,9 @@ class LogOwner:
         """A write or sync failed in a way that leaves the state of the files unknown."""
         log.fail(f"{log.dir} failed: {error.strerror}")
 
+    def disk_refused(self, log: Log, error: OSError) -> None:
+        """A request failed for want of something that may be there again: room, file descriptors."""
+
     def checkpoint_cleaned(self, log: Log) -> None:
         """`log.cleaned_offset` changed."""
 

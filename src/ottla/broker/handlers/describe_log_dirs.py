@@ -49,6 +49,8 @@ def _describe(log_dir: LogDir, topics: Topics) -> DescribeLogDirsResponse.Descri
         return DescribeLogDirsResponse.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
     total, usable = _space(log_dir.path)
     return DescribeLogDirsResponse.DescribeLogDirsResult(
+        # A directory that lacks room or file descriptors is still read from, but an operator should see it.
+        error_code=ErrorCode.KAFKA_STORAGE_ERROR if log_dir.refusals.current else ErrorCode.NONE,
         log_dir=path,
         topics=[
             DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic, partitions=partitions)
