@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -238,6 +239,20 @@ async def test_a_frame_size_out_of_range_closes_the_connection(listener: Listene
     writer.write(struct.pack(">i", size) + b"whatever follows")
     assert await asyncio.wait_for(reader.read(), 10) == b""
     writer.close()
+
+
+async def test_a_client_that_speaks_tls_is_named_as_such_once(
+    listener: Listener, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        _, writer = await connect(listener)
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await asyncio.wait_for(writer.start_tls(ssl.create_default_context(), server_hostname="localhost"), 10)
+        writer.close()
+    told = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [(one.client, "TLS" in one.message, "security.protocol" in one.message) for one in told] == [  # type: ignore[attr-defined]
+        ("127.0.0.1", True, True)
+    ]
 
 
 async def test_a_client_that_never_reads_costs_one_answer_and_stalls_nobody(listener: Listener, echo: Echo) -> None:

@@ -49,11 +49,11 @@ async def test_interest_in_reading_and_writing_comes_and_goes(
     theirs.send(b"x")
     await asyncio.sleep(0.01)
     assert set(seen.events) == {"read"}
-    poller.change(ours.fileno(), WRITE)
+    poller.change(ours.fileno(), seen, WRITE)
     seen.events.clear()
     await asyncio.sleep(0.01)
     assert set(seen.events) == {"write"}
-    poller.change(ours.fileno(), 0)
+    poller.change(ours.fileno(), seen, 0)
     await asyncio.sleep(0.01)
     seen.events.clear()
     await asyncio.sleep(0.01)

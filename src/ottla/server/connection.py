@@ -3,7 +3,8 @@
 Theory of operation
 - Requests are answered one at a time and in order, as Kafka does: while one is being worked on, the next stays in the
   socket (or in a small read-ahead buffer), and while an answer has not left, no new request is read. So a client that
-  never reads its answers, or sends a byte a second, holds one request's memory and nothing else.
+  never reads its answers, or sends a byte a second, holds one request's memory and nothing else, and that only for
+  `connections.max.idle.ms`.
 - A complete frame in the shared scratch buffer is handled where it lies. A frame that is larger gets a buffer of its
   own which grows with what has *arrived*, never with what was announced, and the socket reads straight into it.
 - An answer is a list of byte strings and file slices. Slices leave by `sendfile` without passing through Python.
@@ -24,7 +25,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.common.errors import CloseConnection
-from ottla.server.poller import READ, WRITE
+from ottla.server.poller import HANG_UP, READ, WRITE
 
 if TYPE_CHECKING:
     from ottla.server.listener import Listener
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("ottla.server")
 
 _SIZE = struct.Struct(">i")
+# How a TLS handshake begins; taken for the size of a frame it would be 369 MB.
+_TLS_HANDSHAKE = 0x1603
 # A frame up to this size gets its whole buffer at once; a larger one must first send what it announced.
 _FRAME_TRUST_BYTES = 2 * 1024 * 1024
 # What we read ahead of a request that is still being worked on, mostly to notice that the client has gone.
@@ -67,6 +70,7 @@ class Connection:
         "_frame",
         "_frame_size",
         "_held",
+        "_hung_up",
         "_loop",
         "_out",
         "_poller",
@@ -104,6 +108,7 @@ class Connection:
         self._writing = False
         self._closed = False
         self._ending = False
+        self._hung_up = False
         self._turn_scheduled = False
         self._task: asyncio.Future[Answer] | None = None
         self._reading = True
@@ -115,11 +120,18 @@ class Connection:
         """Nothing asked and nothing to send."""
         return not self._busy and not self._out and not self._held
 
+    @property
+    def is_busy(self) -> bool:
+        """Something asked is being worked on: it is not the client's turn to do something."""
+        return self._busy
+
     # --- reading
 
     def on_readable(self) -> None:
         try:
-            if self._frame is not None:
+            if not self._reading:
+                self._on_hang_up()
+            elif self._frame is not None:
                 self._read_into_frame(self._frame)
             elif self._busy or self._out or self._read_ahead:
                 self._read_beyond()
@@ -128,7 +140,7 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            self.close()
+            self._finish_and_close()
 
     def _read_fresh(self) -> None:
         scratch = self.listener.scratch
@@ -204,10 +216,13 @@ class Connection:
         self._frame[: len(head)] = head
 
     def _refuse_frame(self, size: int) -> None:
-        log.warning(
-            "closing connection: frame size out of range",
-            extra={"client": self.client_host, "frame_bytes": size, "limit_bytes": self.listener.request_bytes_max},
-        )
+        if size >> 16 == _TLS_HANDSHAKE:
+            self.listener.note_tls_client(self.client_host)
+        else:
+            log.warning(
+                "closing connection: frame size out of range",
+                extra={"client": self.client_host, "frame_bytes": size, "limit_bytes": self.listener.request_bytes_max},
+            )
         self.close()
 
     def _schedule_turn(self) -> None:
@@ -237,15 +252,29 @@ class Connection:
         self._update_events()
 
     def _update_events(self) -> None:
-        self._poller.change(self._fd, (READ if self._reading else 0) | (WRITE if self._writing else 0))
+        events = WRITE if self._writing else 0
+        if self._reading:
+            events |= READ
+        elif not self._hung_up:
+            events |= HANG_UP
+        if events:
+            self._poller.change(self._fd, self, events)
+        else:
+            self._poller.forget(self._fd)  # a broken connection is told again and again to whoever is watched
+
+    def _on_hang_up(self) -> None:
+        """The client has gone, or will say no more, while we do not read. Nobody waits for what waits."""
+        self._hung_up = True
+        self._update_events()
+        self._give_up_waiting()
 
     def _finish_and_close(self) -> None:
         """The client will say no more. What it has asked for is done all the same: a producer with acks=0 sends and
         hangs up. Only what waits for something to happen is given up."""
-        if not self._read_ahead:
+        if not self._read_ahead and not self._out:
             self.close()
             return
-        self._ending = True
+        self._ending = self._hung_up = True
         self._pause_reading()
         if self._busy:
             self._give_up_waiting()
@@ -269,6 +298,8 @@ class Connection:
         self._busy = True
         self._task = task = asyncio.ensure_future(answer)
         task.add_done_callback(self._on_answer)
+        if self._hung_up:
+            self._give_up_waiting()
 
     def _give_up_waiting(self) -> None:
         """A bare future is a request that waits, such as a parked fetch; a coroutine is work that was begun, such as
@@ -280,7 +311,7 @@ class Connection:
         self._busy = False
         self._task = None
         if task.cancelled():
-            if self._ending and not self._closed:
+            if self._hung_up and not self._closed:
                 self._after_answer()
             return
         error = task.exception()

@@ -28,6 +28,8 @@ _ANNOUNCED_BYTES_MAX = 32 * 1024 * 1024
 _FRAME_BYTES_MIN = 4 * 1024
 _ACCEPTS_PER_TURN = 64
 _ACCEPT_AGAIN_S = 1.0
+# Addresses remembered because they were told about once.
+_TLS_CLIENTS_MAX = 1000
 # The default of `max.connection.creation.rate`.
 UNLIMITED_RATE = 2**31 - 1
 
@@ -104,6 +106,7 @@ class Listener:
         self._connections: dict[int, Connection] = {}
         self._next_id = 0
         self._spare: list[bytearray] = []
+        self._tls_clients: set[str] = set()
         # Connections in the middle of a frame that has a buffer of its own.
         self.receiving = 0
         self._sock: socket.socket | None = None
@@ -208,6 +211,19 @@ class Listener:
         if self._connections.pop(connection.id, None) is not None:
             self._limits.release(connection.client_host)
 
+    def note_tls_client(self, host: str) -> None:
+        """Say it once for each address: such a client tries again and again."""
+        if host in self._tls_clients:
+            return
+        if len(self._tls_clients) >= _TLS_CLIENTS_MAX:
+            self._tls_clients.clear()
+        self._tls_clients.add(host)
+        log.warning(
+            "closing connection: the client speaks TLS, which this listener does not: "
+            "set security.protocol=PLAINTEXT in the client",
+            extra={"client": host, "listener": self.name},
+        )
+
     def frame_buffer(self, size: int, arrived: int) -> bytearray:
         """A buffer for a frame of which `arrived` bytes are here, a used one where one fits. A few frames get room for
         all they announce; when many are under way, each starts with its share and grows with what arrives."""
@@ -229,10 +245,10 @@ class Listener:
         return len(self._connections)
 
     def close_idle(self, idle_ms_max: int) -> None:
-        """Close connections that were silent for `connections.max.idle.ms`."""
+        """Close connections whose client said nothing, or read nothing of its answer, for `connections.max.idle.ms`."""
         oldest = self.clock.monotonic_ms() - idle_ms_max
         for connection in [one for one in self._connections.values() if one.last_active_ms < oldest]:
-            if connection.is_idle:
+            if not connection.is_busy:
                 connection.close()
 
     async def stop(self, grace_s: float) -> None:

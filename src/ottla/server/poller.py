@@ -15,6 +15,8 @@ from ottla.common.clock import Clock
 
 READ = 1
 WRITE = 4
+# The client will say no more: for whoever does not read at the moment. Told as readable.
+HANG_UP = 0x2000
 _EVENTS_PER_TURN = 64
 
 
@@ -27,7 +29,8 @@ class Watched(Protocol):
 
 
 class EpollPoller:
-    """READ and WRITE are epoll's own EPOLLIN and EPOLLOUT; errors and hang-ups are told as readable."""
+    """The events are epoll's own EPOLLIN, EPOLLOUT and EPOLLRDHUP. A broken connection is told as readable to everybody
+    who is watched, whatever they asked for, and again until they are forgotten."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
@@ -46,8 +49,12 @@ class EpollPoller:
         self._watched[fd] = connection
         self._epoll.register(fd, events)
 
-    def change(self, fd: int, events: int) -> None:
-        self._epoll.modify(fd, events)
+    def change(self, fd: int, connection: Watched, events: int) -> None:
+        """Also of one that was forgotten."""
+        if fd in self._watched:
+            self._epoll.modify(fd, events)
+        else:
+            self.watch(fd, connection, events)
 
     def forget(self, fd: int) -> None:
         if self._watched.pop(fd, None) is not None:
@@ -85,7 +92,7 @@ class EpollPoller:
 
 
 class LoopPoller:
-    """The same on asyncio's own terms, for systems without epoll."""
+    """The same on asyncio's own terms, for systems without epoll. Who does not read hears of no hang-up."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
@@ -99,11 +106,10 @@ class LoopPoller:
         return self._clock.monotonic_ms()
 
     def watch(self, fd: int, connection: Watched, events: int) -> None:
-        self._watched[fd] = (connection, 0)
-        self.change(fd, events)
+        self.change(fd, connection, events)
 
-    def change(self, fd: int, events: int) -> None:
-        connection, before = self._watched[fd]
+    def change(self, fd: int, connection: Watched, events: int) -> None:
+        _, before = self._watched.get(fd, (connection, 0))
         self._watched[fd] = (connection, events)
         if events & READ and not before & READ:
             self._loop.add_reader(fd, connection.on_readable)
@@ -116,7 +122,7 @@ class LoopPoller:
 
     def forget(self, fd: int) -> None:
         if fd in self._watched:
-            self.change(fd, 0)
+            self.change(fd, self._watched[fd][0], 0)
             del self._watched[fd]
 
     def close(self) -> None:
