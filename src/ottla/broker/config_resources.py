@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.broker import loggers
+from ottla.broker.change_log import Requester
 from ottla.broker.config_entries import Entry, broker_entry, entry
 from ottla.common.config import (
     BrokerConfig,
@@ -54,7 +55,7 @@ class ResourceKind(Protocol):
 
     def describe(self, name: str) -> Iterator[Entry]: ...
 
-    async def store(self, name: str, configs: Mapping[str, str]) -> None: ...
+    async def store(self, name: str, configs: Mapping[str, str], by: Requester | None) -> None: ...
 
 
 class _Layered:
@@ -111,8 +112,8 @@ class Topics(_Layered):
     def check(self, name: str, configs: Mapping[str, str]) -> None:
         check_topic_overrides(self._config, configs)
 
-    async def store(self, name: str, configs: Mapping[str, str]) -> None:
-        await self._topics.set_topic_configs(name, configs)
+    async def store(self, name: str, configs: Mapping[str, str], by: Requester | None) -> None:
+        await self._topics.set_topic_configs(name, configs, by)
 
 
 def check_topic_overrides(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
@@ -142,8 +143,8 @@ class Groups(_Layered):
         except OttlaError as error:
             raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
-    async def store(self, name: str, configs: Mapping[str, str]) -> None:
-        await self._topics.set_group_configs(name, configs)
+    async def store(self, name: str, configs: Mapping[str, str], by: Requester | None) -> None:
+        await self._topics.set_group_configs(name, configs, by)
 
 
 class ClientMetrics(_Layered):
@@ -169,8 +170,8 @@ class ClientMetrics(_Layered):
         except OttlaError as error:
             raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
-    async def store(self, name: str, configs: Mapping[str, str]) -> None:
-        await self._topics.set_client_metrics_configs(name, configs)
+    async def store(self, name: str, configs: Mapping[str, str], by: Requester | None) -> None:
+        await self._topics.set_client_metrics_configs(name, configs, by)
 
 
 class Brokers:
@@ -248,8 +249,8 @@ class Brokers:
                 supplied = (SourcedText(key, text, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),)
                 yield broker_entry(setting, text, supplied)
 
-    async def store(self, name: str, configs: Mapping[str, str]) -> None:
-        await self._topics.set_broker_configs(name, configs)
+    async def store(self, name: str, configs: Mapping[str, str], by: Requester | None) -> None:
+        await self._topics.set_broker_configs(name, configs, by)
 
 
 def check_broker_id(name: str, node_id: int) -> None:

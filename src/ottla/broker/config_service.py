@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
 from ottla.broker import loggers
+from ottla.broker.change_log import Requester, tell
 from ottla.broker.config_changes import Change, Operation, apply_changes, replace_all
 from ottla.broker.config_entries import Entry
 from ottla.broker.config_resources import (
@@ -141,17 +142,25 @@ class ConfigService:
         return self._resource(kind).names()
 
     async def replace(
-        self, kind: int, name: str, configs: Sequence[tuple[str, str | None]], *, validate_only: bool
+        self,
+        kind: int,
+        name: str,
+        configs: Sequence[tuple[str, str | None]],
+        *,
+        validate_only: bool,
+        by: Requester | None = None,
     ) -> None:
         """AlterConfigs: the resource has these settings and no others."""
         resource = self._alterable(kind, name)
         async with self._one_at_a_time:
-            await self._store(resource, name, replace_all(configs), validate_only)
+            await self._store(resource, name, replace_all(configs), validate_only, by)
 
-    async def change(self, kind: int, name: str, changes: Sequence[Change], *, validate_only: bool) -> None:
+    async def change(
+        self, kind: int, name: str, changes: Sequence[Change], *, validate_only: bool, by: Requester | None = None
+    ) -> None:
         """IncrementalAlterConfigs."""
         if kind == ResourceType.BROKER_LOGGER:
-            self._change_loggers(name, changes, validate_only)
+            self._change_loggers(name, changes, validate_only, by)
             return
         resource = self._alterable(kind, name)
         async with self._one_at_a_time:
@@ -159,7 +168,7 @@ class ConfigService:
             configs = apply_changes(
                 resource.own(name), changes, resource.setting, lambda key: resource.effective(name, key)
             )
-            await self._store(resource, name, configs, validate_only)
+            await self._store(resource, name, configs, validate_only, by)
 
     def _resource(self, kind: int) -> ResourceKind:
         if kind not in self._kinds:
@@ -174,15 +183,14 @@ class ConfigService:
         return resource
 
     @staticmethod
-    async def _store(resource: ResourceKind, name: str, configs: Mapping[str, str], validate_only: bool) -> None:
+    async def _store(
+        resource: ResourceKind, name: str, configs: Mapping[str, str], validate_only: bool, by: Requester | None
+    ) -> None:
         resource.check(name, configs)
         if not validate_only and configs != resource.own(name):
-            await resource.store(name, configs)
-            log.info(
-                "configuration changed", extra={"resource": type(resource).__name__.lower(), "resource_name": name}
-            )
+            await resource.store(name, configs, by)
 
-    def _change_loggers(self, name: str, changes: Sequence[Change], validate_only: bool) -> None:
+    def _change_loggers(self, name: str, changes: Sequence[Change], validate_only: bool, by: Requester | None) -> None:
         """All or nothing: levels are set only when every change has been checked."""
         check_broker_id(name, self._config.node_id)
         for change in changes:
@@ -194,6 +202,7 @@ class ConfigService:
                 loggers.reset_level(logger)
             else:
                 loggers.set_level(logger, value or "")
+            tell("log level changed", by, logger=logger, level=loggers.level_of(logger))
 
 
 def _check_logger_change(change: Change) -> None:

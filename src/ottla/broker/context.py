@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ottla.broker.change_log import Requester
+
 
 @dataclass(slots=True)
 class RequestContext:
@@ -20,3 +22,7 @@ class RequestContext:
     client_software: tuple[str, str] = ("", "")
     # Where the sizes and records of the connection's last produce request began (protocol/produce_frames.py).
     produce_prefix_end: int = 0
+
+    @property
+    def requester(self) -> Requester:
+        return Requester(self.client_host, self.client_id)

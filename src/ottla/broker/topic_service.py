@@ -19,7 +19,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
-from ottla.broker import topic_plan
+from ottla.broker import change_log, topic_plan
+from ottla.broker.change_log import Requester
 from ottla.broker.log_configs import remembering
 from ottla.broker.topic_plan import NewPartitions, NewTopic, Placement
 from ottla.common.errors import ApiError, ErrorCode
@@ -89,6 +90,8 @@ class TopicService:
         self._one_at_a_time = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metadata")
+        # Who asked for the change that is being made.
+        self._by: Requester | None = None
         # Images published so far.
         self.changes = 0
 
@@ -108,12 +111,14 @@ class TopicService:
 
     # --- topics ---------------------------------------------------------------------------------------------------
 
-    async def create(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicImage | ApiError]:
+    async def create(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False, by: Requester | None = None
+    ) -> list[TopicImage | ApiError]:
         """One outcome per topic, in order; a fault of one does not touch the others. All are committed at once."""
-        return await self._change(self._create(topics, validate_only))
+        return await self._change(self._create(topics, validate_only), by)
 
-    async def create_one(self, topic: NewTopic) -> TopicImage:
-        outcome = (await self.create([topic]))[0]
+    async def create_one(self, topic: NewTopic, by: Requester | None = None) -> TopicImage:
+        outcome = (await self.create([topic], by=by))[0]
         if isinstance(outcome, ApiError):
             raise outcome
         return outcome
@@ -122,15 +127,15 @@ class TopicService:
         """The internal topic, created if it is not there."""
         return self._image.topics.get(name) or await self._ensure(self._internal_topic(name))
 
-    async def auto_create(self, name: str) -> TopicImage:
+    async def auto_create(self, name: str, by: Requester | None = None) -> TopicImage:
         """A topic that a client asked about, with the broker's defaults."""
         if name in images.INTERNAL_TOPICS:
             return await self.ensure_internal(name)
-        return self._image.topics.get(name) or await self._ensure(NewTopic(name))
+        return self._image.topics.get(name) or await self._ensure(NewTopic(name), by)
 
-    async def _ensure(self, topic: NewTopic) -> TopicImage:
+    async def _ensure(self, topic: NewTopic, by: Requester | None = None) -> TopicImage:
         try:
-            return await self.create_one(topic)
+            return await self.create_one(topic, by)
         except ApiError as error:
             if error.code is ErrorCode.TOPIC_ALREADY_EXISTS:  # another request was faster
                 return self._image.topics[topic.name]
@@ -154,7 +159,7 @@ class TopicService:
             await self._commit([Create(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in planned])
             undo = [Delete(nodes.topic_path(one.name)) for one in planned]
             await self._make_logs_or_undo([(one, 0) for one in planned], undo)
-            self._publish(images.with_topics(self._image, planned))
+            await self._publish(images.with_topics(self._image, planned))
         return outcomes
 
     async def _make_logs_or_undo(self, planned: Sequence[tuple[TopicImage, int]], undo: Sequence[Operation]) -> None:
@@ -184,9 +189,9 @@ class TopicService:
                     self._logs.delete(tp)
                 await pause.when_due()
 
-    async def delete(self, names: Sequence[str]) -> list[TopicImage | ApiError]:
+    async def delete(self, names: Sequence[str], by: Requester | None = None) -> list[TopicImage | ApiError]:
         """What was deleted, or why not, in order."""
-        return await self._change(self._delete(names))
+        return await self._change(self._delete(names), by)
 
     async def _delete(self, names: Sequence[str]) -> list[TopicImage | ApiError]:
         unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -199,7 +204,7 @@ class TopicService:
                 note = nodes.encode({"name": topic.name, "partitions": len(topic.partitions)})
                 operations += [Delete(nodes.topic_path(topic.name)), Create(nodes.deletion_path(topic.id), note)]
             await self._commit(operations, frees_room=True)
-            self._publish(images.without_topics(self._image, [topic.name for topic in doomed]))
+            await self._publish(images.without_topics(self._image, [topic.name for topic in doomed]))
             try:
                 await self._remove_logs([(topic, 0) for topic in doomed])
                 await self._commit([Delete(nodes.deletion_path(topic.id)) for topic in doomed], frees_room=True)
@@ -209,9 +214,9 @@ class TopicService:
         return outcomes
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self, requests: Sequence[NewPartitions], *, validate_only: bool = False, by: Requester | None = None
     ) -> list[TopicImage | ApiError]:
-        return await self._change(self._create_partitions(requests, validate_only))
+        return await self._change(self._create_partitions(requests, validate_only), by)
 
     async def _create_partitions(
         self, requests: Sequence[NewPartitions], validate_only: bool
@@ -232,7 +237,7 @@ class TopicService:
             undo = [Set(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in before]
             firsts = [(one, len(topics[one.name].partitions)) for one in planned]
             await self._make_logs_or_undo(firsts, undo)
-            self._publish(images.with_topics(self._image, planned))
+            await self._publish(images.with_topics(self._image, planned))
         return outcomes
 
     def _known(self, name: str) -> TopicImage:
@@ -243,51 +248,53 @@ class TopicService:
 
     # --- configuration --------------------------------------------------------------------------------------------
 
-    async def set_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
+    async def set_topic_configs(self, name: str, configs: Mapping[str, str], by: Requester | None = None) -> None:
         """Replace the topic's own settings; they have been checked already."""
 
         async def change() -> None:
             topic = replace(self._known(name), configs=MappingProxyType(dict(configs)))
             # It may lower the retention of a topic that fills the disk.
             await self._commit([Set(nodes.topic_path(name), nodes.encode_topic(topic))], frees_room=True)
-            self._publish(images.with_topics(self._image, [topic]))
+            await self._publish(images.with_topics(self._image, [topic]))
 
-        await self._change(change())
+        await self._change(change(), by)
 
-    async def set_broker_configs(self, broker: str, configs: Mapping[str, str]) -> None:
+    async def set_broker_configs(self, broker: str, configs: Mapping[str, str], by: Requester | None = None) -> None:
         """Replace the dynamic settings of one broker, or of all with the name ""."""
 
         async def change() -> None:
             path, before = nodes.broker_configs_path(broker), self._image.broker_configs
             await self._commit(_put(path, configs, exists=broker in before), frees_room=True)
-            self._publish(images.with_broker_configs(self._image, broker, configs))
+            await self._publish(images.with_broker_configs(self._image, broker, configs))
 
-        await self._change(change())
+        await self._change(change(), by)
 
-    async def set_group_configs(self, group: str, configs: Mapping[str, str]) -> None:
+    async def set_group_configs(self, group: str, configs: Mapping[str, str], by: Requester | None = None) -> None:
         async def change() -> None:
             path, before = nodes.group_configs_path(group), self._image.group_configs
             await self._commit(_put(path, configs, exists=group in before))
-            self._publish(images.with_group_configs(self._image, group, configs))
+            await self._publish(images.with_group_configs(self._image, group, configs))
 
-        await self._change(change())
+        await self._change(change(), by)
 
-    async def set_client_metrics_configs(self, name: str, configs: Mapping[str, str]) -> None:
+    async def set_client_metrics_configs(
+        self, name: str, configs: Mapping[str, str], by: Requester | None = None
+    ) -> None:
         async def change() -> None:
             path, before = nodes.client_metrics_configs_path(name), self._image.client_metrics_configs
             await self._commit(_put(path, configs, exists=name in before))
-            self._publish(images.with_client_metrics_configs(self._image, name, configs))
+            await self._publish(images.with_client_metrics_configs(self._image, name, configs))
 
-        await self._change(change())
+        await self._change(change(), by)
 
-    async def set_features(self, levels: Mapping[str, int]) -> None:
+    async def set_features(self, levels: Mapping[str, int], by: Requester | None = None) -> None:
         async def change() -> None:
             new = images.with_features(self._image, levels)
             data = nodes.encode({"levels": dict(new.features), "epoch": new.features_epoch})
             await self._commit([Set(nodes.FEATURES, data)])
-            self._publish(new)
+            await self._publish(new)
 
-        await self._change(change())
+        await self._change(change(), by)
 
     async def take_producer_ids(self, count: int) -> int:
         """The first of `count` producer ids that nobody was ever given; they are gone for good even after a crash."""
@@ -295,16 +302,17 @@ class TopicService:
         async def change() -> int:
             first = self._image.next_producer_id
             await self._commit([Set(nodes.PRODUCER_IDS, nodes.encode({"next": first + count}))])
-            self._publish(images.with_next_producer_id(self._image, first + count))
+            await self._publish(images.with_next_producer_id(self._image, first + count))
             return first
 
-        return await self._change(change())
+        return await self._change(change(), None)
 
     # --- how a change runs ----------------------------------------------------------------------------------------
 
-    async def _change(self, change: Coroutine[object, object, T]) -> T:
+    async def _change(self, change: Coroutine[object, object, T], by: Requester | None) -> T:
         async def alone() -> T:
             async with self._one_at_a_time:
+                self._by = by
                 return await change
 
         task = asyncio.get_running_loop().create_task(alone())
@@ -322,7 +330,7 @@ class TopicService:
             self._logs.store_failed(error, is_full=error.is_full)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
-    def _publish(self, new: ClusterImage) -> None:
+    async def _publish(self, new: ClusterImage) -> None:
         old, self._image = self._image, new
         self.changes += 1
         for on_image in self._subscribers:
@@ -330,6 +338,11 @@ class TopicService:
                 on_image(old, new)
             except Exception:
                 log.exception("a listener failed on a metadata change")
+        if change_log.is_heard():
+            pause = _Pause()
+            for what, facts in change_log.changes(old, new):
+                change_log.tell(what, self._by, **facts)
+                await pause.when_due()
 
 
 class _Pause:

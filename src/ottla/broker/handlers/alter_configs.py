@@ -20,14 +20,18 @@ async def handle(broker: Broker, context: RequestContext, request: AlterConfigsR
     counts = Counter((one.resource_type, one.resource_name) for one in request.resources)
     return AlterConfigsResponse(
         responses=[
-            await _alter(broker, one, request.validate_only, counts[one.resource_type, one.resource_name])
+            await _alter(broker, context, one, request.validate_only, counts[one.resource_type, one.resource_name])
             for one in request.resources
         ]
     )
 
 
 async def _alter(
-    broker: Broker, resource: AlterConfigsRequest.AlterConfigsResource, validate_only: bool, times: int
+    broker: Broker,
+    context: RequestContext,
+    resource: AlterConfigsRequest.AlterConfigsResource,
+    validate_only: bool,
+    times: int,
 ) -> AlterConfigsResponse.AlterConfigsResourceResponse:
     kind, name = resource.resource_type, resource.resource_name
     response = AlterConfigsResponse.AlterConfigsResourceResponse(
@@ -37,7 +41,7 @@ async def _alter(
         if times > 1:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         configs = [(one.name, one.value) for one in resource.configs]
-        await broker.configs.replace(kind, name, configs, validate_only=validate_only)
+        await broker.configs.replace(kind, name, configs, validate_only=validate_only, by=context.requester)
     except ApiError as error:
         response.error_code, response.error_message = error.code, error.message
     return response

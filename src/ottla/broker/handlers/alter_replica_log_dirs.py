@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ottla.broker.change_log import tell
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
@@ -21,7 +22,7 @@ def handle(broker: Broker, context: RequestContext, request: AlterReplicaLogDirs
         target = _find(broker, directory.path)
         for topic in directory.topics:
             for index in topic.partitions:
-                code = _start(broker, TopicPartition(topic.name, index), target)
+                code = _start(broker, context, TopicPartition(topic.name, index), target)
                 outcomes.setdefault(topic.name, {})[index] = code
     return AlterReplicaLogDirsResponse(
         results=[
@@ -43,12 +44,13 @@ def _find(broker: Broker, path: str) -> LogDir | None:
     return next((one for one in broker.logs.dirs if one.path.absolute() == Path(path)), None)
 
 
-def _start(broker: Broker, tp: TopicPartition, target: LogDir | None) -> ErrorCode:
+def _start(broker: Broker, context: RequestContext, tp: TopicPartition, target: LogDir | None) -> ErrorCode:
     if target is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if target.offline is not None:
         return ErrorCode.KAFKA_STORAGE_ERROR
     if broker.partitions.get(tp.topic, tp.partition) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    tell("moving a replica", context.requester, partition=tp, folder=target.path)
     broker.replica_moves.start(tp, target)
     return ErrorCode.NONE

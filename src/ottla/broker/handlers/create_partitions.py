@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
 from ottla.broker.deadlines import in_time
 from ottla.broker.topic_plan import NewPartitions
@@ -31,15 +32,17 @@ async def handle(broker: Broker, context: RequestContext, request: CreatePartiti
         if counts[one.name] == 1
     ]
     if wanted:
-        results += await _create(broker, wanted, request)
+        results += await _create(broker, wanted, request, context.requester)
     return CreatePartitionsResponse(results=results)
 
 
-async def _create(broker: Broker, wanted: list[NewPartitions], request: CreatePartitionsRequest) -> list[Result]:
+async def _create(
+    broker: Broker, wanted: list[NewPartitions], request: CreatePartitionsRequest, by: Requester
+) -> list[Result]:
     try:
         outcomes = await in_time(
             request.timeout_ms,
-            lambda: broker.topics.create_partitions(wanted, validate_only=request.validate_only),
+            lambda: broker.topics.create_partitions(wanted, validate_only=request.validate_only, by=by),
         )
     except ApiError as error:
         return [_result(one.topic, error) for one in wanted]

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.change_log import Requester
 from ottla.broker.config_entries import Entry
 from ottla.broker.context import RequestContext
 from ottla.broker.deadlines import in_time
@@ -37,7 +38,7 @@ async def handle(broker: Broker, context: RequestContext, request: CreateTopicsR
         if count > 1
     ]
     wanted = [topic for topic in request.topics if counts[topic.name] == 1]
-    results += await _create(broker, wanted, request, context.version >= FIRST_VERSION_WITH_CONFIGS)
+    results += await _create(broker, wanted, request, context.requester, context.version >= FIRST_VERSION_WITH_CONFIGS)
     return CreateTopicsResponse(topics=results)
 
 
@@ -45,6 +46,7 @@ async def _create(
     broker: Broker,
     wanted: list[CreateTopicsRequest.CreatableTopic],
     request: CreateTopicsRequest,
+    by: Requester,
     with_configs: bool,
 ) -> list[Result]:
     if not wanted:
@@ -52,7 +54,7 @@ async def _create(
     topics = [_new_topic(one) for one in wanted]
     try:
         outcomes = await in_time(
-            request.timeout_ms, lambda: broker.topics.create(topics, validate_only=request.validate_only)
+            request.timeout_ms, lambda: broker.topics.create(topics, validate_only=request.validate_only, by=by)
         )
     except ApiError as error:
         return [_failed(one.name, error) for one in wanted]

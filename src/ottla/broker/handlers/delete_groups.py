@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.change_log import tell
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 async def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     return DeleteGroupsResponse(
         results=[
-            DeleteGroupsResponse.DeletableGroupResult(group_id=one, error_code=await _delete(broker, one))
+            DeleteGroupsResponse.DeletableGroupResult(group_id=one, error_code=await _delete(broker, context, one))
             for one in request.groups_names
         ]
     )
 
 
-async def _delete(broker: Broker, group_id: str) -> ErrorCode:
+async def _delete(broker: Broker, context: RequestContext, group_id: str) -> ErrorCode:
     try:
         out = broker.groups.shard(group_id).delete_group(group_id)
         await broker.groups.settled(out)
@@ -30,4 +31,6 @@ async def _delete(broker: Broker, group_id: str) -> ErrorCode:
         missing = error.code is ErrorCode.NOT_COORDINATOR
         return ErrorCode.GROUP_ID_NOT_FOUND if missing else error.code
     reply: ErrorCode = out.reply
+    if reply is ErrorCode.NONE:
+        tell("group deleted", context.requester, group=group_id)
     return reply

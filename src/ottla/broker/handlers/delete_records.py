@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.change_log import tell
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
@@ -19,15 +20,17 @@ _NO_OFFSET = -1
 
 
 def handle(broker: Broker, context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsResponse.DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[_answer(broker, topic.name, one.partition_index, one.offset) for one in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    return DeleteRecordsResponse(topics=[_topic(broker, context, topic) for topic in request.topics])
+
+
+def _topic(
+    broker: Broker, context: RequestContext, topic: DeleteRecordsRequest.DeleteRecordsTopic
+) -> DeleteRecordsResponse.DeleteRecordsTopicResult:
+    results = [_answer(broker, topic.name, one.partition_index, one.offset) for one in topic.partitions]
+    firsts = [f"{one.partition_index}: {one.low_watermark}" for one in results if one.error_code == ErrorCode.NONE]
+    if firsts:
+        tell("records deleted", context.requester, topic=topic.name, first_offsets=", ".join(firsts))
+    return DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=results)
 
 
 def _answer(broker: Broker, topic: str, index: int, offset: int) -> DeleteRecordsResponse.DeleteRecordsPartitionResult:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
 from ottla.broker.deadlines import in_time
 from ottla.common.errors import ApiError, ErrorCode
@@ -32,10 +33,10 @@ class _Asked(NamedTuple):
 
 def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> Awaitable[DeleteTopicsResponse]:
     # By the time a coroutine runs, the context may be that of the connection's next request.
-    return _handle(broker, context.version, request)
+    return _handle(broker, context.version, context.requester, request)
 
 
-async def _handle(broker: Broker, version: int, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+async def _handle(broker: Broker, version: int, by: Requester, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     if version >= 6:
         asked = [_Asked(one.name, TopicId(one.topic_id)) for one in request.topics]
     else:
@@ -45,7 +46,7 @@ async def _handle(broker: Broker, version: int, request: DeleteTopicsRequest) ->
         refused = ApiError(code, "Topic deletion is disabled.")
         return DeleteTopicsResponse(responses=[_result(one, refused) for one in asked])
     results, doomed = _sort_out(asked, broker.image)
-    results += await _delete(broker, doomed, request.timeout_ms)
+    results += await _delete(broker, doomed, by, request.timeout_ms)
     return DeleteTopicsResponse(responses=results)
 
 
@@ -75,11 +76,11 @@ def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> tuple[list[Result
     return results, doomed
 
 
-async def _delete(broker: Broker, doomed: dict[str, _Asked], timeout_ms: int) -> list[Result]:
+async def _delete(broker: Broker, doomed: dict[str, _Asked], by: Requester, timeout_ms: int) -> list[Result]:
     if not doomed:
         return []
     try:
-        outcomes = await in_time(timeout_ms, lambda: broker.topics.delete(list(doomed)))
+        outcomes = await in_time(timeout_ms, lambda: broker.topics.delete(list(doomed), by))
     except ApiError as error:
         return [_result(one, error) for one in doomed.values()]
     return [

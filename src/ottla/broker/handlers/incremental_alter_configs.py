@@ -23,14 +23,18 @@ async def handle(
     counts = Counter((one.resource_type, one.resource_name) for one in request.resources)
     return IncrementalAlterConfigsResponse(
         responses=[
-            await _alter(broker, one, request.validate_only, counts[one.resource_type, one.resource_name])
+            await _alter(broker, context, one, request.validate_only, counts[one.resource_type, one.resource_name])
             for one in request.resources
         ]
     )
 
 
 async def _alter(
-    broker: Broker, resource: IncrementalAlterConfigsRequest.AlterConfigsResource, validate_only: bool, times: int
+    broker: Broker,
+    context: RequestContext,
+    resource: IncrementalAlterConfigsRequest.AlterConfigsResource,
+    validate_only: bool,
+    times: int,
 ) -> IncrementalAlterConfigsResponse.AlterConfigsResourceResponse:
     kind, name = resource.resource_type, resource.resource_name
     response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
@@ -40,7 +44,7 @@ async def _alter(
         if times > 1:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         changes = [Change(one.name, one.config_operation, one.value) for one in resource.configs]
-        await broker.configs.change(kind, name, changes, validate_only=validate_only)
+        await broker.configs.change(kind, name, changes, validate_only=validate_only, by=context.requester)
     except ApiError as error:
         response.error_code, response.error_message = error.code, error.message
     return response

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
 from ottla.broker.encoded_topics import EncodedTopics, Topic
 from ottla.common.errors import ApiError, ErrorCode
@@ -42,7 +43,7 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
         names = list(dict.fromkeys(one.name for one in topics if one.name is not None))
         missing = [name for name in names if name not in broker.image.topics]
         if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
-            return _create_and_describe(broker, names, missing, version, request, response)
+            return _create_and_describe(broker, context.requester, names, missing, version, request, response)
         found = [_by_name(broker.image, name) for name in names]
     return _encode(broker, version, request, response, found)
 
@@ -74,6 +75,7 @@ def _encode(
 
 async def _create_and_describe(
     broker: Broker,
+    by: Requester,
     names: Sequence[str],
     missing: Sequence[str],
     version: int,
@@ -83,7 +85,7 @@ async def _create_and_describe(
     errors: dict[str, ErrorCode] = {}
     for name in missing[:_CREATED_MAX]:
         try:
-            await broker.topics.auto_create(name)
+            await broker.topics.auto_create(name, by)
         except ApiError as error:
             errors[name] = error.code
     found = [_failed(name, errors[name]) if name in errors else _by_name(broker.image, name) for name in names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.change_log import tell
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.protocol.codec import Message
@@ -21,6 +22,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest
         for topic in request.topics
         if topic.name in counts
     ]
+    by = context.requester
     out = broker.groups.shard(request.group_id).delete_offsets(request.group_id, known)
 
     def make(errors: Sequence[Sequence[ErrorCode]]) -> OffsetDeleteResponse:
@@ -29,6 +31,10 @@ def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest
             for (name, partitions), row in zip(known, errors, strict=True)
             for partition, error in zip(partitions, row, strict=True)
         }
+        for name, partitions in known:
+            gone = [one for one in partitions if outcome[name, one] is ErrorCode.NONE]
+            if gone:
+                tell("offsets deleted", by, group=request.group_id, topic=name, partitions=gone)
         return OffsetDeleteResponse(topics=[_topic(topic, outcome) for topic in request.topics])
 
     return broker.groups.reply(out, make)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
 from ottla.broker.deadlines import in_time
 from ottla.broker.features import SUPPORTED
@@ -23,16 +24,18 @@ def handle(
     broker: Broker, context: RequestContext, request: UpdateFeaturesRequest
 ) -> Awaitable[UpdateFeaturesResponse]:
     # By the time a coroutine runs, the context may be that of the connection's next request.
-    return _handle(broker, context.version, request)
+    return _handle(broker, context.version, context.requester, request)
 
 
-async def _handle(broker: Broker, version: int, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+async def _handle(
+    broker: Broker, version: int, by: Requester, request: UpdateFeaturesRequest
+) -> UpdateFeaturesResponse:
     levels = dict(broker.image.features)
     try:
         for update in request.feature_updates:
             levels[update.feature] = _new_level(update, levels.get(update.feature, 0), version, broker.node_id)
         if levels != broker.image.features and not request.validate_only:
-            await in_time(request.timeout_ms, lambda: broker.topics.set_features(levels))
+            await in_time(request.timeout_ms, lambda: broker.topics.set_features(levels, by))
     except ApiError as error:
         return UpdateFeaturesResponse(error_code=error.code, error_message=error.message)
     return UpdateFeaturesResponse(
