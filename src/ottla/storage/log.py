@@ -413,7 +413,10 @@ class Log(LogReader):
 
     def aborted_transactions(self, start: int, upper: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions that a reader of [start, upper) must filter."""
-        return transactions.aborted_between(self, start, upper)
+        try:
+            return transactions.aborted_between(self, start, upper)
+        except OSError as error:
+            raise self._disk_error(error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> timestamps.TimestampOffset | None:
         """The first record with this timestamp or a later one."""

@@ -86,20 +86,16 @@ class LogReader:
         position = self._recent.get(offset)
         if position is None:
             position = self._older.get(offset)
+        try:
             if position is None:
-                try:
-                    return self._read_anywhere(offset, max_bytes, upper_offset, min_one)
-                except OSError as error:
-                    raise self._disk_error(error) from error
-        segment = self._active
-        if upper_offset >= self.log_end_offset:
-            size = segment.size - position
-        else:
-            size = self._end_position(segment, upper_offset) - position
-        file = segment.file()
-        available = size
-        if size > max_bytes:
-            size = _limited(size, max_bytes, _first_size(file.fd, position), min_one)
+                return self._read_anywhere(offset, max_bytes, upper_offset, min_one)
+            segment = self._active
+            available = size = self._end_position(segment, upper_offset) - position
+            file = segment.file()
+            if size > max_bytes:
+                size = _limited(size, max_bytes, _first_size(file.fd, position), min_one)
+        except OSError as error:
+            raise self._disk_error(error) from error
         if size > 0:
             return LogSlice(file, file.fd, position, size, offset, available)
         return LogSlice(None, -1, 0, 0, offset, available)
@@ -157,7 +153,10 @@ class LogReader:
         """An offset above everything in this slice: aborted transactions beyond it need not be told to its reader."""
         number = self.segment_number(piece.first_offset)
         following = self.segments[number + 1].base_offset if number + 1 < len(self.segments) else self.log_end_offset
-        entry = self.segments[number].next_index_offset(piece.position + piece.size)
+        try:
+            entry = self.segments[number].next_index_offset(piece.position + piece.size)
+        except OSError as error:
+            raise self._disk_error(error) from error
         return min(entry + 1, following) if entry is not None else following
 
     def segment_number(self, offset: int) -> int:

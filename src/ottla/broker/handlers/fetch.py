@@ -136,17 +136,23 @@ class Fetch:
 
     def _on_wake(self) -> None:
         self._wake_scheduled = False
-        if self._future is None or self._future.done():
-            return
-        lines, size, failed = self._look()
-        if size >= self._min_bytes or failed:
-            self._future.set_result(self._encode(lines))
-            return
-        self._missing = self._min_bytes - size
+        self._look_again()
 
     def _finish(self) -> None:
-        if self._future is not None and not self._future.done():
-            self._future.set_result(self._encode(self._look()[0]))
+        self._look_again(is_over=True)
+
+    def _look_again(self, *, is_over: bool = False) -> None:
+        """Answer if there is enough now, or if the waiting is over."""
+        if self._future is None or self._future.done():
+            return
+        try:
+            lines, size, failed = self._look()
+            if is_over or failed or size >= self._min_bytes:
+                self._future.set_result(self._encode(lines))
+            else:
+                self._missing = self._min_bytes - size
+        except Exception as error:
+            self._future.set_exception(error)  # else its client would wait for ever
 
     def _on_done(self, _: asyncio.Future[Answer]) -> None:
         self._broker.parked_fetches.pop(id(self), None)
@@ -173,18 +179,17 @@ class Fetch:
         return lines, counts, failed
 
     def _read(self, asked: FetchPartition, budget: int, first: bool) -> Line:
-        line = Line(asked)
         partition = self._broker.partitions.get_by_key(*asked.key)
         if partition is None:
-            line.error = self._unknown(asked.key)
-            return line
+            return Line(asked, self._unknown(asked.key))
         epoch = asked.leader_epoch
         if epoch != -1 and epoch != partition.leader_epoch:
-            line.error = (
-                ErrorCode.FENCED_LEADER_EPOCH if epoch < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-            )
-            return line
+            is_old = epoch < partition.leader_epoch
+            return Line(asked, ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
         log = partition.log
+        if log.failed is not None:
+            return Line(asked, ErrorCode.KAFKA_STORAGE_ERROR)
+        line = Line(asked)
         line.high_watermark = log.high_watermark
         line.last_stable_offset = log.last_stable_offset
         line.log_start_offset = log.log_start_offset
@@ -195,19 +200,18 @@ class Fetch:
         if offset == upper:
             return line
         if offset < line.log_start_offset or offset > log.log_end_offset:
-            line.error = ErrorCode.OFFSET_OUT_OF_RANGE
-            return line
+            return Line(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
         if offset > upper or (budget <= 0 and not first):
             return line
         try:
             found = log.read(offset, max(0, min(asked.max_bytes, budget)), upper_offset=upper, min_one=first)
-            line.counts = EVERYTHING if found.goes_on else max(found.size, min(found.available, asked.max_bytes))
-            if found.size:
-                line.slice = found
-                if self._isolated:
-                    line.aborted = log.aborted_transactions(offset, min(upper, log.upper_offset_of(found)))
+            if found.size and self._isolated:
+                line.aborted = log.aborted_transactions(offset, min(upper, log.upper_offset_of(found)))
         except ApiError as error:
-            line.error = error.code
+            return Line(asked, error.code)
+        line.counts = EVERYTHING if found.goes_on else max(found.size, min(found.available, asked.max_bytes))
+        if found.size:
+            line.slice = found
         return line
 
     def _unknown(self, key: Key) -> ErrorCode:
