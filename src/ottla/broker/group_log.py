@@ -41,7 +41,6 @@ class GroupLog:
         self._clock = clock
         self._codec = codec
         self._flushing: asyncio.Task[None] | None = None
-        self._is_flush_due = False
         self._waiting: list[Callable[[ErrorCode], None]] = []
 
     # --- writing
@@ -67,14 +66,13 @@ class GroupLog:
         result = partition.log.append(
             batch, leader_epoch=partition.leader_epoch, now_ms=now_ms, origin=Origin.COORDINATOR
         )
-        if result.flush_due:
-            self._is_flush_due = True
-        elif self._flushing is None:
+        if not result.flush_due and self._flushing is None:
             partition.advance_high_watermark(size)
         return result.base_offset
 
     def when_durable(self, done: Callable[[ErrorCode], None]) -> None:
-        if not self._is_flush_due and self._flushing is None:
+        # The log is asked: markers of transactions go into it past us.
+        if self._flushing is None and not self._partition.log.flush_due:
             done(ErrorCode.NONE)
             return
         self._waiting.append(done)
@@ -85,18 +83,22 @@ class GroupLog:
         """One flush serves all that was appended before it began; what came in meanwhile gets the next."""
         partition = self._partition
         partition_log: Any = partition.log
-        while self._waiting:
-            waiting, self._waiting = self._waiting, []
-            self._is_flush_due = False
-            error = ErrorCode.NONE
-            try:
-                await partition_log.flush_async()
-                partition.advance_high_watermark(0, partition_log.recovery_point)
-            except ApiError as failed:
-                error = failed.code
-            for done in waiting:
-                done(error)
-        self._flushing = None
+        try:
+            while self._waiting:
+                waiting, self._waiting = self._waiting, []
+                error = ErrorCode.NONE
+                try:
+                    await partition_log.flush_async()
+                    partition.advance_high_watermark(0, partition_log.recovery_point)
+                except ApiError as failed:
+                    error = failed.code
+                for done in waiting:
+                    try:
+                        done(error)
+                    except Exception:
+                        log.exception("what was to follow a flush failed", extra={"partition": partition.index})
+        finally:
+            self._flushing = None
 
     # --- reading
 

@@ -17,6 +17,7 @@ from ottla.broker.context import RequestContext
 from ottla.broker.group_log import GroupLog
 from ottla.broker.internal_topics import OFFSETS_TOPIC
 from ottla.broker.java_hash import partition_of
+from ottla.broker.steps import Steps
 from ottla.broker.timers import Handle
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
@@ -123,7 +124,7 @@ class GroupService:
         return found
 
     def all_shards(self) -> Iterator[GroupShard]:
-        yield from self._shards
+        yield from list(self._shards)
 
     # --- answering
 
@@ -161,6 +162,14 @@ class GroupService:
             await done
         if out.error not in (None, ErrorCode.NONE):
             raise ApiError(out.error)
+
+    def finished(self, out: Result) -> Steps[Any]:
+        """What the operation answers; raises what it ended with."""
+        if out.error is None:
+            yield self.settled(out)
+        if out.error is not ErrorCode.NONE:
+            raise ApiError(out.error or ErrorCode.UNKNOWN_SERVER_ERROR)
+        return out.reply
 
     def _deliver(self, ticket: asyncio.Future[Any], message: Message) -> None:
         if not ticket.done():  # its connection may be gone

@@ -7,7 +7,7 @@ at once when nothing is yielded, and gives back an awaitable when something is.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -21,6 +21,15 @@ def run(steps: Steps[T]) -> T | Awaitable[T]:
         result: T = end.value
         return result
     return _go_on(steps, waiting)
+
+
+def all_of(several: Iterable[Steps[T]]) -> Steps[list[T]]:
+    """One after the other."""
+    results = []
+    for steps in several:
+        result = yield from steps
+        results.append(result)
+    return results
 
 
 async def _go_on(steps: Steps[T], waiting: Awaitable[Any]) -> T:

@@ -24,6 +24,7 @@ from ottla.records.batch import HEADER, HEADER_SIZE, TRANSACTIONAL_BIT
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.partitions import Partition
+    from ottla.broker.transaction_markers import Shard
 
 _ADDS_PARTITIONS_SINCE = 12
 _V2 = 2
@@ -89,12 +90,12 @@ class Entrance:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         try:
-            if not self._adds:
-                self._verify(name)
-                return None
-            return run(
-                self._broker.transactions.add_partitions(name, self._producer_id, self._epoch, [self._where()], _V2)
-            )
+            if self._adds:
+                return run(
+                    self._broker.transactions.add_partitions(name, self._producer_id, self._epoch, [self._where()], _V2)
+                )
+            shard = self._verify(name)
+            return None if shard is None else run(self._broker.transactions.durable(shard))
         except ApiError as error:
             raise self._refused(error) from None
 
@@ -106,9 +107,10 @@ class Entrance:
             except ApiError as error:
                 raise self._refused(error) from None
 
-    def _verify(self, name: str) -> None:
+    def _verify(self, name: str) -> Shard | None:
         if self._adds or self._broker.config.transaction_partition_verification_enable:
-            self._broker.transactions.verify(name, self._producer_id, self._epoch, self._where())
+            return self._broker.transactions.verify(name, self._producer_id, self._epoch, self._where())
+        return None
 
     def _where(self) -> TopicPartition:
         return TopicPartition(self._partition.topic, self._partition.index)

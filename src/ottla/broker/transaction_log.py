@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable
 
 from ottla.broker.partitions import Partition
 from ottla.common.clock import Clock
@@ -52,10 +51,7 @@ class TransactionLog:
                 batch, leader_epoch=partition.leader_epoch, now_ms=now_ms, origin=Origin.COORDINATOR
             )
         except ApiError as error:
-            if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
-                # Clients ask again; a full disk may have room by then.
-                raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from error
-            raise
+            raise _as_coordinator(error) from error
         if not result.flush_due:
             partition.advance_high_watermark(size)
 
@@ -64,8 +60,12 @@ class TransactionLog:
         """Something that was appended has to be on disk before anybody is told of it (flush.messages)."""
         return self._partition.log.flush_due
 
-    def flushed(self) -> Awaitable[None]:
-        return self._partition.publish_when_flushed()
+    async def flushed(self) -> None:
+        """Raises COORDINATOR_NOT_AVAILABLE when the disk fails."""
+        try:
+            await self._partition.publish_when_flushed()
+        except ApiError as error:
+            raise _as_coordinator(error) from error
 
     # --- reading
 
@@ -91,6 +91,13 @@ class TransactionLog:
                 log.error("cannot read on", extra={"partition": self._partition.index, "offset": offset})
                 break
         return count
+
+
+def _as_coordinator(error: ApiError) -> ApiError:
+    """Clients ask again; a full disk may have room by then."""
+    if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+        return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
+    return error
 
 
 def _replay_batch(coordinator: TransactionCoordinator, data: bytes, position: int, now_ms: int) -> int:

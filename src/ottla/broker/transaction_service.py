@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ottla.broker.internal_topics import TRANSACTIONS_TOPIC
@@ -22,7 +22,6 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.metadata.image import ClusterImage
 from ottla.transactions.coordinator import Decision, NewProducerId, ProducerIdentity, TransactionCoordinator
-from ottla.transactions.transaction import Transaction
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -89,9 +88,8 @@ class TransactionService:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return found
 
-    def all(self) -> Iterator[Transaction]:
-        for shard in self._shards:
-            yield from shard.coordinator
+    def all_shards(self) -> list[Shard]:
+        return list(self._shards)
 
     @property
     def is_loading(self) -> bool:
@@ -116,9 +114,7 @@ class TransactionService:
     def add_partitions(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], version: int
     ) -> Steps[None]:
-        shard = self.note_partitions(transactional_id, producer_id, epoch, partitions, version)
-        if shard.log.is_flush_due:
-            yield shard.log.flushed()  # also when nothing was written: what the answer stands on may be on its way
+        yield from self.durable(self.note_partitions(transactional_id, producer_id, epoch, partitions, version))
 
     def note_partitions(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], version: int
@@ -132,8 +128,10 @@ class TransactionService:
             shard.write(decision.write)
         return shard
 
-    def verify(self, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition) -> None:
-        self.shard(transactional_id).coordinator.verify(transactional_id, producer_id, epoch, partition)
+    def verify(self, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition) -> Shard:
+        shard = self.shard(transactional_id)
+        shard.coordinator.verify(transactional_id, producer_id, epoch, partition)
+        return shard
 
     def end(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool, version: int
@@ -168,7 +166,12 @@ class TransactionService:
             shard.write(decision.write)
         if decision.markers is not None:
             yield from self.markers.complete(shard, decision.markers)
-        elif shard.log.is_flush_due:
+        else:
+            yield from self.durable(shard)
+
+    def durable(self, shard: Shard) -> Steps[None]:
+        """Before an answer goes out, also if nothing was written for it: what it stands on may be on its way."""
+        if shard.log.is_flush_due:
             yield shard.log.flushed()
 
     # --- time

@@ -107,7 +107,7 @@ class GroupShard:
         except ApiError as error:
             # The members that were to go are still there, so their timers must be, too.
             self._set_timers([order for order in out.timers if order.delay_ms is not None])
-            self._finish(out, coordinator_error(error.code))
+            self._finish(out, error.code)
             return
         producer_id = -1 if out.producer is None else out.producer[0]
         for number, record in enumerate(out.records):
@@ -131,15 +131,28 @@ class GroupShard:
             self._set_alarm(deadline_ms)
 
     def _finish(self, out: Result, error: ErrorCode) -> None:
-        out.error = error
-        for follow_up in out.follow_ups:
-            following = self.begin()
-            follow_up(error, following)
-            self.settle(following)
-        for ticket, message in out.answers:
-            self._deliver(ticket, message)
-        if out.on_done is not None:
-            out.on_done()
+        out.error = error = coordinator_error(error)
+        try:
+            for follow_up in out.follow_ups:
+                following = self.begin()
+                follow_up(error, following)
+                self.settle(following)
+        except Exception:
+            out.error = ErrorCode.UNKNOWN_SERVER_ERROR
+            raise
+        finally:  # whoever waits is answered whatever happens
+            for ticket, message in out.answers:
+                self._deliver(ticket, message)
+            if out.on_done is not None:
+                out.on_done()
+
+    def read(self, look: Callable[[GroupState], Any]) -> Result:
+        """What `look` makes of the groups, as `reply`: an answer like any other, it shows nothing that is not
+        durable."""
+        out = self.begin()
+        out.reply = look(self.state)
+        self.settle(out)
+        return out
 
     # --- classic protocol
 

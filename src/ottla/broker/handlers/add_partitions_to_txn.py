@@ -85,7 +85,9 @@ def _add(broker: Broker, version: int, is_large: bool, asked: Addition) -> Steps
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         if asked.verify_only:
-            return (yield from _all_turns(broker, is_large, _verify_all(broker, asked)))
+            rows = yield from _all_turns(broker, is_large, _verify_all(broker, asked))
+            yield from broker.transactions.durable(broker.transactions.shard(name))
+            return rows
         client_version = _V2 if version >= BATCHED else _CLASSIC
         yield from broker.transactions.add_partitions(name, producer_id, epoch, partitions, client_version)
         code = ErrorCode.NONE

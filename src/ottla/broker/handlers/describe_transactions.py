@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, all_of, run
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
 
@@ -16,17 +18,22 @@ _State = DescribeTransactionsResponse.TransactionState
 
 def handle(
     broker: Broker, context: RequestContext, request: DescribeTransactionsRequest
-) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(
-        transaction_states=[_describe(broker, one) for one in request.transactional_ids]
-    )
+) -> DescribeTransactionsResponse | Awaitable[DescribeTransactionsResponse]:
+    return run(_describe_all(broker, request))
 
 
-def _describe(broker: Broker, transactional_id: str) -> _State:
+def _describe_all(broker: Broker, request: DescribeTransactionsRequest) -> Steps[DescribeTransactionsResponse]:
+    states = yield from all_of(_describe(broker, one) for one in request.transactional_ids)
+    return DescribeTransactionsResponse(transaction_states=states)
+
+
+def _describe(broker: Broker, transactional_id: str) -> Steps[_State]:
     if not transactional_id:
         return _State(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
     try:
-        known = broker.transactions.shard(transactional_id).coordinator.get(transactional_id)
+        shard = broker.transactions.shard(transactional_id)
+        known = shard.coordinator.get(transactional_id)
+        yield from broker.transactions.durable(shard)
     except ApiError as error:
         if error.code is not ErrorCode.NOT_COORDINATOR:
             return _State(transactional_id=transactional_id, error_code=error.code)

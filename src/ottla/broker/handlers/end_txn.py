@@ -37,8 +37,5 @@ def _end(broker: Broker, version: int, request: EndTxnRequest) -> Steps[EndTxnRe
         )
     except ApiError as error:
         code = for_version(error.code, version, _KNOWS_FENCED_SINCE)
-        if code is ErrorCode.KAFKA_STORAGE_ERROR:
-            # The outcome is decided or not written at all; either way asking again finds out.
-            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         return EndTxnResponse(error_code=code)
     return EndTxnResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)

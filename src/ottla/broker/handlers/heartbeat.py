@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.protocol.messages import HeartbeatRequest, HeartbeatResponse
+from ottla.protocol.codec import Message
+from ottla.protocol.messages import HeartbeatRequest
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
-    response: HeartbeatResponse = broker.groups.shard(request.group_id).heartbeat(request).reply
-    return response
+def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> Message | Awaitable[Message]:
+    return broker.groups.reply(broker.groups.shard(request.group_id).heartbeat(request))

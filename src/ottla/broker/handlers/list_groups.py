@@ -5,10 +5,12 @@ While groups are still being loaded the answer says so, and holds those that are
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.common.errors import ErrorCode
+from ottla.broker.steps import Steps, run
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups.describe import list_groups
 from ottla.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
@@ -16,13 +18,23 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: ListGroupsRequest
+) -> ListGroupsResponse | Awaitable[ListGroupsResponse]:
+    return run(_list(broker, request))
+
+
+def _list(broker: Broker, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
     response = ListGroupsResponse()
     found = []
     for shard in broker.groups.all_shards():
         if shard.state.is_loading:
             response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        else:
-            found += list_groups(shard.state, request.states_filter, request.types_filter)
+            continue
+        try:
+            out = shard.read(lambda state: list_groups(state, request.states_filter, request.types_filter))
+            found += yield from broker.groups.finished(out)
+        except ApiError as error:
+            response.error_code = error.code
     response.groups = found
     return response

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.common.errors import ErrorCode
+from ottla.broker.steps import Steps, run
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.linear_regex import BadPattern, compile_pattern
 from ottla.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 from ottla.transactions.states import TxnState
@@ -19,7 +21,13 @@ _STATES = {state.text: state for state in TxnState}
 _KNOWN = frozenset((*_STATES, "PrepareEpochFence"))
 
 
-def handle(broker: Broker, context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: ListTransactionsRequest
+) -> ListTransactionsResponse | Awaitable[ListTransactionsResponse]:
+    return run(_list(broker, request))
+
+
+def _list(broker: Broker, request: ListTransactionsRequest) -> Steps[ListTransactionsResponse]:
     pattern = None
     if request.transactional_id_pattern:
         try:
@@ -29,6 +37,13 @@ def handle(broker: Broker, context: RequestContext, request: ListTransactionsReq
     if broker.transactions.is_loading:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     now_ms = broker.transactions.now_ms()
+    found: list[Transaction] = []
+    for shard in broker.transactions.all_shards():
+        found += shard.coordinator
+        try:
+            yield from broker.transactions.durable(shard)
+        except ApiError as error:
+            return ListTransactionsResponse(error_code=error.code)
     return ListTransactionsResponse(
         unknown_state_filters=[one for one in request.state_filters if one not in _KNOWN],
         transaction_states=[
@@ -37,7 +52,7 @@ def handle(broker: Broker, context: RequestContext, request: ListTransactionsReq
                 producer_id=one.producer_id,
                 transaction_state=one.state.text,
             )
-            for one in broker.transactions.all()
+            for one in found
             if _wanted(one, request, now_ms) and (pattern is None or pattern.fullmatch(one.transactional_id.encode()))
         ],
     )

@@ -5,10 +5,11 @@ Topics go by name, from v10 on by id: then an offset committed under another id 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, all_of, run
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.groups.offset_requests import FetchTopic, check_fetch, fetch_offset
@@ -30,14 +31,19 @@ _Partition = OffsetFetchResponse.OffsetFetchResponsePartitions
 _Asked = OffsetFetchRequest.OffsetFetchRequestGroup
 
 
-def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    version = context.version
+def handle(
+    broker: Broker, context: RequestContext, request: OffsetFetchRequest
+) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
+    return run(_fetch_all(broker, context.version, request))
+
+
+def _fetch_all(broker: Broker, version: int, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
     if version >= _SEVERAL_GROUPS_SINCE:
         asked: Sequence[_Asked] = request.groups
     else:
         topics = request.topics
         asked = [_Asked(group_id=request.group_id, topics=None if topics is None else _as_group_topics(topics))]
-    groups = [_fetch(broker, one, require_stable=request.require_stable, version=version) for one in asked]
+    groups = yield from all_of(_fetch(broker, one, request.require_stable, version) for one in asked)
     if version >= _SEVERAL_GROUPS_SINCE:
         return OffsetFetchResponse(groups=groups)
     return _as_one_group(groups[0], asked[0], version)
@@ -46,13 +52,19 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest)
 # --- one group
 
 
-def _fetch(broker: Broker, asked: _Asked, *, require_stable: bool, version: int) -> _Group:
-    with_ids = version >= _TOPIC_IDS_SINCE
+def _fetch(broker: Broker, asked: _Asked, require_stable: bool, version: int) -> Steps[_Group]:
     try:
-        state = broker.groups.shard(asked.group_id).state
-        check_fetch(state, asked.group_id, asked.member_id, asked.member_epoch)
+        shard = broker.groups.shard(asked.group_id)
+        out = shard.read(lambda state: _look_up(broker, state, asked, require_stable, version))
+        group: _Group = yield from broker.groups.finished(out)
+        return group
     except ApiError as error:
         return _Group(group_id=asked.group_id, error_code=error.code)
+
+
+def _look_up(broker: Broker, state: GroupState, asked: _Asked, require_stable: bool, version: int) -> _Group:
+    with_ids = version >= _TOPIC_IDS_SINCE
+    check_fetch(state, asked.group_id, asked.member_id, asked.member_epoch)
     if asked.topics is None:
         return _Group(group_id=asked.group_id, topics=_all_topics(broker, state, asked, require_stable, with_ids))
     topics = []
