@@ -183,7 +183,7 @@ def test_deleting_offsets_of_an_unknown_group_is_refused(desk: Desk) -> None:
 def test_offsets_go_with_their_topic(desk: Desk) -> None:
     desk.commit(5)
     desk.commit(6, topic="other")
-    desk.shard.forget_topic("orders")
+    desk.shard.forget_topics(["orders"])
     assert desk.committed() is None
     assert desk.committed(topic="other") == 6
 

@@ -226,9 +226,7 @@ class GroupService:
             self._let_go()
         for shard in self._shards:
             shard.state.on_image(new, has_new_topics=has_new)
-            if not shard.state.is_loading:
-                for name in gone:
-                    shard.forget_topic(name)
+            shard.forget_topics(gone)
         if not self._shards:
             self._take_over(new)
 
@@ -250,6 +248,8 @@ class GroupService:
                 self._broker.clock,
                 self._deliver,
                 lambda deadline_ms, index=index: self._set_alarm(index, deadline_ms),  # type: ignore[misc]
+                # Folders are taken in one by one: topics of the groups may still be to come.
+                knows_all_topics=not self._broker.config.ottla_adopt_logs,
             )
             self._shards.append(shard)
             if partition.log.log_start_offset == partition.log.log_end_offset:

@@ -140,6 +140,8 @@ def fetch_offset(
     if require_stable and state.offsets.is_pending(group_id, topic.name, partition):
         return ErrorCode.UNSTABLE_OFFSET_COMMIT
     found = state.offsets.get(group_id, topic.name, partition)
+    if found is not None and found.record_offset < state.forgetting.get(topic.name, 0):
+        return None  # of a deleted topic; the disk has not taken the tombstone yet
     if found is not None and ZERO_TOPIC_ID not in (found.topic_id, topic.topic_id) and found.topic_id != topic.topic_id:
         return None  # of an earlier topic of this name
     return found
@@ -173,12 +175,19 @@ def delete_all_offsets(state: GroupState, group_id: str, out: Result) -> None:
     out.records += [records.offset_tombstone(group_id, topic, partition) for topic, partition in seen]
 
 
-def forget_partitions(state: GroupState, topic: str, first_gone: int, out: Result) -> None:
-    """A topic is gone (`first_gone` 0): so are the offsets of all groups for it."""
+def forget_topic(state: GroupState, topic: str, before: int, out: Result) -> None:
+    """The topic is gone, and with it the offsets of all groups for it, also those that an open transaction may still
+    commit. What stands at `before` or later in the log is of a topic that came after it."""
+    found: dict[tuple[str, int], None] = {}
     for group_id, topics in state.offsets.by_group.items():
-        for partition in topics.get(topic, ()):
-            if partition >= first_gone:
-                out.records.append(records.offset_tombstone(group_id, topic, partition))
+        for partition, committed in topics.get(topic, {}).items():
+            if committed.record_offset < before:
+                found[group_id, partition] = None
+    for pending in state.offsets.pending.values():
+        for (group_id, name, partition), committed in pending.items():
+            if name == topic and committed.record_offset < before:
+                found[group_id, partition] = None
+    out.records += [records.offset_tombstone(group_id, topic, partition) for group_id, partition in found]
 
 
 # --- expiry ------------------------------------------------------------------------------------------------------

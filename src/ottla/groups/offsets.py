@@ -59,6 +59,16 @@ class OffsetStore:
                 if group == group_id:
                     yield topic, partition
 
+    def each(self) -> Iterator[tuple[str, CommittedOffset]]:
+        """Every offset with its topic, committed or waiting for the end of a transaction."""
+        for topics in self.by_group.values():
+            for topic, partitions in topics.items():
+                for committed in partitions.values():
+                    yield topic, committed
+        for pending in self.pending.values():
+            for (_, topic, _), committed in pending.items():
+                yield topic, committed
+
     # --- replay
 
     def replay(

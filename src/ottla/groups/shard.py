@@ -7,12 +7,13 @@ follow-ups run and the answers go out. On one node that is usually the same mome
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import ZERO_TOPIC_ID
 from ottla.groups import classic_rebalance, consumer_heartbeat, describe, offset_requests
 from ottla.groups.classic_group import ClassicGroup, State, refused_join
 from ottla.groups.classic_join import Join, join_classic
@@ -21,6 +22,7 @@ from ottla.groups.consumer_group import ConsumerGroup, MemberState
 from ottla.groups.migration import group_tombstones
 from ottla.groups.mixed_group import heartbeat_consumer, join_consumer, leave_consumer, sync_consumer
 from ottla.groups.offset_requests import CommitTopic
+from ottla.groups.offsets import CommittedOffset
 from ottla.groups.records import empty_group_metadata
 from ottla.groups.result import Client, Record, Result, Ticket, TimerKey, TimerOrder
 from ottla.groups.state import GroupState
@@ -28,12 +30,14 @@ from ottla.groups.timers import (
     CLASSIC_JOIN,
     CLASSIC_SESSION,
     CLASSIC_SYNC,
+    FORGET_TOPIC,
     MEMBER_JOIN,
     MEMBER_REBALANCE,
     MEMBER_SESSION,
     MEMBER_SYNC,
     TimerTable,
 )
+from ottla.metadata.image import TopicImage
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -80,8 +84,11 @@ class GroupShard:
         clock: Clock,
         deliver: Callable[[Ticket, Message], None],
         set_alarm: Callable[[int], None] = lambda deadline_ms: None,
+        *,
+        knows_all_topics: bool = True,
     ) -> None:
-        """`set_alarm` is told when to call `fire_timers`, each time that is earlier than it was."""
+        """`set_alarm` is told when to call `fire_timers`, each time that is earlier than it was. With
+        `knows_all_topics` offsets of a topic that is not in the image are of a deleted one."""
         self.state = state
         self.timers = TimerTable()
         self._log = log
@@ -89,6 +96,8 @@ class GroupShard:
         self._deliver = deliver
         self._set_alarm = set_alarm
         self._alarm_ms = NEVER
+        # What there was before anything in the log can have been deleted. None if that cannot be told.
+        self._topics_at_first: Mapping[str, TopicImage] | None = state.image.topics if knows_all_topics else None
 
     # --- how every operation runs
 
@@ -255,12 +264,16 @@ class GroupShard:
 
     def commit(self, request: OffsetCommitRequest, version: int, topics: Sequence[CommitTopic]) -> Result:
         """`reply` holds an error for each partition of each topic."""
+        if self.state.forgetting:
+            self._forget_before_commit(topics)
         out = self.begin()
         out.reply = offset_requests.commit_offsets(self.state, request, version, topics, out)
         self.settle(out)
         return out
 
     def commit_transactional(self, request: TxnOffsetCommitRequest, topics: Sequence[CommitTopic]) -> Result:
+        if self.state.forgetting:
+            self._forget_before_commit(topics)
         out = self.begin()
         out.reply = offset_requests.commit_transactional(self.state, request, topics, out)
         self.settle(out)
@@ -278,11 +291,37 @@ class GroupShard:
         self.settle(out)
         return out
 
-    def forget_topic(self, topic: str) -> Result:
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """They are deleted: nobody may find their offsets again, least of all in a later topic of the name."""
+        for topic in topics:
+            if self.state.is_loading:
+                self.state.forgetting[topic] = NEVER  # nobody can commit yet: whatever is in the log is older
+            else:
+                self.state.forgetting[topic] = self.state.next_offset
+                self._forget(topic)
+
+    def _forget(self, topic: str) -> Result:
         out = self.begin()
-        offset_requests.forget_partitions(self.state, topic, 0, out)
+        before = self.state.forgetting[topic]
+        offset_requests.forget_topic(self.state, topic, before, out)
+
+        def check(error: ErrorCode, out: Result) -> None:
+            if error is not ErrorCode.NONE:
+                out.schedule((FORGET_TOPIC, topic, ""), RETRY_MS)
+            elif self.state.forgetting.get(topic) == before:
+                del self.state.forgetting[topic]
+
+        out.after_append(check)
         self.settle(out)
         return out
+
+    def _forget_before_commit(self, topics: Sequence[CommitTopic]) -> None:
+        """A tombstone that comes late would take the offsets of the new topic of the name with it."""
+        for topic in topics:
+            if topic.name in self.state.forgetting:
+                error = self._forget(topic.name).error
+                if error:
+                    raise ApiError(error)
 
     # --- groups as a whole
 
@@ -315,6 +354,10 @@ class GroupShard:
 
     def _fire(self, key: TimerKey, payload: Any) -> None:
         kind, group_id, member_id = key
+        if kind == FORGET_TOPIC:
+            if group_id in self.state.forgetting:
+                self._forget(group_id)
+            return
         out = self.begin()
         classic = self.state.classic(group_id)
         if classic is not None:
@@ -342,6 +385,7 @@ class GroupShard:
     def loaded(self) -> None:
         """The log has been read: from now on members are expected to be heard of."""
         self.state.is_loading = False
+        self._forget_what_was_deleted()
         out = self.begin()
         for group in list(self.state.groups.values()):
             if isinstance(group, ClassicGroup):
@@ -349,6 +393,22 @@ class GroupShard:
             else:
                 self._wake_consumer(group, out)
         self.settle(out)
+
+    def _forget_what_was_deleted(self) -> None:
+        """While the log was read, or before: a crash may have come between a deletion and its tombstones."""
+        forgetting = self.state.forgetting
+        for topic, committed in self.state.offsets.each():
+            if not self._was_there(topic, committed):
+                forgetting[topic] = max(forgetting.get(topic, 0), committed.record_offset + 1)
+        for topic in list(forgetting):
+            forgetting[topic] = min(forgetting[topic], self.state.next_offset)
+            self._forget(topic)
+
+    def _was_there(self, topic: str, committed: CommittedOffset) -> bool:
+        if self._topics_at_first is None:
+            return True
+        found = self._topics_at_first.get(topic)
+        return found is not None and committed.topic_id in (ZERO_TOPIC_ID, found.id)
 
     def _wake_classic(self, group: ClassicGroup, out: Result) -> None:
         for member in group.members.values():

@@ -53,6 +53,10 @@ class GroupState:
         self.new_topics_number = 0
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
+        # The log as far as it is replayed.
+        self.next_offset = 0
+        # Deleted topics whose offsets are still to be forgotten, and where the log stood when they were deleted.
+        self.forgetting: dict[str, int] = {}
         # While the log is read, each record of a classic group replaces the one before. Afterwards the group lives, its
         # members come and go between records, and a record is only our own word coming back.
         self.is_loading = True
@@ -87,6 +91,7 @@ class GroupState:
 
     def replay(self, record: Record, record_offset: int = -1, producer_id: int = NO_PRODUCER) -> None:
         key, value, _ = record
+        self.next_offset = max(self.next_offset, record_offset + 1)
         _REPLAY[type(key).__name__](self, key, value, record_offset, producer_id)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:

@@ -21,6 +21,7 @@ MEMBER_SESSION = "member-session"
 MEMBER_REBALANCE = "member-rebalance"
 MEMBER_JOIN = "member-join"
 MEMBER_SYNC = "member-sync"
+FORGET_TOPIC = "forget-topic"  # with the topic in the place of the group
 
 
 class TimerTable:

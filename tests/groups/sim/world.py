@@ -228,6 +228,8 @@ class World:
             self._commit_for(client, self.random.choice(("a", "b")), self.random.randint(0, 3), epoch)
 
     def _commit_for(self, client: SimClient, topic: str, partition: int, epoch: int) -> None:
+        if topic not in self.desk.topics:
+            return  # the broker refuses it before the coordinator hears of it
         offset = self.next_number()
         may = self._may_commit(client, topic, partition, epoch)
         log = self.desk.log
@@ -277,7 +279,7 @@ class World:
             gone = self.random.choice(sorted(topics))
             del topics[gone]
             self.desk.log.broken = False
-            self.desk.shard.forget_topic(gone)
+            self.desk.shard.forget_topics([gone])
             for key in [one for one in self.commits if one[0] == gone]:
                 self._forget(key)
             for client in self.clients:

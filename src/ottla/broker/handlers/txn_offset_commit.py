@@ -41,6 +41,7 @@ def _commit(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> St
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID)
         yield from _join_transaction(broker, version, request)
+        topics = _known_topics(broker, request)  # some may have been deleted while we waited for the disk
         out = broker.groups.shard(request.group_id).commit_transactional(request, topics)
         if out.error is None:
             yield broker.groups.settled(out)
