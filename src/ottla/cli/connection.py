@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.cli.failures import bad_client_setting, detail_of, failed, sentence
+from ottla.cli.interrupts import uninterrupted
 from ottla.cli.settings import DEFAULT_BOOTSTRAP, Settings
 from ottla.common.errors import OttlaError
 
@@ -81,11 +82,11 @@ class Cluster:
         return {**QUICK_SETTINGS, **quiet, **more, **self.client_settings, "error_cb": self._trouble.saw}
 
     @staticmethod
-    def _open(kind: Callable[[dict[str, Any]], Answer], config: dict[str, Any]) -> Answer:
+    def _open(kind: type[Any], config: dict[str, Any]) -> Any:
         from confluent_kafka import KafkaException
 
         try:
-            return kind(config)
+            return uninterrupted(kind)(config)
         except KafkaException as error:
             raise bad_client_setting(error) from None
 

@@ -8,16 +8,14 @@ stay light; verbs are imported when they are used.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import NoReturn
 
 import click
 
 from ottla import __version__
-from ottla.cli import streams
+from ottla.cli import interrupts, streams
 from ottla.cli.lazy import Lazy, LazyGroup, Section
 from ottla.cli.settings import change_options, connection_options
 from ottla.common.errors import OttlaError
@@ -25,7 +23,6 @@ from ottla.common.errors import OttlaError
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
-EXIT_TERMINATED = 143
 COMPLETION_VARIABLE = "_OTTLA_COMPLETE"
 
 SECTIONS = (
@@ -99,7 +96,7 @@ def run(arguments: list[str]) -> int:
     streams.prepare()
     status = 0
     try:
-        signal.signal(signal.SIGTERM, _terminate)
+        interrupts.install()
         status = _invoke(arguments)
         sys.stdout.flush()
     except click.UsageError as error:
@@ -135,10 +132,6 @@ def _invoke(arguments: list[str]) -> int:
             raise
         raise explained from error
     return 0
-
-
-def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
-    sys.exit(EXIT_TERMINATED)
 
 
 def _usage_sentence(error: click.UsageError) -> str:

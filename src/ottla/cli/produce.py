@@ -8,6 +8,7 @@ place whoever wrote it. What was read before a mistake or Ctrl-C is still sent.
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -240,7 +241,7 @@ class Sender:
             self._send_one(draft)
             self._producer.poll(0)
             self._raise_failure()
-        self._producer.flush(FLUSH_S_MAX)
+        self._flush()
         self.complete = self._failure is None
 
     def _send_one(self, draft: Draft) -> None:
@@ -272,7 +273,14 @@ class Sender:
 
     def finish(self) -> None:
         """Whatever ended the reading, Ctrl-C included: what was read is sent."""
-        self._waiting = self._producer.flush(FLUSH_S_MAX if self._failure is None else 0)
+        self._flush()
+        self._waiting = len(self._producer)
+
+    def _flush(self) -> None:
+        """A moment at a time, so that Ctrl-C ends it, and no longer than there is hope."""
+        deadline = time.monotonic() + FLUSH_S_MAX
+        while self._failure is None and self._producer.flush(0.1) and time.monotonic() < deadline:
+            pass
 
     def require_all_arrived(self) -> None:
         self._raise_failure()
