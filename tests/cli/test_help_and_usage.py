@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.cli.command import Cli
+from tests.cli.command_tree import verbs
 from tests.support.process import free_ports
 
 VERBS = {
@@ -71,6 +73,29 @@ def test_the_options_of_every_command_are_shown_apart(cli: Cli) -> None:
     assert "--dry-run" in cli.ok("topic", "delete", "-h").out
 
 
+def test_what_is_offered_is_meant() -> None:
+    """--dry-run and -y stand in the help of exactly the verbs that know what to do with them."""
+    offered = {path: cli_help(command) for path, command in verbs().items()}
+    assert {" ".join(path) for path, text in offered.items() if "--dry-run" in text} == {
+        "produce",
+        "topic create",
+        "topic alter",
+        "topic delete",
+        "topic trim",
+        "group seek",
+        "group delete",
+        "txn abort",
+        "config set",
+        "config unset",
+    }
+    asking = {"topic delete", "topic trim", "group seek", "group delete", "txn abort", "pipeline run"}
+    assert {" ".join(path) for path, text in offered.items() if "--yes" in text} == asking
+
+
+def cli_help(command: click.Command) -> str:
+    return command.get_help(click.Context(command))
+
+
 def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
     outcome = cli()
     assert outcome.status == 2
@@ -121,7 +146,10 @@ def test_version(cli: Cli) -> None:
         (["config", "set", "topic", "t", "x"], "takes name=value"),
         (["completion", "tcsh"], "not one of"),
         (["-b", "x:1", "start"], "--listen"),
-        (["--dry-run", "perf", "produce", "t"], "has no --dry-run"),
+        (["--dry-run", "perf", "produce", "t"], "'perf produce' has no --dry-run"),
+        (["--dry-run", "start"], "'start' has no --dry-run"),
+        (["pipeline", "--dry-run", "stop", "p"], "'pipeline stop' has no --dry-run"),
+        (["pipeline", "run", "--dry-run", "p.py"], "no such option"),
     ],
 )
 def test_a_wrong_command_line_is_one_sentence_and_status_2(cli: Cli, arguments: list[str], said: str) -> None:

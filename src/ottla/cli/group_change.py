@@ -20,7 +20,7 @@ from ottla.common.errors import OttlaError
 SHIFT = re.compile(r"[+-]\d+", re.ASCII)
 
 
-@command("seek", changes=True)
+@command("seek", changes=True, asks=True)
 @click.argument("group", shell_complete=complete_group)
 @click.option("--to", "to", required=True, metavar="WHERE", help="start, end, N, @TIME, or +N / -N from where it is.")
 @click.option(
@@ -136,7 +136,7 @@ def _commit(cluster: Cluster, group: str, offsets: Mapping[Partition, int]) -> N
 # -- delete --------------------------------------------------------------------------------------------------------
 
 
-@command("delete", changes=True)
+@command("delete", changes=True, asks=True)
 @click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=complete_group)
 def delete(settings: Settings, groups: tuple[str, ...]) -> None:
     """Delete groups and their committed offsets; their consumers must be stopped."""

@@ -17,7 +17,7 @@ import click
 from ottla import __version__
 from ottla.cli import interrupts, streams
 from ottla.cli.lazy import Lazy, LazyGroup, Section
-from ottla.cli.settings import change_options, connection_options
+from ottla.cli.settings import connection_options, dry_run_option, yes_option
 from ottla.common.errors import OttlaError
 
 EXIT_FAILED = 1
@@ -64,7 +64,8 @@ def build() -> click.Group:
         sections=SECTIONS,
         params=[
             *connection_options(),
-            *change_options(),
+            dry_run_option(),
+            yes_option(),
             click.Option(
                 ["--version"],
                 is_flag=True,

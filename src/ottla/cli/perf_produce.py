@@ -33,7 +33,6 @@ def produce(
     settings: Settings, topic: str, count: int, size: int, rate: float | None, compression: str, acks: str
 ) -> None:
     """Send COUNT records to TOPIC and measure; -X linger.ms=..., -X batch.size=... tune the producer."""
-    settings.refuse_dry_run("perf produce")
     cluster = Cluster(settings)
     cluster.topics([topic])
     producer = cluster.producer(

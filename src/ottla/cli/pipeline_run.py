@@ -29,7 +29,7 @@ data_dir_option = click.option(
 )
 
 
-@command("run", changes=True)
+@command("run", asks=True)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--once", is_flag=True, help="Process all that is there now, then stop.")
 @click.option("--master", default="local[*]", metavar="URL", help="Of a Spark cluster [local[*], this machine].")
@@ -56,7 +56,6 @@ def run(
       ottla pipeline run orders.sql --once
       ottla pipeline run orders.py --master spark://host:7077 --checkpoint s3a://bucket/orders
     """
-    settings.refuse_dry_run("pipeline run")
     require_spark()
     from dataclasses import replace
 

@@ -54,7 +54,7 @@ class Settings:
 
     def refuse_dry_run(self, command: str) -> None:
         if self.dry_run:
-            raise click.UsageError(f"'{command}' has no --dry-run: it would do nothing at all.")
+            raise click.UsageError(f"'{command}' has no --dry-run.")
 
 
 def parse_assignment(text: str, flag: str) -> tuple[str, str]:
@@ -119,11 +119,12 @@ def connection_options() -> list[click.Parameter]:
     ]
 
 
-def change_options() -> list[click.Parameter]:
-    return [
-        _global("--dry-run", is_flag=True, help="Say what would be done, and do nothing."),
-        _global("-y", "--yes", is_flag=True, help="Do not ask."),
-    ]
+def dry_run_option() -> click.Parameter:
+    return _global("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+
+
+def yes_option(**more: Any) -> click.Parameter:
+    return _global("-y", "--yes", is_flag=True, help="Do not ask.", **more)
 
 
 partition_option = click.option(
@@ -132,12 +133,22 @@ partition_option = click.option(
 
 
 class OttlaCommand(click.Command):
-    """A command that reaches a cluster: the connection options come with it; `changes=True` adds --dry-run and -y."""
+    """A command that reaches a cluster: the connection options come with it.
 
-    def __init__(self, *args: Any, changes: bool = False, **kwargs: Any) -> None:
+    `changes=True` adds --dry-run, `asks=True` adds -y. A script may say -y to all that change something.
+    """
+
+    def __init__(self, *args: Any, changes: bool = False, asks: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params += change_options() if changes else []
+        self._has_dry_run = changes
+        self.params += [dry_run_option()] if changes else []
+        self.params += [yes_option(hidden=not asks)] if changes or asks else []
         self.params += connection_options()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if not self._has_dry_run:  # it may stand before the verb, where every option is taken
+            ctx.ensure_object(Settings).refuse_dry_run(ctx.command_path.removeprefix("ottla "))
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         own: list[tuple[str, str]] = []
@@ -156,17 +167,17 @@ class VerbGroup(LazyGroup):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for option in (*connection_options(), *change_options()):
+        for option in (*connection_options(), dry_run_option(), yes_option()):
             assert isinstance(option, click.Option)
             option.hidden = True
             self.params.append(option)
 
 
-def command(name: str, *, changes: bool = False, **more: Any) -> Callable[[Callable[..., Any]], click.Command]:
+def command(name: str, **more: Any) -> Callable[[Callable[..., Any]], click.Command]:
     """`@command("list")`: a click command with the options of every command, called with Settings first."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
-        made: click.Command = click.command(name, cls=OttlaCommand, changes=changes, **more)(click.pass_obj(function))
+        made: click.Command = click.command(name, cls=OttlaCommand, **more)(click.pass_obj(function))
         return made
 
     return decorate

@@ -49,6 +49,7 @@ def start(
       ottla start --listen 0.0.0.0:9092 --advertise broker.example.com
       ottla start --config server.properties -X num.partitions=6
     """
+    settings.refuse_dry_run("start")
     if settings.bootstrap is not None:
         raise click.UsageError("start runs a broker and has no -b: say where to listen with --listen HOST:PORT.")
     import asyncio

@@ -127,7 +127,7 @@ def _grow(cluster: Cluster, topic: str, partitions: int, validate_only: bool) ->
 # -- delete --------------------------------------------------------------------------------------------------------
 
 
-@command("delete", changes=True)
+@command("delete", changes=True, asks=True)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=complete_topic)
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is fine.")
 def delete(settings: Settings, topics: tuple[str, ...], if_exists: bool) -> None:
@@ -171,7 +171,7 @@ def _and_their_size(cluster: Cluster, described: dict[str, Any]) -> str:
 # -- trim ----------------------------------------------------------------------------------------------------------
 
 
-@command("trim", changes=True)
+@command("trim", changes=True, asks=True)
 @click.argument("topic", shell_complete=complete_topic)
 @click.option("--to", "to", required=True, metavar="WHERE", help="Delete what is before: N, @TIME, end; -N keeps N.")
 @partition_option

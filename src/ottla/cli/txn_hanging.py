@@ -87,7 +87,7 @@ def _hanging_lines(data: list[dict[str, Any]], older_than_s: float) -> Iterable[
 # -- abort ---------------------------------------------------------------------------------------------------------
 
 
-@command("abort", changes=True)
+@command("abort", changes=True, asks=True)
 @click.argument("partition", metavar="TOPIC-PARTITION")
 @click.option("--start-offset", type=at_least(0), help="Which, if the partition has several open.")
 @click.option("--force", is_flag=True, help="Also one that its coordinator knows and will end itself.")
