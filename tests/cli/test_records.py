@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from ottla.cli.positions import START, Span
+from ottla.cli.reader import Plan, consumer_settings
+from ottla.testing import Broker
 from tests.cli.command import Cli
 
 
@@ -158,3 +161,19 @@ def test_isolation(cli: Cli, topic: str, name: str) -> None:
         end(30)
     assert cli.ok("consume", topic, "-e").lines == ["kept"]
     assert cli.ok("consume", topic, "-e", "--isolation", "read_uncommitted").lines == ["kept", "dropped"]
+
+
+def test_a_damaged_batch_is_not_printed() -> None:
+    with Broker() as broker:
+        cli = Cli(broker.bootstrap_servers)
+        broker.create_topic("t")
+        cli.ok("produce", "t", "a treasure", "-q")
+        assert broker.data_dir is not None
+        segment = broker.data_dir / "t-0" / "00000000000000000000.log"
+        segment.write_bytes(segment.read_bytes().replace(b"treasure", b"trousers"))
+        assert "CRC" in cli.fails(1, "consume", "t", "-e")
+
+
+def test_a_full_queue_of_records_does_not_stop_the_reading_for_a_second() -> None:
+    plan = Plan(["t"], Span(START), None, [], None, False, "read_committed", lambda _: b"", lambda _: True)
+    assert int(consumer_settings(plan)["fetch.queue.backoff.ms"]) <= 10  # librdkafka's default is 1000

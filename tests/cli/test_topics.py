@@ -90,7 +90,7 @@ def test_partitions_and_settings_are_altered(cli: Cli, topic: str) -> None:
 def test_deletion_asks(cli: Cli, five: str) -> None:
     asked = cli("topic", "delete", five, stdin="n\n")
     assert asked.status == 1
-    assert f"delete {five} with 5 records? [y/N]" in asked.err
+    assert f"delete {five} with at most 5 records? [y/N]" in asked.err
     unanswered = cli("topic", "delete", five)
     assert unanswered.status == 1
     assert "add -y" in unanswered.err
@@ -113,13 +113,13 @@ def test_offsets_by_end_and_by_time(cli: Cli, five: str) -> None:
 def test_trim_shows_its_plan_and_deletes_the_oldest(cli: Cli, five: str) -> None:
     plan = cli.ok("topic", "trim", five, "--to", "@1700000002000", "--dry-run").lines
     assert [line.split() for line in plan] == [
-        ["PARTITION", "START", "NEW", "START", "DELETED"],
+        ["PARTITION", "START", "NEW", "START", "RECORDS", "(MAX)"],
         ["0", "0", "1", "1"],
         ["1", "0", "1", "1"],
     ]
     refused = cli("topic", "trim", five, "--to", "end", stdin="no\n")
     assert refused.status == 1
-    assert "delete 5 records" in refused.err
+    assert "delete at most 5 records" in refused.err
     assert cli.ok("topic", "trim", five, "--to", "-2", "-p", "0", "-y").lines[-1] == f"deleted 1 record of {five}"
     assert sorted(cli.ok("consume", five, "-e").lines) == ["2", "3", "4", "5"]
     [trimmed] = cli.ok("topic", "trim", five, "--to", "1", "-p", "1", "-y", "--output", "json").data

@@ -9,6 +9,7 @@ from typing import Any
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
 from ottla.cli.failures import failed
+from ottla.cli.group_remainder import without_records
 from ottla.cli.positions import Bounds, Partition, log_bounds
 from ottla.common.errors import OttlaError
 
@@ -17,20 +18,25 @@ NO_GROUP = frozenset({"DEAD", "UNKNOWN"})
 
 @dataclass(frozen=True)
 class Committed:
-    """A partition of a group: where it is (None: no commit), where the log begins and ends, who reads it."""
+    """A partition of a group: where it is (None: no commit), where the log begins and ends, who reads it.
+
+    `is_at_end`: all that comes after the commit are transaction markers and records of aborted transactions.
+    """
 
     topic: str
     partition: int
     offset: int | None
     bounds: Bounds | None
     member: str | None = None
+    is_at_end: bool = False
 
     @property
     def lag(self) -> int | None:
-        """None without a commit or without a log; never below zero (a trimmed or re-created topic)."""
+        """In offsets, as Kafka counts it; None without a commit or without a log."""
         if self.offset is None or self.bounds is None:
             return None
-        return max(0, self.bounds.end - max(self.offset, self.bounds.start))
+        # never below zero: a topic may have been trimmed or made again
+        return 0 if self.is_at_end else max(0, self.bounds.end - max(self.offset, self.bounds.start))
 
 
 def all_groups(cluster: Cluster) -> list[Any]:
@@ -95,8 +101,13 @@ def positions_of(cluster: Cluster, name: str, description: Any) -> list[Committe
     present = _partitions_of(cluster, {topic for topic, _ in (*committed, *owners)})
     partitions = sorted({*committed, *owners, *present})
     bounds = log_bounds(cluster, present)
+    spans = {
+        one: (max(offset, bounds[one].start), bounds[one].end) for one, offset in committed.items() if one in bounds
+    }
+    at_end = without_records(cluster, spans)
     return [
-        Committed(*one, offset=committed.get(one), bounds=bounds.get(one), member=owners.get(one)) for one in partitions
+        Committed(*one, committed.get(one), bounds.get(one), member=owners.get(one), is_at_end=one in at_end)
+        for one in partitions
     ]
 
 

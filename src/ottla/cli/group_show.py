@@ -111,7 +111,10 @@ def _description_lines(group: dict[str, Any]) -> Iterable[str]:
 @watch_option
 @interval_option
 def lag(settings: Settings, groups: tuple[str, ...], by_partition: bool, watch: bool, interval: float) -> None:
-    """How many records groups (all of them unless named) are behind the ends of their topics."""
+    """How far groups (all of them unless named) are behind the ends of their topics.
+
+    LAG counts offsets, as Kafka does. Where nothing but transaction markers and aborted records is left, it is 0.
+    """
     cluster = Cluster(settings)
     if watch:
         watch_until_interrupted(settings, lambda: _show_lag(settings, cluster, groups, by_partition), interval)

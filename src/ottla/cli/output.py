@@ -153,3 +153,8 @@ def human_ms(ms: int) -> str:
 def plural(count: int, noun: str) -> str:
     """`3 records`, `1 record`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def at_most(count: int, noun: str) -> str:
+    """`at most 3 records`, where offsets are counted: compaction leaves gaps, transaction markers take some."""
+    return f"at most {plural(count, noun)}" if count else f"no {noun}s"

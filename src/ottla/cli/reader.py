@@ -75,6 +75,21 @@ class Output:
         return sum(self._counts) == self.size
 
 
+def consumer_settings(plan: Plan) -> dict[str, Any]:
+    return {
+        "group.id": plan.group or "ottla-cli",
+        "enable.auto.commit": plan.group is not None,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "isolation.level": plan.isolation,
+        "check.crcs": True,
+        # librdkafka stops fetching while its queue is full, and then waits for a second
+        "fetch.queue.backoff.ms": "10",
+        "topic.metadata.propagation.max.ms": "5000",
+        "auto.offset.reset": "latest" if plan.span.first.kind is Kind.END else "earliest",
+    }
+
+
 class Reader:
     def __init__(self, cluster: Cluster, plan: Plan) -> None:
         self._cluster = cluster
@@ -93,7 +108,7 @@ class Reader:
         partitions = self._find_partitions()
         if self._plan.count_max == 0:
             return
-        self._consumer = self._cluster.consumer(self._consumer_settings())
+        self._consumer = self._cluster.consumer(consumer_settings(self._plan))
         try:
             if self._plan.group is None:
                 self._assign(partitions)
@@ -118,18 +133,6 @@ class Reader:
                     raise OttlaError(f"topic '{topic}' has no partition {index}: it has 0 to {present[-1]}.")
             found += [(topic, index) for index in self._plan.partitions or present]
         return found
-
-    def _consumer_settings(self) -> dict[str, Any]:
-        plan = self._plan
-        return {
-            "group.id": plan.group or "ottla-cli",
-            "enable.auto.commit": plan.group is not None,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "isolation.level": plan.isolation,
-            "topic.metadata.propagation.max.ms": "5000",
-            "auto.offset.reset": "latest" if plan.span.first.kind is Kind.END else "earliest",
-        }
 
     def _assign(self, partitions: list[Partition]) -> None:
         from confluent_kafka import IsolationLevel, TopicPartition
@@ -194,6 +197,7 @@ class Reader:
         if (error := message.error()) is not None:
             if error.name() != "_PARTITION_EOF":
                 raise OttlaError(sentence(error, f"{partition[0]}-{partition[1]}" if partition[0] else ""))
+            self._handled[partition] = message.offset()  # past markers of transactions, which are no records
             if self._stops:
                 self._open.discard(partition)
             return

@@ -11,7 +11,7 @@ from ottla.cli.config_entries import change_entries
 from ottla.cli.connection import ANSWER_S_MAX, Cluster, require_topic_name
 from ottla.cli.failures import failed
 from ottla.cli.names import complete_topic
-from ottla.cli.output import Planned, confirm, done, plural, show, table
+from ottla.cli.output import Planned, at_most, confirm, done, plural, show, table
 from ottla.cli.positions import Kind, Partition, log_bounds, parse_position, resolve
 from ottla.cli.settings import Settings, at_least, command, parse_assignment, partition_option
 from ottla.common.errors import OttlaError
@@ -165,7 +165,7 @@ def _and_their_size(cluster: Cluster, described: dict[str, Any]) -> str:
     bounds = log_bounds(cluster, [(name, p.id) for name, one in described.items() for p in one.partitions if p.isr])
     records = sum(bound.end - bound.start for bound in bounds.values())
     names = ", ".join(described) if len(described) <= 5 else plural(len(described), "topic")
-    return f"{names} with {plural(records, 'record')}"
+    return f"{names} with {at_most(records, 'record')}"
 
 
 # -- trim ----------------------------------------------------------------------------------------------------------
@@ -195,11 +195,11 @@ def trim(settings: Settings, topic: str, to: str, partitions: tuple[int, ...]) -
             {"topic": topic, "partition": p, "start_offset": start, "new_start_offset": new, "records": new - start}
             for p, start, new in rows
         ],
-        lines=table(["PARTITION", "START", "NEW START", "DELETED"], [(*row, row[2] - row[1]) for row in rows]),
+        lines=table(["PARTITION", "START", "NEW START", "RECORDS (MAX)"], [(*row, row[2] - row[1]) for row in rows]),
     )
-    if with_plan.agreed(f"delete {plural(records, 'record')} of {topic}?", nothing="there is nothing to delete"):
+    if with_plan.agreed(f"delete {at_most(records, 'record')} of {topic}?", nothing="there is nothing to delete"):
         _delete_records(cluster, plan)
-        with_plan.done(f"deleted {plural(records, 'record')} of {topic}")
+        with_plan.done(f"deleted {at_most(records, 'record')} of {topic}")
 
 
 def _delete_records(cluster: Cluster, plan: dict[Partition, int]) -> None:

@@ -138,9 +138,9 @@ def _description_lines(topic: dict[str, Any]) -> Iterable[str]:
 
 
 def _record_count(partitions: list[dict[str, Any]]) -> str:
-    """By offsets, so an upper limit: compaction and transaction markers leave gaps."""
+    """By offsets, so an upper limit: compaction leaves gaps, and transaction markers take offsets too."""
     counted = sum(p["end_offset"] - p["start_offset"] for p in partitions if p["end_offset"] is not None)
-    return f"{counted:,}"
+    return f"at most {counted:,}" if counted else "0"
 
 
 def _ids(ids: list[int]) -> str:
@@ -155,7 +155,10 @@ def _ids(ids: list[int]) -> str:
 @partition_option
 @click.option("--at", metavar="TIME", help="Also the first offset at or after TIME: -15m, 2026-01-31T12:00, epoch ms.")
 def offsets(settings: Settings, topics: tuple[str, ...], partitions: tuple[int, ...], at: str | None) -> None:
-    """The first and the next offset of every partition."""
+    """The first and the next offset of every partition.
+
+    RECORDS (MAX) counts offsets: compaction leaves gaps, and transaction markers take offsets too.
+    """
     at_ms = None if at is None else parse_time(at.removeprefix("@"))
     if at is not None and at_ms is None:
         raise click.UsageError(f"--at does not understand '{at}': write -15m, 2026-01-31T12:00 or epoch ms.")
@@ -179,7 +182,7 @@ def offsets(settings: Settings, topics: tuple[str, ...], partitions: tuple[int, 
 
 
 def _offset_lines(data: list[dict[str, Any]], with_time: bool) -> Iterable[str]:
-    headings = ["TOPIC", "PARTITION", "START", "END", "RECORDS", *(["AT TIME"] if with_time else [])]
+    headings = ["TOPIC", "PARTITION", "START", "END", "RECORDS (MAX)", *(["AT TIME"] if with_time else [])]
     rows = [
         [
             one["topic"],
