@@ -214,6 +214,24 @@ async def test_a_client_that_reads_slowly_is_not_idle(listener: Listener, calls:
     await empties(listener)
 
 
+async def test_a_client_that_was_made_to_wait_for_long_has_time_to_read(
+    listener: Listener, desk: Desk, calls: Calls, clock: ManualClock
+) -> None:
+    peer = Peer(listener)
+    peer.send(request(b"p"))
+    await calls.fall_silent()
+    clock.advance(2 * IDLE_MS)
+    listener.close_idle(IDLE_MS)
+    desk.parked[0].set_result(framed(bytes(BIG_BYTES)))
+    await calls.fall_silent()
+    listener.close_idle(IDLE_MS)
+    assert listener.connection_count == 1
+    clock.advance(IDLE_MS + 1)
+    listener.close_idle(IDLE_MS)
+    await empties(listener)
+    peer.sock.close()
+
+
 async def test_a_client_that_closes_its_half_gets_the_rest_of_its_answer(listener: Listener) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=2**16)
     writer.write(request(b"b"))

@@ -181,6 +181,7 @@ class Connection:
             return
         self._read_ahead += chunk
         if not self._busy and not self._out:
+            self.last_active_ms = self._poller.now_ms
             self._take_turn()
 
     def _consume(self, data: memoryview) -> None:
@@ -386,6 +387,7 @@ class Connection:
         if out:
             if not self._writing:
                 self._writing = True
+                self.last_active_ms = self.listener.clock.monotonic_ms()  # from now on it is the client's turn
                 self._update_events()
         elif self._writing:
             self._writing = False

@@ -7,6 +7,7 @@ acks=1 and acks=all mean the same unless the topic flushes on each write; then t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ from ottla.records.validate import HeaderFields, RecordErrors, usual_header, val
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.server.connection import Answer
+
+logger = logging.getLogger("ottla.broker")
 
 # Partitions of one request that are written before others get their turn.
 _PIECES_AT_ONCE = 128
@@ -171,7 +174,7 @@ def _produce(
         if joining is not None or (rules.may_open_records and needs_records(rules, header)):
             return _append_later(broker, partition, bytes(records), header, now_ms, entrance, joining)
         return _append(partition, records, now_ms)
-    except ApiError as error:
+    except Exception as error:
         return _refused(partition, error)
 
 
@@ -216,7 +219,7 @@ async def _append_later(
         if entrance is not None:
             entrance.check_again()
         done = _append(partition, data, now_ms)
-    except ApiError as error:
+    except Exception as error:
         return _refused(partition, error)
     return done if isinstance(done, Outcome) else await done
 
@@ -224,12 +227,17 @@ async def _append_later(
 async def _flush_then(partition: Partition, outcome: Outcome, size: int) -> Outcome:
     try:
         await partition.publish_when_flushed(size)
-    except ApiError as error:
+    except Exception as error:
         return _refused(partition, error)
     return outcome
 
 
-def _refused(partition: Partition, error: ApiError) -> Outcome:
+def _refused(partition: Partition, error: Exception) -> Outcome:
+    """What went wrong with one partition is told of that one: the records of the others may be written."""
+    if not isinstance(error, ApiError):
+        logger.error("cannot append", exc_info=error, extra={"partition": f"{partition.topic}-{partition.index}"})
+        storage = isinstance(error, OSError)
+        error = ApiError(ErrorCode.KAFKA_STORAGE_ERROR if storage else ErrorCode.UNKNOWN_SERVER_ERROR)
     details = error.details if isinstance(error, RecordErrors) else ()
     # The log start lets a client tell that its earlier batches were deleted, not lost.
     return Outcome(partition.index, error.code, -1, -1, partition.log.log_start_offset, error.message, details)
