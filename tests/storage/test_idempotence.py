@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.records.batch import TRANSACTIONAL_BIT
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
-from ottla.storage.results import AppendResult
+from ottla.storage.results import AppendResult, Origin
 from tests.storage.batches import NOW_MS, append, batch, open_log
 
 PRODUCER = 4711
@@ -148,3 +149,66 @@ def test_silent_producers_expire_by_the_brokers_clock(tmp_path: Path) -> None:
     assert log.producers.expire(NOW_MS + 999, 1000) == 0
     assert log.producers.expire(NOW_MS + 1000, 1000) == 1
     assert not log.producers.entries
+
+
+# --- the first batch of a transaction
+
+
+def begin(log: Log, sequence: int, *, v2: bool) -> ErrorCode:
+    """As a transactional batch comes from a client, after its coordinator agreed."""
+    if PRODUCER not in log.producers.entries:
+        log.producers.verify(PRODUCER, 0, sequence, v2, NOW_MS)
+    data = batch(b"x", producer_id=PRODUCER, producer_epoch=0, base_sequence=sequence, attributes=TRANSACTIONAL_BIT)
+    try:
+        log.append(data, leader_epoch=0, now_ms=NOW_MS)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+OUT_OF_ORDER, TAKEN = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("v2", "refused_before", "sent"),
+    [
+        # Transactions v2 begin at 0.
+        (True, [], [(3, OUT_OF_ORDER), (0, TAKEN), (1, TAKEN)]),
+        (True, [0], [(1, OUT_OF_ORDER), (0, TAKEN)]),
+        # Before that they may begin anywhere, but not behind a batch that was sent earlier and is to come again.
+        (False, [], [(3, TAKEN), (4, TAKEN)]),
+        (False, [3], [(4, OUT_OF_ORDER), (3, TAKEN), (4, TAKEN)]),
+        (False, [5, 3], [(5, OUT_OF_ORDER), (4, OUT_OF_ORDER), (3, TAKEN)]),
+    ],
+)
+def test_a_transaction_begins_with_its_first_batch(
+    tmp_path: Path, v2: bool, refused_before: list[int], sent: list[tuple[int, ErrorCode]]
+) -> None:
+    log = open_log(tmp_path)
+    for sequence in refused_before:  # by the coordinator, so they never got to the log
+        log.producers.verify(PRODUCER, 0, sequence, v2, NOW_MS)
+    assert [(sequence, begin(log, sequence, v2=v2)) for sequence, _ in sent] == sent
+
+
+def test_what_was_never_verified_is_forgotten_with_silent_producers(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.producers.verify(PRODUCER, 0, 3, False, NOW_MS)
+    log.producers.expire(NOW_MS + 1_000, 1_000)
+    assert begin(log, 7, v2=False) is TAKEN
+
+
+def test_a_newer_epoch_begins_anew(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.producers.verify(PRODUCER, 0, 3, False, NOW_MS)
+    log.producers.verify(PRODUCER, 1, 9, False, NOW_MS)
+    data = batch(b"x", producer_id=PRODUCER, producer_epoch=1, base_sequence=9, attributes=TRANSACTIONAL_BIT)
+    assert log.append(data, leader_epoch=0, now_ms=NOW_MS).base_offset == 0
+
+
+def test_batches_of_a_coordinator_have_no_sequence(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for count in (1, 3):
+        data = batch(*[b"x"] * count, producer_id=PRODUCER, producer_epoch=0, attributes=TRANSACTIONAL_BIT)
+        log.append(data, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+        (snapshot,) = log.producers.snapshot_entries()
+        assert snapshot.last_sequence == -1

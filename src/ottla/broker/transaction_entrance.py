@@ -61,7 +61,7 @@ def _is_open_in_log(partition: Partition, producer_id: int, epoch: int) -> bool:
 
 
 class Entrance:
-    __slots__ = ("_adds", "_broker", "_epoch", "_name", "_partition", "_producer_id", "_version")
+    __slots__ = ("_adds", "_broker", "_epoch", "_name", "_partition", "_producer_id", "_sequence", "_version")
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class Entrance:
         transactional_id: str | None,
         producer_id: int,
         epoch: int,
+        sequence: int,
     ) -> None:
         self._broker = broker
         self._partition = partition
@@ -78,6 +79,7 @@ class Entrance:
         self._name = transactional_id
         self._producer_id = producer_id
         self._epoch = epoch
+        self._sequence = sequence
         self._adds = version >= _ADDS_PARTITIONS_SINCE
 
     def join(self) -> Awaitable[None] | None:
@@ -89,6 +91,7 @@ class Entrance:
             return None
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST)
+        self._note_sequence()
         try:
             if self._adds:
                 return run(
@@ -107,8 +110,19 @@ class Entrance:
             except ApiError as error:
                 raise self._refused(error) from None
 
+    def _note_sequence(self) -> None:
+        """The log refuses what is not the first batch of a producer that it does not know."""
+        producers = self._partition.log.producers
+        if self._producer_id not in producers.entries and (self._adds or self._is_verifying):
+            now_ms = self._broker.clock.now_ms()
+            producers.verify(self._producer_id, self._epoch, self._sequence, self._adds, now_ms)
+
+    @property
+    def _is_verifying(self) -> bool:
+        return self._broker.config.transaction_partition_verification_enable
+
     def _verify(self, name: str) -> Shard | None:
-        if self._adds or self._broker.config.transaction_partition_verification_enable:
+        if self._adds or self._is_verifying:
             return self._broker.transactions.verify(name, self._producer_id, self._epoch, self._where())
         return None
 

@@ -4,6 +4,8 @@ The rules are Kafka's (ProducerAppendInfo). Of each producer the last five batch
 of one of them is a duplicate and is answered with the offsets it got the first time. A batch must otherwise follow the
 last one, or start a higher epoch at sequence 0. A producer that is not known may begin anywhere: its records may have
 been deleted, or it expired (since KIP-360 Kafka does not answer UNKNOWN_PRODUCER_ID). Sequences wrap from 2^31-1 to 0.
+While a transaction is being verified (KIP-890) it may not: with transactions v2 every one begins at 0, and before that
+the lowest sequence that was seen comes first, or a batch that overtakes one to be sent again would take its place.
 
 Beyond Kafka's rules: a transactional batch repeats only what is in the transaction that is open. librdkafka that aborts
 while it waits for the answer to a batch gives that batch's sequence to the next transaction's first one. Taken for a
@@ -39,6 +41,18 @@ _NO_OFFSET = -1
 
 # (last sequence, last offset, offset delta, timestamp) of one batch; a plain tuple, since one is made per append.
 Batch = tuple[int, int, int, int]
+
+
+class Verification:
+    """A transaction that wants to begin here (Kafka's VerificationStateEntry): the lowest sequence seen so far."""
+
+    __slots__ = ("begins_at_zero", "epoch", "lowest_sequence", "since_ms")
+
+    def __init__(self, epoch: int, sequence: int, begins_at_zero: bool, now_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.begins_at_zero = begins_at_zero
+        self.since_ms = now_ms
 
 
 class EndMarker(NamedTuple):
@@ -114,7 +128,7 @@ class ProducerDescription(NamedTuple):
 class ProducerState:
     """`end_offset` says up to where the log is reflected here."""
 
-    __slots__ = ("_decided", "_ongoing", "end_offset", "entries", "name")
+    __slots__ = ("_decided", "_ongoing", "_verifications", "end_offset", "entries", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -124,16 +138,28 @@ class ProducerState:
         self._ongoing: dict[int, int] = {}
         # First offset -> marker's offset of decided ones whose marker is not below the high watermark yet.
         self._decided: dict[int, int] = {}
+        # By producer id; in memory only.
+        self._verifications: dict[int, Verification] = {}
 
     # -- deciding --
+
+    def verify(self, producer_id: int, epoch: int, sequence: int, begins_at_zero: bool, now_ms: int) -> None:
+        """A transaction of a producer that is not known wants to begin with this batch, if its coordinator agrees."""
+        held = self._verifications.get(producer_id)
+        if held is None or epoch > held.epoch:
+            self._verifications[producer_id] = Verification(epoch, sequence, begins_at_zero, now_ms)
+        elif epoch == held.epoch:
+            held.lowest_sequence = min(held.lowest_sequence, sequence)
 
     def check(self, header: tuple[Any, ...], origin: Origin) -> Batch | None:
         """Whether this batch may come now: the batch it repeats, or None to go on. Raises ApiError."""
         producer_id, epoch, sequence, delta = header[9], header[10], header[11], header[6]
         entry = self.entries.get(producer_id)
-        if entry is None:
-            return None
         is_client = origin is Origin.CLIENT
+        if entry is None:
+            if is_client and producer_id in self._verifications:
+                self._check_first(self._verifications[producer_id], producer_id, sequence)
+            return None
         if is_client and epoch == entry.epoch:
             duplicate = entry.find(sequence, (sequence + delta) & _SEQUENCE_MASK)
             if duplicate is not None:
@@ -158,6 +184,15 @@ class ProducerState:
                 f"producer {producer_id} has an open transaction in {self.name} and wrote outside of it",
             )
         return None
+
+    def _check_first(self, verification: Verification, producer_id: int, sequence: int) -> None:
+        expected = 0 if verification.begins_at_zero else verification.lowest_sequence
+        if sequence > expected:
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} begins a transaction in {self.name} with sequence {sequence},"
+                f" where {expected} comes first",
+            )
 
     def check_epoch(self, entry: ProducerEntry, producer_id: int, epoch: int, origin: Origin) -> None:
         if epoch < entry.epoch and origin is not Origin.REPLICATION:
@@ -186,9 +221,12 @@ class ProducerState:
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(epoch, now_ms)
+            self._verifications.pop(producer_id, None)
         elif entry.epoch != epoch:
             entry.start_epoch(epoch)
-        entry.add((header[11] + delta) & _SEQUENCE_MASK, base_offset + delta, delta, header[8])
+        # Coordinators number nothing.
+        last_sequence = (header[11] + delta) & _SEQUENCE_MASK if header[11] >= 0 else -1
+        entry.add(last_sequence, base_offset + delta, delta, header[8])
         entry.last_seen_ms = now_ms
         if header[5] & v2.TRANSACTIONAL_BIT and entry.txn_first_offset < 0:
             entry.txn_first_offset = base_offset
@@ -200,6 +238,7 @@ class ProducerState:
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(epoch, now_ms)
+            self._verifications.pop(producer_id, None)
         first_offset = entry.txn_first_offset
         entry.start_epoch(epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
@@ -253,6 +292,9 @@ class ProducerState:
         ]
         for producer_id in expired:
             del self.entries[producer_id]
+        for producer_id, one in list(self._verifications.items()):
+            if now_ms - one.since_ms >= expiration_ms:
+                del self._verifications[producer_id]
         return len(expired)
 
     # -- snapshots --

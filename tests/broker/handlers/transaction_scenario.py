@@ -169,8 +169,8 @@ class Scene:
 def transcript(client: RawClient) -> dict[str, Any]:
     scene = Scene(client)
     topic = m.CreateTopicsRequest.CreatableTopic
-    for name in ("data", "more", "hang", "tv1data"):
-        wanted = topic(name=name, num_partitions=3, replication_factor=1)
+    for name, partitions in (("data", 3), ("more", 3), ("hang", 3), ("tv1data", 3), ("firsts", 5)):
+        wanted = topic(name=name, num_partitions=partitions, replication_factor=1)
         client.call(m.CreateTopicsRequest(topics=[wanted], timeout_ms=20_000), 4)
     for key_type, key in ((1, "t"), (0, "g")):
         retried(client, m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 4)
@@ -186,6 +186,7 @@ def transcript(client: RawClient) -> dict[str, Any]:
         _recovery,
         _batched,
         _produce,
+        _first_batches,
         _offsets,
         _markers,
         _internal_topics,
@@ -413,6 +414,35 @@ def _produce(scene: Scene) -> None:
     scene.produce("not from the start", name, who, "hang", sequence=3)
     scene.read("committed", "hang")
     scene.describe("at the end", name)
+
+
+def _first_batches(scene: Scene) -> None:
+    """Of a producer that the partition has never heard of."""
+    name = "beginning"
+    who = scene.init("first", name)
+    scene.produce("v12 not from 0", name, who, "firsts", partition=0, sequence=3)
+    scene.produce("v12 from 0", name, who, "firsts", partition=0)
+    who = scene.end("end", name, who, True)
+    scene.produce("v12 again not from 0", name, who, "firsts", partition=0, sequence=3)
+    who = scene.end("abort", name, who, False)
+    scene.produce("v12 elsewhere not from 0", name, who, "firsts", partition=1, sequence=1)
+    scene.end("abort of nothing", name, who, False)
+    name = "beginning-classic"
+    who = scene.init("classic", name)
+    scene.produce("v11 not added, later", name, who, "firsts", 11, partition=2, sequence=5)
+    scene.produce("v11 not added, earlier", name, who, "firsts", 11, partition=2, sequence=3)
+    scene.add("added", name, who, {"firsts": [2, 3]})
+    scene.produce("v11 later", name, who, "firsts", 11, partition=2, sequence=5)
+    scene.produce("v11 earlier", name, who, "firsts", 11, partition=2, sequence=3)
+    scene.produce("v11 next", name, who, "firsts", 11, partition=2, sequence=4)
+    scene.produce("v11 not from 0", name, who, "firsts", 11, partition=3, sequence=7)
+    scene.end("classic end", name, who, True, 3)
+    plain = scene.init("plain", None)
+    for partition, sequence in ((4, 5), (4, 6), (4, 4)):
+        sent = batch_of(b"x", producer_id=plain.producer_id, producer_epoch=plain.epoch, base_sequence=sequence)
+        scene.ask(f"plain {sequence}", produce_request(None, sent, "firsts", partition), 12)
+    for partition in range(5):
+        scene.read(f"at the end {partition}", "firsts", partition)
 
 
 def _offsets(scene: Scene) -> None:

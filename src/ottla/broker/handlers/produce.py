@@ -169,7 +169,7 @@ def _produce(
             header = validate_batch(records, rules, version, now_ms)
         entrance, joining = None, None
         if header[5] & TRANSACTIONAL_BIT:
-            entrance = Entrance(broker, partition, version, terms.transactional_id, header[9], header[10])
+            entrance = Entrance(broker, partition, version, terms.transactional_id, *header[9:12])
             joining = entrance.join()
         if joining is not None or (rules.may_open_records and needs_records(rules, header)):
             return _append_later(broker, partition, bytes(records), header, now_ms, entrance, joining)
