@@ -1,11 +1,10 @@
 """A blocking transactional producer of ready-made record batches.
 
-    producer = TransactionalProducer(cluster, "orders", transaction_timeout_ms=60_000)
-    producer.start()                              # shuts out whoever used the name before, settles what they left
-    producer.begin()
-    producer.produce([(TopicPartition("out", 0), batch), ...])
-    producer.commit_offsets("group", {TopicPartition("in", 0): Committed(42, "metadata")})
-    producer.commit()
+    with TransactionalProducer(cluster, "orders", transaction_timeout_ms=60_000) as producer:
+        producer.start()                          # shuts out whoever used the name before, settles what they left
+        with producer.transaction():              # commits at the end; aborts when something is raised
+            producer.produce([(TopicPartition("out", 0), batch), ...])
+            producer.commit_offsets("group", {TopicPartition("in", 0): Committed(42, "metadata")})
 
 It speaks both transaction protocols, by what the cluster's `transaction.version` says (KIP-890): with v2 the first
 Produce adds a partition and every end of a transaction gives a new epoch; before it, AddPartitionsToTxn and
@@ -15,7 +14,9 @@ AddOffsetsToTxn come first. Batches come without producer, epoch and sequence nu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, NamedTuple, NoReturn, Self
 
 from ottla.client.cluster import ClusterClient
 from ottla.client.coordinators import Coordinator, Patience
@@ -89,6 +90,14 @@ class TransactionalProducer:
         self._delivery: Delivery | None = None
         self._has_begun = False
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     # --- the life of a producer
 
     def start(self) -> None:
@@ -105,6 +114,21 @@ class TransactionalProducer:
         answer = self._ask(request, _INIT_MAX)
         self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
         self._sequences.clear()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is produced inside, or nothing."""
+        self.begin()
+        try:
+            yield
+            self._flush()
+        except BaseException:
+            # The first error is the one to tell of. What cannot be aborted now is aborted by the next start or by time.
+            with suppress(Exception):
+                self.abort()
+            raise
+        # From here on the outcome is the coordinator's: an unclear answer is asked for again, never undone.
+        self.commit()
 
     def begin(self) -> None:
         self._is_v2 = self._coordinator.features.get("transaction.version", 0) >= _V2
@@ -182,12 +206,15 @@ class TransactionalProducer:
 
     def commit(self) -> None:
         """When this returns, all of it is decided and stays so."""
+        self._flush()
+        self._end(committed=True)
+
+    def _flush(self) -> None:
         assert self._delivery is not None, "begin() comes first"
         try:
             self._delivery.flush()
         except ApiError as error:
             self._refused(error)
-        self._end(committed=True)
 
     def abort(self) -> None:
         """Nothing of it becomes visible; a new transaction may begin."""

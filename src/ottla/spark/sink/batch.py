@@ -63,17 +63,13 @@ class BatchWriter(DataSourceArrowWriter):
         done = [one for one in messages if isinstance(one, EncodedByTask)]
         if not any(one.batches for one in done):
             return
-        with ClusterClient(self._plan.address) as cluster:
-            producer = TransactionalProducer(cluster, self._name)
+        with (
+            ClusterClient(self._plan.address) as cluster,
+            TransactionalProducer(cluster, self._name) as producer,
+        ):
             producer.start()
-            producer.begin()
-            try:
+            with producer.transaction():
                 producer.produce(_all_batches(done))
-            except BaseException:
-                producer.abort()
-                raise
-            producer.commit()
-            producer.close()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing to undo: nothing was sent."""

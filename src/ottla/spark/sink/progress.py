@@ -33,14 +33,14 @@ def forget(
 
     What was published stays in its topics: the new query writes after it.
     """
-    with ClusterClient(parse_address(bootstrap, kafka)) as cluster:
+    with (
+        ClusterClient(parse_address(bootstrap, kafka)) as cluster,
+        TransactionalProducer(cluster, name) as producer,
+    ):
         ensure_marker_topic(cluster, marker_topic)
-        producer = TransactionalProducer(cluster, name)
         producer.start()
-        producer.begin()
-        producer.produce([(TopicPartition(marker_topic, 0), marker_batch(name, None))])
-        producer.commit()
-        producer.close()
+        with producer.transaction():
+            producer.produce([(TopicPartition(marker_topic, 0), marker_batch(name, None))])
 
 
 def committed_offsets(*, group: str, bootstrap: str, kafka: Mapping[str, str] | None = None) -> str:

@@ -99,18 +99,12 @@ class Publisher:
     def publish(self, marker: Marker, batches: Iterable[Encoded]) -> None:
         """All of these batches, the source's offsets and the marker, or nothing."""
         producer = self._producer
-        producer.begin()
-        try:
+        with producer.transaction():
             ours = (self._marker_partition, marker_batch(self._settings.name, marker))
             producer.produce(chain(batches, [ours]))
             offsets = dict(self._committed(marker))
             if offsets:
                 producer.commit_offsets(self._settings.group, offsets)
-        except BaseException:
-            self._abort_quietly()
-            raise
-        # From here on the outcome is the coordinator's: an unclear answer is asked for again, never undone.
-        producer.commit()
         self.last = marker
 
     def _committed(self, marker: Marker) -> Iterator[tuple[TopicPartition, Committed]]:
@@ -121,13 +115,6 @@ class Publisher:
         for topic in marker.offsets.keys() & self._topics_here:
             for partition, offset in marker.offsets[topic].items():
                 yield TopicPartition(topic, int(partition)), Committed(offset, marker.note())
-
-    def _abort_quietly(self) -> None:
-        """The first error is the one to tell of; the next start aborts what could not be aborted now."""
-        try:
-            self._producer.abort()
-        except (OttlaError, OSError):
-            pass
 
     def close(self) -> None:
         self._producer.close()
