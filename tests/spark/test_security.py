@@ -146,7 +146,7 @@ class TestOnKafka:
             given = kafka.settings("SASL_SSL", "PLAIN", password)
             client = {f"kafka.{name}": value for name, value in given.items()}
             assert password not in repr(RunSettings(client))
-            return Runner(lambda: pipeline, RunSettings(client, once=True), home, Heard(), sessions=lambda: spark)
+            return Runner(pipeline, RunSettings(client, once=True), home, Heard(), sessions=lambda: spark)
 
         with pytest.raises(OttlaError, match=f"did not let '{USER}' in by PLAIN: Authentication failed"):
             runner("wrong").run()

@@ -77,7 +77,7 @@ def run(
         file=str(file.resolve()),
         conf=dict(parse_assignment(one, "--conf") for one in conf),
     )
-    runner = Runner(loaded, run_settings, home, _reporter(pipeline.name))
+    runner = Runner(pipeline, run_settings, home, _reporter(pipeline.name), reload=loaded)
     if reset:
         confirm(settings, f"Forget how far '{pipeline.name}' was and write everything again, after what is there?")
         runner.reset()

@@ -61,7 +61,7 @@ class Running:
         self.home = Home(folder, pipeline.name)
         client = {"kafka.bootstrap.servers": servers}
         wanted = RunSettings(client=client, **{"pause_s_first": 0.1, **settings})
-        self.runner = Runner(lambda: pipeline, wanted, self.home, self.heard, sessions=lambda: spark)
+        self.runner = Runner(pipeline, wanted, self.home, self.heard, sessions=lambda: spark)
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run)
 

@@ -17,6 +17,7 @@ from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.definition import Pipeline, pipeline
 from ottla.spark.pipeline.home import FINISHED, STOPPED
 from ottla.spark.pipeline.loading import load
+from ottla.spark.pipeline.runner import ONCE_FAILURES_MAX
 from tests.spark import topics as kafka
 from tests.spark.pipeline.conftest import Running, order
 from tests.support.brokers import OttlaProcess
@@ -168,7 +169,7 @@ def test_a_stop_comes_after_a_whole_batch_and_the_next_run_goes_on(
     assert customers(servers, target) == [f"c{number}" for number in range(200)]
 
 
-def test_a_broker_that_is_killed_is_waited_for(
+def test_a_broker_that_is_down_at_the_start_or_killed_later_is_waited_for(
     spark: Any, ottla_process: OttlaProcess, name: str, tmp_path: Path
 ) -> None:
     servers = ottla_process.bootstrap
@@ -179,8 +180,13 @@ def test_a_broker_that_is_killed_is_waited_for(
     def made(topics: Any) -> Any:
         return topics.stream(source, ORDERS, **{"kafka.default.api.timeout.ms": 500})
 
+    ottla_process.kill()
     with Running(spark, made, servers, tmp_path / "p") as run:
+        eventually(lambda: "restarting" in run.heard.events)
+        assert "cannot reach any broker" in run.heard.sentences[-1]
+        ottla_process.start()
         eventually(lambda: len(run.heard.batches) >= 1)
+        run.heard.events.clear()
         ottla_process.kill()
         eventually(lambda: "restarting" in run.heard.events)
         ottla_process.start()
@@ -245,6 +251,71 @@ def test_what_cannot_work_is_one_sentence_and_no_restart(
     assert "restarting" not in run.heard.events
 
 
+def _by_pattern(topics: Any) -> Any:
+    """A source that the pipeline makes itself."""
+    options = {"kafka.bootstrap.servers": topics.servers, "subscribePattern": "ord.+", "startingOffsets": "earliest"}
+    return topics.spark.readStream.format("ottla").options(**options).load().select("value")
+
+
+_IN_SQL = """
+-- stream: orders
+select key, value, topic from orders where value is not null
+"""
+_OWN_TOPIC = "does not say where its rows go, and their column 'topic' is the topic that they were read from"
+
+
+@pytest.mark.parametrize(
+    ("settings", "build", "said"),
+    [
+        ({}, lambda topics: topics.stream("orders"), _OWN_TOPIC),
+        ({}, _IN_SQL, _OWN_TOPIC),
+        ({"to": "orders"}, lambda topics: topics.stream("orders"), "would write to 'orders', which it reads"),
+        ({"to": "orders"}, _by_pattern, "would write to 'orders', which it reads"),
+        ({}, lambda topics: {"out": topics.stream("other"), "other": topics.stream("orders")}, "write to 'other'"),
+        ({"to": "out", "dead_letters": "orders"}, lambda topics: topics.stream("orders", ORDERS), "its dead letters"),
+        (
+            {},
+            lambda topics: topics.stream("orders").selectExpr("value", "concat('ord', 'ers') as topic"),
+            "would write to a topic which it reads, and never come to an end: a row has the topic 'orders'.",
+        ),
+    ],
+)
+def test_a_pipeline_that_would_read_what_it_writes_is_refused(
+    spark: Any, servers: str, name: str, tmp_path: Path, settings: dict[str, Any], build: Any, said: str
+) -> None:
+    for topic in ("orders", "other", "out"):
+        if not kafka.exists(servers, topic):
+            kafka.create(servers, name=topic)
+    send(servers, "orders", [order("c", 1)])
+    before = len(read(servers, "orders"))
+    if isinstance(build, str):
+        (tmp_path / f"{name}.sql").write_text(build)
+        made = load(tmp_path / f"{name}.sql")
+    else:
+        made = Pipeline(name, lambda topics: build(_with(topics, servers)), **settings)
+    with Running(spark, made, servers, tmp_path, once=True) as run:
+        run.wait()
+    assert said in str(run.error)
+    assert "\n" not in str(run.error)
+    assert "restarting" not in run.heard.events
+    assert len(read(servers, "orders")) == before
+
+
+def _with(topics: Any, servers: str) -> Any:
+    topics.servers = servers
+    return topics
+
+
+def test_rows_may_name_topics_that_are_not_read(spark: Any, servers: str, name: str, tmp_path: Path) -> None:
+    source, target = kafka.create(servers), kafka.create(servers)
+    send(servers, source, [b"one"])
+    made = Pipeline(name, lambda topics: topics.stream(source).selectExpr("value", f"'{target}' as topic"))
+    with Running(spark, made, servers, tmp_path, once=True) as run:
+        run.wait()
+    assert run.error is None
+    assert [value for _, value, _ in read(servers, target)] == [b"one"]
+
+
 def test_a_missing_output_and_a_wrong_address_are_told_before_spark_is_asked(
     servers: str, name: str, tmp_path: Path
 ) -> None:
@@ -252,9 +323,12 @@ def test_a_missing_output_and_a_wrong_address_are_told_before_spark_is_asked(
     with Running(None, made, servers, tmp_path) as run:
         run.wait()
     assert "there is no topic 'no-such-output'" in str(run.error)
-    with Running(None, replace(made, name=f"{name}-b"), "127.0.0.1:1", tmp_path) as run:
+    assert "restarting" not in run.heard.events
+    short = {"once": True, "pause_s_first": 0.01}
+    with Running(None, replace(made, name=f"{name}-b"), "127.0.0.1:1", tmp_path, **short) as run:
         run.wait()
     assert "cannot reach any broker at 127.0.0.1:1" in str(run.error)
+    assert run.heard.events.count("restarting") == ONCE_FAILURES_MAX
 
 
 def test_data_that_were_deleted_before_they_were_read_end_the_pipeline(

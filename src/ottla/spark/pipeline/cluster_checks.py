@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ottla.client.address import ClusterAddress
@@ -17,6 +17,11 @@ def require_topics(address: ClusterAddress, topics: Iterable[str]) -> None:
     """Raises OttlaError for the first that does not exist, and when nobody answers."""
     with ClusterClient(address) as cluster:
         cluster.leaders(sorted(set(topics)))
+
+
+def matching_topics(address: ClusterAddress, is_wanted: Callable[[str], bool]) -> set[str]:
+    with ClusterClient(address) as cluster:
+        return {topic.name for topic in cluster.metadata(None).topics if is_wanted(topic.name)}
 
 
 def ensure_topic(address: ClusterAddress, topic: str) -> None:

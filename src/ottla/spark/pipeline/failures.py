@@ -55,6 +55,8 @@ _MACHINE = re.compile(
     r"ExecutorLostFailure|Python worker exited unexpectedly|Python worker failed to connect|worker lost|FetchFailed|"
     r"Connection reset|Connection refused|Broken pipe|EOFException|has been shut down|was shut down|NoRouteToHost"
 )
+# The query itself refuses a row, by `raise_error`.
+_REFUSED_ROW = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _TWO_WRITERS = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|concurrently", re.IGNORECASE)
 _OTHER_STATE = re.compile(
     r"STATE_STORE\w*SCHEMA|STATE_STORE_\w*FORMAT|SCHEMA_MISMATCH|STREAMING_STATEFUL_OPERATOR_NOT_MATCH"
@@ -73,6 +75,8 @@ def judge(error: BaseException) -> Verdict:
     if found := list(_OURS.finditer(text)):
         name, sentence = found[-1].groups()
         return _by_name(name, sentence.strip())
+    if refused := _REFUSED_ROW.search(text):
+        return Verdict(Hope.NONE, refused[1].strip())
     if _TWO_WRITERS.search(text):
         return Verdict(Hope.NONE, "another runner uses the same checkpoint: only one of them can go on.")
     if _OTHER_STATE.search(text):

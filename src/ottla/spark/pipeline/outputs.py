@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Any
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.decoding import HEADERS, RECORD
 from ottla.spark.pipeline.definition import Pipeline
+from ottla.spark.pipeline.feedback import TopicsRead, guarded_topic
 from ottla.spark.pipeline.progress import ROWS_OUT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def written_frame(pipeline: Pipeline, result: Any, rejected: Sequence[DataFrame]) -> DataFrame:
-    """Raises OttlaError when the pipeline returned something else than streams."""
+# The topic for all rows of a frame, or None where each row says its own.
+Named = tuple[str | None, "DataFrame"]
+
+
+def written_frame(
+    pipeline: Pipeline, named: Sequence[Named], rejected: Sequence[DataFrame], read: TopicsRead
+) -> DataFrame:
     from pyspark.sql import functions as F
 
-    frames = [*(_records(pipeline, topic, frame) for topic, frame in _named(pipeline, result)), *rejected]
+    frames = [*(_records(pipeline, topic, frame, read) for topic, frame in named), *rejected]
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame, allowMissingColumns=True)
@@ -28,12 +34,8 @@ def written_frame(pipeline: Pipeline, result: Any, rejected: Sequence[DataFrame]
     )
 
 
-def topics_written(pipeline: Pipeline, result: Any) -> list[str]:
-    """Those that are known before any row is."""
-    return [topic for topic, _ in _named(pipeline, result) if topic is not None]
-
-
-def _named(pipeline: Pipeline, result: Any) -> list[tuple[str | None, DataFrame]]:
+def named_frames(pipeline: Pipeline, result: Any) -> list[Named]:
+    """Raises OttlaError when the pipeline returned something else than streams."""
     from pyspark.sql import DataFrame
 
     named = list(result.items()) if isinstance(result, Mapping) else [(pipeline.to, result)]
@@ -59,7 +61,7 @@ def _described(result: Any) -> str:
     return "nothing" if result is None else f"a {type(result).__name__}"
 
 
-def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame) -> DataFrame:
+def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame, read: TopicsRead) -> DataFrame:
     """A frame with text or bytes in a column `value` is written as it is, any other as JSON.
 
     Then the key is made of the columns that the pipeline names, or is the column `key` if there is one.
@@ -68,7 +70,7 @@ def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame) -> DataFra
 
     if RECORD in frame.columns:
         frame = frame.drop(RECORD)
-    target = F.col("topic") if topic is None else F.lit(topic).alias("topic")
+    target = guarded_topic(pipeline, read) if topic is None else F.lit(topic).alias("topic")
     if dict(frame.dtypes).get("value") in ("string", "binary"):
         return frame.select(target, *_as_given(frame))
     apart = {"topic"} if topic is None else set()

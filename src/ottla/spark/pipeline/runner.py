@@ -27,7 +27,6 @@ from ottla.spark.pipeline.cluster_checks import ensure_topic, refuse_foreign_mar
 from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.failures import Hope, Verdict, judge
 from ottla.spark.pipeline.home import Home, Status
-from ottla.spark.pipeline.outputs import topics_written, written_frame
 from ottla.spark.pipeline.progress import BatchFigures, figures
 from ottla.spark.pipeline.reporting import Reporter
 from ottla.spark.pipeline.spark_process import close_session, open_session
@@ -69,22 +68,26 @@ Sessions = Callable[[], "SparkSession"]
 class Runner:
     def __init__(
         self,
-        load: Callable[[], Pipeline],
+        pipeline: Pipeline,
         settings: RunSettings,
         home: Home,
         report: Reporter,
+        *,
+        reload: Callable[[], Pipeline] | None = None,
         sessions: Sessions | None = None,
     ) -> None:
-        """`load` gives the pipeline, anew for each JVM. `sessions`: where a session comes from, if not from here."""
+        """`reload` gives the pipeline anew, for the next JVM: what it made in the last one (UDFs) is of no use there.
+        `sessions`: where a session comes from, if not from here."""
         self._address = parse_settings(settings.client).address
-        self._load = load
-        self._pipeline = pipeline = load()
+        self._pipeline = pipeline
+        self._reload = reload
         self._settings = settings
         self._home = home
         self._report = report
         self._sessions = sessions
         self._spark: SparkSession | None = None
         self._stop = threading.Event()
+        self._has_checked = False
         self._seen_batch = -1
         self._failures = 0
         self._status = Status(
@@ -106,7 +109,6 @@ class Runner:
                 self._say(
                     states.STARTING, "starting", f"{self._pipeline.name}: starting on {self._settings.master} ..."
                 )
-                self._check_before_spark()
                 self._run_attempts()
             except OttlaError as error:
                 self._say(states.FAILED, "failed", f"{self._pipeline.name}: failed.", problem=str(error))
@@ -139,7 +141,7 @@ class Runner:
     # --- attempts
 
     def _check_before_spark(self) -> None:
-        """Nobody there at all is more likely a wrong address than a cluster that is down, so it is not waited for."""
+        """Mistakes that the cluster knows of are told before Spark starts; a cluster that is down is waited for."""
         require_topics(self._address, [self._pipeline.to] if self._pipeline.to else [])
         if is_local(self._checkpoint):
             refuse_foreign_marker(self._address, self._pipeline.name, Path(urlparse(self._checkpoint).path))
@@ -163,6 +165,9 @@ class Runner:
             self._say(states.STOPPED, "stopped", f"{name}: stopped {how}, {self._totals()}.")
 
     def _attempt(self) -> None:
+        if not self._has_checked:
+            self._check_before_spark()
+            self._has_checked = True
         if self._spark is None:
             self._spark = self._sessions() if self._sessions is not None else self._open_session()
         if self._stop.is_set():
@@ -187,20 +192,17 @@ class Runner:
         return open_session(self._pipeline.name, self._settings.master, conf, self._home.spark_log)
 
     def _start(self, spark: SparkSession) -> WriteQuery:
-        from ottla.spark.pipeline.topics import Topics
+        from ottla.spark.pipeline.planning import make_plan
         from ottla.spark.sink.streaming import write_stream
 
         pipeline, settings = self._pipeline, self._settings
-        topics = Topics(spark, settings.client, pipeline.name, pipeline.dead_letter_topic)
-        result = pipeline.build(topics)
-        frame = written_frame(pipeline, result, topics.rejected)
-        written = topics_written(pipeline, result)
-        require_topics(self._address, written)
-        if topics.rejected:
+        plan = make_plan(spark, pipeline, settings.client)
+        require_topics(self._address, plan.writes)
+        if plan.has_dead_letters:
             ensure_topic(self._address, pipeline.dead_letter_topic)
-        self._status = replace(self._status, topics=written)
+        self._status = replace(self._status, topics=plan.writes)
         return write_stream(
-            frame,
+            plan.frame,
             name=pipeline.name,
             bootstrap=settings.bootstrap,
             kafka=settings.client,
@@ -226,7 +228,7 @@ class Runner:
         if verdict.lost_session and self._spark is not None:
             close_session(self._spark)
             self._spark = None
-            self._pipeline = self._load()
+            self._pipeline = self._reload() if self._reload is not None else self._pipeline
         pause_s = min(PAUSE_S_MAX, self._settings.pause_s_first * 2 ** min(10, self._failures - 1))
         pause_s *= random.uniform(0.8, 1.2)
         self._status = replace(self._status, restarts=self._status.restarts + 1)

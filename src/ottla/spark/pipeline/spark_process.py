@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,7 +24,7 @@ def open_session(app: str, master: str, conf: dict[str, str], log: Path) -> Spar
 
     # Py4J tells at length of a JVM that went away, which the runner tells in a sentence.
     logging.basicConfig(filename=log, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    with _output_to(log):
+    with _own_signals(), _output_to(log):
         return ottla.spark.session(app=app, master=master, **conf)
 
 
@@ -50,6 +52,19 @@ def _answers(gateway: Any) -> bool:
     except Exception:
         return False
     return True
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """A SparkContext puts a handler of its own for Ctrl-C, which ends the program at once, in the place of ours."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, ours)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ class Topics:
         self._stream_count = 0
         # Bad records of every decoded stream; the runner writes them together with what the pipeline returns.
         self.rejected: list[DataFrame] = []
+        self.tables: list[str] = []
 
     def stream(
         self,
@@ -58,6 +59,7 @@ class Topics:
         """
         from pyspark.sql import functions as F
 
+        self.tables.append(topic)
         raw = self._source(self.spark.read, topic, options)
         # A key stays in one partition, where a higher offset is a later value.
         newest = F.max_by(F.struct(*raw.columns), "offset").alias("newest")

@@ -1,0 +1,47 @@
+"""What a pipeline is going to do, known before any of it is done: its result as the one frame that is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ottla.client.settings import parse_settings
+from ottla.spark.pipeline.cluster_checks import matching_topics
+from ottla.spark.pipeline.definition import Pipeline
+from ottla.spark.pipeline.feedback import TopicsRead, refuse_dead_letter_feedback, refuse_feedback, topics_read
+from ottla.spark.pipeline.outputs import named_frames, written_frame
+from ottla.spark.pipeline.topics import Topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Plan:
+    frame: DataFrame
+    # Those that are known before any row is.
+    writes: list[str]
+    streams: TopicsRead
+    tables: list[str]
+    has_dead_letters: bool
+
+
+def make_plan(spark: SparkSession, pipeline: Pipeline, client: dict[str, str]) -> Plan:
+    """Runs the pipeline's function. Raises OttlaError for what cannot work, and what Spark raises for a wrong query."""
+    topics = Topics(spark, client, pipeline.name, pipeline.dead_letter_topic)
+    named = named_frames(pipeline, pipeline.build(topics))
+    frames = [frame for _, frame in named]
+    read = topics_read([*frames, *topics.rejected], client["kafka.bootstrap.servers"])
+    for target, frame in named:
+        refuse_feedback(pipeline, read, target, frame)
+    if topics.rejected:
+        refuse_dead_letter_feedback(pipeline, read)
+    if read.patterns:
+        read.names |= matching_topics(parse_settings(client).address, read.has)
+    return Plan(
+        frame=written_frame(pipeline, named, topics.rejected, read),
+        writes=[target for target, _ in named if target is not None],
+        streams=read,
+        tables=topics.tables,
+        has_dead_letters=bool(topics.rejected),
+    )
