@@ -85,7 +85,7 @@ def judge(error: BaseException) -> Verdict:
             "the query was changed, and the state in its checkpoint does not fit it: start over with --reset.",
         )
     if kind in _WRONG_QUERY or "AnalysisException" in text[:200]:
-        return Verdict(Hope.NONE, f"the query is wrong: {_first_sentence(text)}")
+        return Verdict(Hope.NONE, f"the query is wrong: {first_sentence(text)}")
     if ("JVM" in text and "shut down" in text) or "SparkContext was shut down" in text:
         return Verdict(Hope.GOOD, "Spark was shut down.", lost_session=True)
     if _MACHINE.search(text):
@@ -115,7 +115,7 @@ def _machine_sentence(text: str) -> str:
         return "a Python worker ended unexpectedly."
     if "Executor" in text:
         return "an executor was lost."
-    return f"a connection inside Spark broke: {_first_sentence(text)}"
+    return f"a connection inside Spark broke: {first_sentence(text)}"
 
 
 def _unknown(kind: str, text: str) -> Verdict:
@@ -126,10 +126,10 @@ def _unknown(kind: str, text: str) -> Verdict:
     if "Traceback (most recent call last)" in text and raised:
         name, said = raised[-1]
         return Verdict(Hope.NONE, f"the pipeline's own code failed: {name}: {said.strip().rstrip('.')}.")
-    return Verdict(Hope.SOME, f"{kind}: {_first_sentence(text)}")
+    return Verdict(Hope.SOME, f"{kind}: {first_sentence(text)}")
 
 
-def _first_sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
     """Spark's messages begin with a class in brackets and go on with plans and stack traces."""
     lines = [line for line in text.strip().splitlines() if line.strip()] or ["no reason was given"]
     # Py4J says first which call failed, then with which exception.

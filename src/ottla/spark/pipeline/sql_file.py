@@ -9,17 +9,23 @@
 
 A stream or a table is a view under its topic's name; `orders.eu as orders_eu (...)` gives it another one. Without
 columns a stream has those of the source: key, value, topic, partition, offset and so on.
+
+Whatever is wrong is told with the line of the file that it stands in, and nothing is said twice: of two lines that
+contradict one another nobody knows which was meant.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.definition import Pipeline
+from ottla.spark.pipeline.failures import first_sentence
 
 if TYPE_CHECKING:
     from ottla.spark.pipeline.topics import Topics
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
 _COMMENT = re.compile(r"--\s*([a-z-]+)\s*:\s*(.*?)\s*$")
 _INPUT = re.compile(r"(?P<topic>[\w.-]+)(?:\s+as\s+(?P<view>\w+))?(?:\s*\((?P<schema>.+)\))?", re.ASCII)
 _WATERMARK = re.compile(r"(?P<view>\w+)\s+(?P<column>\w+)\s+(?P<delay>\d.*)")
+_POSITION = re.compile(r"[;\s(]*\bline (\d+),? pos \d+[\s;)]*$", re.MULTILINE)
 _SETTINGS = ("name", "to", "mode", "every", "dead-letters", "group", "compression")
 _KNOWN = (*_SETTINGS, "key", "stream", "table", "watermark", "option", "expect", "conf")
 
@@ -36,10 +43,14 @@ class _Input:
     topic: str
     view: str
     schema: str | None
+    line: int
 
 
 @dataclass
 class _Header:
+    path: Path
+    # What was said, and in which line.
+    said: dict[tuple[str, ...], int] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     key: tuple[str, ...] = ()
     streams: list[_Input] = field(default_factory=list)
@@ -54,7 +65,7 @@ class _Header:
 
 def parse_sql(path: Path, text: str) -> Pipeline:
     """Raises OttlaError that names the file and the line."""
-    header = _Header()
+    header = _Header(path)
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -62,15 +73,15 @@ def parse_sql(path: Path, text: str) -> Pipeline:
         if not line.lstrip().startswith("--"):
             break
         if match := _COMMENT.match(line.strip()):
-            try:
-                _take(header, match[1], match[2])
-            except OttlaError as error:
-                raise OttlaError(f"{path}, line {number}: {error}") from None
-    query = "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip().rstrip(";")
+            with _at(path, number):
+                _take(header, match[1], match[2], number)
+    # Comments leave empty lines: Spark counts as the file does.
+    query = "\n".join("" if line.lstrip().startswith("--") else line for line in lines).rstrip().rstrip(";")
     if not query:
         raise OttlaError(f"{path} has no query below its comments.")
     if not header.streams:
         raise OttlaError(f"{path} reads no stream: say which at its top, as in `-- stream: orders (euro double)`.")
+    _check_views(header)
     given = {name.replace("-", "_"): value for name, value in header.settings.items()}
     return Pipeline(
         **{"name": path.stem.replace("_", "-"), **given},
@@ -80,48 +91,100 @@ def parse_sql(path: Path, text: str) -> Pipeline:
     )
 
 
-def _take(header: _Header, word: str, rest: str) -> None:
+def _take(header: _Header, word: str, rest: str, line: int) -> None:
     if word not in _KNOWN:
         raise OttlaError(f"there is no setting '{word}': choose one of {', '.join(_KNOWN)}.")
     if word in _SETTINGS:
+        _say_once(header, line, word)
         header.settings[word] = rest
     elif word == "key":
+        _say_once(header, line, word)
         header.key = tuple(column.strip() for column in rest.split(","))
-    elif word == "stream":
-        header.streams.append(_input(rest))
-    elif word == "table":
-        header.tables.append(_input(rest, needs_schema=True))
+    elif word in ("stream", "table"):
+        made = _input(rest, line, needs_schema=word == "table")
+        _say_once(header, line, "view", made.view)
+        (header.streams if word == "stream" else header.tables).append(made)
     elif word == "watermark":
         if not (match := _WATERMARK.fullmatch(rest)):
             raise OttlaError("a watermark is a stream, its column of time and a delay, as in `orders at 10 seconds`.")
+        _say_once(header, line, word, match["view"])
         header.watermarks[match["view"]] = (match["column"], match["delay"])
     elif word == "expect":
         view, _, rule = rest.partition(" ")
         condition, otherwise, reason = rule.rpartition(" else ")
         if not otherwise:
             raise OttlaError("a rule is a stream, a condition and a reason, as in `orders euro >= 0 else below zero`.")
+        _say_once(header, line, word, view, reason.strip())
         header.expect.setdefault(view, {})[reason.strip()] = condition.strip()
     else:
         name, equals, value = rest.partition("=")
         if not equals:
             raise OttlaError(f"write `{word}: NAME = VALUE`.")
+        _say_once(header, line, word, name.strip())
         (header.options if word == "option" else header.conf)[name.strip()] = value.strip()
 
 
-def _input(text: str, *, needs_schema: bool = False) -> _Input:
+def _say_once(header: _Header, line: int, *what: str) -> None:
+    before = header.said.setdefault(what, line)
+    if before != line:
+        raise OttlaError(f"`{' '.join(what)}` was said in line {before} already: keep one of them.")
+
+
+def _check_views(header: _Header) -> None:
+    """A watermark or a rule for a stream that is not there would do nothing, without a word."""
+    views = [one.view for one in header.streams]
+    for (word, *about), line in header.said.items():
+        if word in ("watermark", "expect") and about[0] not in views:
+            raise OttlaError(
+                f"{header.path}, line {line}: there is no stream '{about[0]}' here, there is {', '.join(views)}."
+            )
+
+
+def _input(text: str, line: int, *, needs_schema: bool) -> _Input:
     match = _INPUT.fullmatch(text)
     if not match or (needs_schema and not match["schema"]):
         raise OttlaError("write a topic and its columns, as in `orders (customer string not null, euro double)`.")
-    return _Input(match["topic"], match["view"] or re.sub(r"\W", "_", match["topic"]), match["schema"])
+    return _Input(match["topic"], match["view"] or re.sub(r"\W", "_", match["topic"]), match["schema"], line)
 
 
 def _build(topics: Topics, header: _Header, query: str) -> Any:
+    path = header.path
     for one in header.tables:
         assert one.schema is not None
-        topics.table(one.topic, one.schema).createOrReplaceTempView(one.view)
+        with _at(path, one.line):
+            topics.table(one.topic, one.schema).createOrReplaceTempView(one.view)
     for one in header.streams:
-        frame = topics.stream(one.topic, one.schema, expect=header.expect.get(one.view), **header.options)
+        rules = header.expect.get(one.view)
+        with _at(path, _line_of_rules(header, one)):
+            frame = topics.stream(one.topic, one.schema, expect=rules, **header.options)
         if one.view in header.watermarks:
-            frame = frame.withWatermark(*header.watermarks[one.view])
+            with _at(path, header.said["watermark", one.view]):
+                frame = frame.withWatermark(*header.watermarks[one.view])
         frame.createOrReplaceTempView(one.view)
-    return topics.spark.sql(query)
+    with _at(path, 0):
+        return topics.spark.sql(query)
+
+
+def _line_of_rules(header: _Header, stream: _Input) -> int:
+    """Where what Spark says of a stream's rules belongs: to the rule, if there is but one."""
+    lines = [line for (word, *about), line in header.said.items() if word == "expect" and about[0] == stream.view]
+    return lines[0] if len(lines) == 1 else stream.line
+
+
+@contextmanager
+def _at(path: Path, line: int) -> Iterator[None]:
+    """Tells what is wrong with this line; without one (0) Spark counts in the file itself."""
+    try:
+        yield
+    except OttlaError as error:
+        # Of other kinds are those that may pass: they are not about the file.
+        if type(error) is not OttlaError:
+            raise
+        raise OttlaError(f"{path}, line {line}: {error}") from None
+    except Exception as error:
+        if type(error).__name__ not in ("AnalysisException", "ParseException"):
+            raise
+        position = _POSITION.search(str(error))
+        where = line or (int(position[1]) if position else 0)
+        sentence = _POSITION.sub("", first_sentence(str(error)).rstrip(".")).rstrip(".; ")
+        raise OttlaError(f"{path}{f', line {where}' if where else ''}: {sentence}.") from None
