@@ -43,7 +43,7 @@ def list_pipelines(settings: Settings, data_dir: Path | None, watch: bool, inter
 
 
 def _rows(found: list[Status]) -> list[str]:
-    headings = ("NAME", "STATE", "BATCH", "ROWS IN", "ROWS OUT", "DEAD LETTERS", "LAG", "BATCH MS", "UPDATED")
+    headings = ("NAME", "STATE", "BATCH", "ROWS IN", "ROWS OUT", "DEAD LETTERS", "LATE", "LAG", "BATCH MS", "UPDATED")
     return table(
         headings,
         [
@@ -54,6 +54,7 @@ def _rows(found: list[Status]) -> list[str]:
                 one.rows_in,
                 one.rows_out,
                 one.dead_letters,
+                one.late_rows,
                 one.lag,
                 one.batch_ms,
                 _ago(one.updated),
@@ -99,6 +100,7 @@ def _facts(home: Home, found: Status) -> Iterator[str]:
         ("rows in", f"{found.rows_in:,} ({found.input_rows_per_s:,.0f}/s)"),
         ("rows out", f"{found.rows_out:,}"),
         ("dead letters", f"{found.dead_letters:,}"),
+        ("late rows", f"{found.late_rows:,}"),
         ("lag", found.lag),
         ("batch time", f"{found.batch_ms:,} ms"),
         ("restarts", found.restarts),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 from ottla.spark.pipeline.home import Status
 from ottla.spark.pipeline.progress import BatchFigures, figures
@@ -18,9 +19,10 @@ PROGRESS = {
         {"endOffset": '{"orders":{"0":10,"1":20}}', "latestOffset": '{"orders":{"0":15,"1":20}}'},
         {"endOffset": {"others": {"0": 1}}, "latestOffset": {"others": {"0": 3}}},
     ],
+    "stateOperators": [{"numRowsDroppedByWatermark": 2}, {"numRowsDroppedByWatermark": 1}],
     "observedMetrics": {"ottla_in_1": {"rows": 50}, "ottla_out": {"rows": 48, "dead_letters": 3}},
 }
-BATCH = BatchFigures(7, True, 50, 45, 3, 7, 1250.2, 180)
+BATCH = BatchFigures(7, True, 50, 45, 3, 3, 7, 1250.2, 180)
 
 
 def test_a_report_of_spark_is_reduced_to_what_matters() -> None:
@@ -29,12 +31,14 @@ def test_a_report_of_spark_is_reduced_to_what_matters() -> None:
 
 def test_what_spark_does_not_say_is_not_made_up() -> None:
     sparse = {"batchId": 0, "inputRowsPerSecond": "NaN", "sources": [{"endOffset": "x", "latestOffset": None}]}
-    assert figures(sparse) == BatchFigures(0, False, 0, 0, 0, None, 0.0, 0)
+    assert figures(sparse) == BatchFigures(0, False, 0, 0, 0, 0, None, 0.0, 0)
 
 
 def test_the_live_line_has_rate_rows_lag_and_time() -> None:
     status = Status("orders", rows_out=12_345)
     assert live_line(status, BATCH) == "orders  batch 7  in 1.3k/s  out 12,345  lag 7  180 ms"
+    behind = replace(status, dead_letters=3, late_rows=1_200)
+    assert live_line(behind, BATCH).endswith("  180 ms  dead letters 3  late 1,200")
 
 
 def test_the_live_line_is_rewritten_and_gives_way_to_sentences() -> None:
@@ -60,6 +64,7 @@ def test_without_a_terminal_every_event_is_one_json_object() -> None:
         2,
     )
     assert (second["event"], second["batch"], second["rows_out"], second["lag"]) == ("batch", 7, 45, 7)
+    assert second["late_rows"] == 3
     assert second["time"].endswith("Z")
 
 

@@ -3,7 +3,7 @@
     DIR/NAME/checkpoint/    Spark's: offsets and state
     DIR/NAME/lock           held by the process that runs the pipeline, whose pid is in it
     DIR/NAME/status.json    for `ottla pipeline list` and `status`
-    DIR/NAME/spark.log      what the JVM and the Python workers print
+    DIR/NAME/spark.log      what the JVM and the Python workers print, and what the runner says between
 
 The lock is the kernel's: it ends with the process, however that ends, so a pipeline that was killed is known as such.
 """
@@ -13,6 +13,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -52,12 +54,14 @@ class Status:
     rows_in: int = 0
     rows_out: int = 0
     dead_letters: int = 0
+    late_rows: int = 0
     lag: int | None = None
     input_rows_per_s: float = 0.0
     batch_ms: int = 0
     restarts: int = 0
     problem: str | None = None
     topics: list[str] = field(default_factory=list)
+    checkpoint: str = ""
 
 
 class Home:
@@ -110,6 +114,16 @@ class Home:
             return int((self.folder / "lock").read_text())
         except (OSError, ValueError):
             return None
+
+    def log(self, sentence: str) -> None:
+        """For `ottla pipeline logs`, among what Spark says at that time."""
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        with self.spark_log.open("a") as log:
+            log.write(f"{stamp} ottla: {sentence}\n")
+
+    def remove(self) -> None:
+        """All of it. The one who holds the lock calls this."""
+        shutil.rmtree(self.folder)
 
     def write(self, status: Status) -> None:
         """A reader sees the old one or the new one, never a part."""

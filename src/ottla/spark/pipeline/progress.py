@@ -19,6 +19,9 @@ class BatchFigures:
     rows_in: int
     rows_out: int
     dead_letters: int
+    # Rows that came after their watermark and were left out, as Spark counts them: those that a task put together for
+    # one group are one.
+    late_rows: int
     # Records that are there and not yet read; None where no source says.
     lag: int | None
     input_rows_per_s: float
@@ -42,6 +45,7 @@ def figures(progress: Mapping[str, Any]) -> BatchFigures:
         rows_in=rows_in,
         rows_out=int(out.get("rows") or 0) - dead,
         dead_letters=dead,
+        late_rows=sum(int(one.get("numRowsDroppedByWatermark") or 0) for one in progress.get("stateOperators", ())),
         lag=sum(lags) if lags else None,
         input_rows_per_s=_number(progress.get("inputRowsPerSecond")) * (rows_in / scanned if scanned else 1),
         batch_ms=int(times.get("triggerExecution") or 0),

@@ -65,6 +65,7 @@ class JsonLines:
                 "rows_in": batch.rows_in,
                 "rows_out": batch.rows_out,
                 "dead_letters": batch.dead_letters,
+                "late_rows": batch.late_rows,
                 "lag": batch.lag,
                 "input_rows_per_s": round(batch.input_rows_per_s, 1),
                 "batch_ms": batch.batch_ms,
@@ -88,6 +89,8 @@ def live_line(status: Status, batch: BatchFigures) -> str:
     ]
     if status.dead_letters:
         parts.append(f"dead letters {status.dead_letters:,}")
+    if status.late_rows:
+        parts.append(f"late {status.late_rows:,}")
     return "  ".join(parts)
 
 

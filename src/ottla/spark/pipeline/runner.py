@@ -95,6 +95,7 @@ class Runner:
             file=settings.file,
             master=settings.master,
             bootstrap=settings.bootstrap,
+            checkpoint=self._checkpoint,
         )
 
     def request_stop(self) -> None:
@@ -266,6 +267,7 @@ class Runner:
                 rows_in=status.rows_in + batch.rows_in,
                 rows_out=status.rows_out + batch.rows_out,
                 dead_letters=status.dead_letters + batch.dead_letters,
+                late_rows=status.late_rows + batch.late_rows,
                 batch_ms=batch.batch_ms,
             )
         if is_new or status.lag != self._status.lag:
@@ -278,11 +280,14 @@ class Runner:
         problem = facts.get("problem", self._status.problem if state == states.WAITING else None)
         self._status = replace(self._status, state=state, updated=time.time(), problem=problem)
         self._home.write(self._status)
+        self._home.log(sentence if problem is None or problem.rstrip(".") in sentence else f"{sentence} {problem}")
         self._report.event(event, sentence, **facts)
 
     def _totals(self) -> str:
-        dead = f", {self._status.dead_letters:,} dead letters" if self._status.dead_letters else ""
-        return f"{self._status.rows_in:,} rows in, {self._status.rows_out:,} out{dead}"
+        status = self._status
+        dead = f", {status.dead_letters:,} dead letter{'s' * (status.dead_letters > 1)}" if status.dead_letters else ""
+        late = f", {status.late_rows:,} too late" if status.late_rows else ""
+        return f"{status.rows_in:,} rows in, {status.rows_out:,} out{dead}{late}"
 
 
 def _plain(progress: Any) -> Any:
