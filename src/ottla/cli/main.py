@@ -44,7 +44,10 @@ SECTIONS = (
             Lazy("cluster", "cluster:cluster", "Brokers and health."),
         ),
     ),
-    Section("Pipelines", (Lazy("pipeline", "pipeline:pipeline", "Pipelines on Spark: run, list, status, stop."),)),
+    Section(
+        "Pipelines",
+        (Lazy("pipeline", "pipeline:pipeline", "Pipelines on Spark: check, run, list, status, logs, stop, delete."),),
+    ),
     Section(
         "Tools",
         (

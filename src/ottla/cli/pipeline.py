@@ -7,15 +7,23 @@ from ottla.cli.settings import VerbGroup
 
 pipeline = VerbGroup(
     "pipeline",
-    help="Pipelines on Spark: run, list, status, stop.",
+    help="Pipelines on Spark: check, run, list, status, logs, stop, delete.",
     sections=(
-        Section("Run", (Lazy("run", "pipeline_run:run", "Run a pipeline from its file, exactly once."),)),
         Section(
-            "Look and stop",
+            "Run",
+            (
+                Lazy("check", "pipeline_check:check", "Find what is wrong with pipelines without running them."),
+                Lazy("run", "pipeline_run:run", "Run a pipeline from its file, exactly once."),
+            ),
+        ),
+        Section(
+            "Look, stop and delete",
             (
                 Lazy("list", "pipeline_show:list_pipelines", "List the pipelines of this machine."),
                 Lazy("status", "pipeline_show:status", "How far a pipeline is."),
+                Lazy("logs", "pipeline_logs:logs", "What Spark and the pipeline said."),
                 Lazy("stop", "pipeline_show:stop", "Stop pipelines after the batch they are at."),
+                Lazy("delete", "pipeline_delete:delete", "Delete what is left of pipelines that do not run."),
             ),
         ),
     ),

@@ -28,6 +28,10 @@ data_dir_option = click.option(
     help="Where pipelines keep checkpoints and status [OTTLA_PIPELINES, or ~/.local/share/ottla/pipelines].",
 )
 
+conf_option = click.option(
+    "--conf", "conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; repeatable."
+)
+
 
 @command("run", asks=True)
 @click.argument("file", type=click.Path(path_type=Path))
@@ -36,7 +40,7 @@ data_dir_option = click.option(
 @click.option("--name", metavar="NAME", help="Another name than that in the file.")
 @click.option("--reset", is_flag=True, help="Forget how far it was and start over; asks first.")
 @click.option("--checkpoint", metavar="URL", help="Of a shared folder, for a cluster [in --data-dir].")
-@click.option("--conf", "conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
+@conf_option
 @data_dir_option
 def run(
     settings: Settings,

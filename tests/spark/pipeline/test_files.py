@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.loading import load
+from tests.support.kafka_jars import REPO_ROOT
 
 PYTHON = """
 from ottla.spark.pipeline import pipeline
@@ -78,7 +80,7 @@ def test_a_sql_file_reads_streams_and_tables_and_runs_its_query(tmp_path: Path) 
         ("view", "orders"),
         (
             "sql",
-            "select country, -- a comment\n  sum(euro) as euro from orders join customers using (customer)"
+            "\n" * 12 + "select country, -- a comment\n  sum(euro) as euro from orders join customers using (customer)"
             " group by country",
         ),
     ]
@@ -128,6 +130,12 @@ class _RecordingTopics:
         ("a.sql", "-- watermark: orders\nselect 1", "line 1: a watermark is a stream"),
         ("a.sql", "-- expect: orders euro > 0\nselect 1", "line 1: a rule is a stream"),
         ("a.sql", "-- option: x\nselect 1", "line 1: write `option: NAME = VALUE`"),
+        ("a.sql", "-- to: a\n-- stream: x\n-- to: b\nselect 1", "line 3: `to` was said in line 1 already"),
+        ("a.sql", "-- key: a\n-- key: b\nselect 1", "line 2: `key` was said in line 1 already"),
+        ("a.sql", "-- stream: x\n-- table: y as x (a int)\nselect 1", "line 2: `view x` was said in line 1 already"),
+        ("a.sql", "-- conf: a = 1\n-- conf: a = 2\nselect 1", "line 2: `conf a` was said in line 1 already"),
+        ("a.sql", "-- stream: x\n-- watermark: y at 1 minute\nselect 1", "line 2: there is no stream 'y' here"),
+        ("a.sql", "-- stream: x\n-- expect: y a > 0 else no\nselect 1", "line 2: there is no stream 'y' here"),
     ],
 )
 def test_a_bad_file_is_one_sentence(tmp_path: Path, name: str, text: str, said: str) -> None:
@@ -139,6 +147,20 @@ def test_a_bad_file_is_one_sentence(tmp_path: Path, name: str, text: str, said: 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(OttlaError, match=r"there is no file .*gone\.py"):
         load(tmp_path / "gone.py")
+
+
+def test_the_two_files_of_the_tutorial_do_not_write_to_one_topic(tmp_path: Path) -> None:
+    """They are two pipelines: whoever runs both, as the tutorial shows them, must not find each order twice."""
+    tutorial = (REPO_ROOT / "docs" / "tutorial-pipelines.md").read_text()
+    files = []
+    for kind, suffix in (("python", "py"), ("sql", "sql")):
+        text = tutorial.partition(f"```{kind}\n")[2].partition("```")[0]
+        files.append(load(written(tmp_path, f"sales.{suffix}", text)))
+    python, sql = files
+    assert python.name != sql.name
+    assert python.to != sql.to
+    created = re.search(r"ottla topic create (.*) -p 2", tutorial)
+    assert created is not None and {python.to, sql.to} <= set(created[1].split())
 
 
 def test_a_name_is_good_for_a_folder_and_a_transactional_id() -> None:

@@ -12,11 +12,13 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+from pyspark.sql import functions as F
 
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.definition import Pipeline, pipeline
 from ottla.spark.pipeline.home import FINISHED, STOPPED
 from ottla.spark.pipeline.loading import load
+from ottla.spark.pipeline.planning import make_plan
 from ottla.spark.pipeline.runner import ONCE_FAILURES_MAX
 from tests.spark import topics as kafka
 from tests.spark.pipeline.conftest import Running, order
@@ -144,6 +146,27 @@ def test_several_topics_a_table_and_windows_are_one_pipeline(
     sums = {key: json.loads(value or b"")["euro"] for key, value, _ in read(servers, counted)}
     assert sums == {b"x": 4.0, b"y": 2.0}
     assert len(read(servers, f"{name}-dead-letters")) == 1
+
+
+def test_rows_that_come_after_their_watermark_are_counted(spark: Any, servers: str, name: str, tmp_path: Path) -> None:
+    source, target = kafka.create(servers), kafka.create(servers)
+
+    @pipeline(name=name, to=target, mode="update", key="hour")
+    def hours(topics: Any) -> Any:
+        rows = topics.stream(source, "at timestamp not null").withWatermark("at", "1 minute")
+        return rows.groupBy(F.window("at", "1 hour")).count().selectExpr("window.start as hour", "count")
+
+    def run(*times: str) -> Running:
+        send(servers, source, [json.dumps({"at": f"2026-01-01T{at}:00Z"}).encode() for at in times])
+        with Running(spark, hours, servers, tmp_path, once=True) as done:
+            done.wait()
+        assert done.error is None
+        return done
+
+    assert run("05:00", "10:00").home.read().late_rows == 0
+    late = run("05:30", "06:30", "10:30")
+    assert late.home.read().late_rows == sum(one.late_rows for one in late.heard.batches) == 2
+    assert late.heard.sentences[-1].endswith("2 too late.")
 
 
 def test_a_stop_comes_after_a_whole_batch_and_the_next_run_goes_on(
@@ -370,6 +393,32 @@ def test_a_sql_file_runs_as_a_python_file_does(spark: Any, servers: str, name: s
         (b"x", {"country": "x", "euro": 3.0})
     ]
     assert run.home.read().dead_letters == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "select customer,\n  colour\nfrom orders",
+            "line 6: A column, variable, or function parameter with name `colour`",
+        ),
+        ("select customer\nform orders where euro > 0", "line 6: Syntax error at or near 'orders'"),
+        ("select customer from order", "line 5: The table or view `order` cannot be found"),
+        ("-- watermark: orders hour 1 minute\nselect 1 from orders", "line 5: A column, variable, or function"),
+        ("-- expect: orders colour > 1 else no\nselect 1 from orders", "line 5: A column, variable, or function"),
+        ("-- table: others (euro doubble)\nselect 1 from orders", "line 5: 'euro doubble' is no list of columns"),
+    ],
+)
+def test_what_is_wrong_with_a_sql_file_is_told_with_its_line(
+    spark: Any, servers: str, name: str, tmp_path: Path, text: str, said: str
+) -> None:
+    file = tmp_path / "wrong.sql"
+    file.write_text(f"\n-- Orders.\n-- to: out\n-- stream: orders ({ORDERS})\n{text}")
+    with pytest.raises(OttlaError) as caught:
+        make_plan(spark, load(file), {"kafka.bootstrap.servers": servers})
+    assert str(caught.value).startswith(f"{file}, {said}")
+    assert "\n" not in str(caught.value)
+    assert "pos " not in str(caught.value)
 
 
 def test_a_reset_starts_over_after_what_is_there(spark: Any, servers: str, name: str, tmp_path: Path) -> None:

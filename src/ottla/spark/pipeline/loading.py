@@ -48,7 +48,7 @@ def _execute(path: Path) -> ModuleType:
     except ModuleNotFoundError as error:
         raise OttlaError(_missing_module(path, error)) from None
     except Exception as error:
-        where = f"{path}{_line_of(error, path)}"
+        where = f"{path}{line_of(error, path)}"
         if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error):
             raise OttlaError(
                 f"{where} needs Spark before it is started: move it into the pipeline's function, or declare a UDF's "
@@ -93,7 +93,7 @@ def _only_pipeline(path: Path, module: ModuleType) -> Pipeline:
     return found[0]
 
 
-def _line_of(error: Exception, path: Path) -> str:
+def line_of(error: Exception, path: Path) -> str:
     if isinstance(error, SyntaxError):
         return f", line {error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]

@@ -1,0 +1,73 @@
+"""`ottla pipeline delete`: what is left of pipelines that do not run any more, here and in the cluster."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlparse
+
+import click
+
+from ottla.cli.output import Planned, plural, table
+from ottla.cli.pipeline_run import data_dir_option, require_spark
+from ottla.cli.settings import Settings, command
+from ottla.common.errors import OttlaError
+from ottla.spark.pipeline.home import Home, data_folder, home_of
+
+if TYPE_CHECKING:
+    from ottla.spark.pipeline.home import Status
+
+
+@command("delete", changes=True)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--local-only", is_flag=True, help="Leave the cluster alone, as when there is none any more.")
+@data_dir_option
+def delete(settings: Settings, names: tuple[str, ...], local_only: bool, data_dir: Path | None) -> None:
+    """Delete pipelines that do not run: checkpoint, status, log, and the marker in their cluster.
+
+    A pipeline of the same name then starts at the beginning. What was written stays, and so do topics and groups:
+    `ottla topic delete` and `ottla group delete` remove those.
+    """
+    if not local_only:
+        require_spark()
+    chosen = [home_of(data_folder(data_dir), name) for name in dict.fromkeys(names)]
+    for home in chosen:
+        if home.is_running():
+            raise OttlaError(
+                f"pipeline '{home.name}' is running (pid {home.pid() or 'unknown'}): "
+                f"stop it first, with `ottla pipeline stop {home.name}`."
+            )
+    found = [home.read() for home in chosen]
+    rows = [(one.name, one.state, one.batch, str(home.folder)) for home, one in zip(chosen, found, strict=True)]
+    planned = Planned(
+        settings,
+        [{"name": one.name, "deleted": not settings.dry_run} for one in found],
+        table(("NAME", "STATE", "BATCH", "FOLDER"), rows),
+    )
+    if not planned.agreed(f"Delete {plural(len(found), 'pipeline')} and forget how far they were?", "nothing to do"):
+        return
+    for home, status in zip(chosen, found, strict=True):
+        _delete(settings, home, status, local_only=local_only)
+    planned.done(f"deleted {', '.join(one.name for one in found)}")
+
+
+def _delete(settings: Settings, home: Home, status: Status, *, local_only: bool) -> None:
+    with home.locked():
+        # In this order: a checkpoint that is gone while the marker is there is refused, the other way round is not.
+        shutil.rmtree(home.checkpoint, ignore_errors=True)
+        if status.checkpoint and urlparse(status.checkpoint).scheme in ("", "file"):
+            shutil.rmtree(urlparse(status.checkpoint).path, ignore_errors=True)
+        if not local_only:
+            _forget(settings, status)
+        home.remove()
+
+
+def _forget(settings: Settings, status: Status) -> None:
+    from ottla.spark.sink.progress import forget, published
+
+    client = settings.client_settings()
+    # Where it ran, unless somebody says otherwise.
+    servers = client["bootstrap.servers"] = settings.bootstrap or status.bootstrap or client["bootstrap.servers"]
+    if published(name=status.name, bootstrap=servers, kafka=client) is not None:
+        forget(name=status.name, bootstrap=servers, kafka=client)
