@@ -6,7 +6,7 @@
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
 
 With pytest the fixtures `ottla_broker` (one for the session) and `ottla_topic` (a fresh topic for the test) are there
-without an import.
+without an import, and for pipelines on Spark `ottla_pipelines` (see `ottla.testing.pipelines`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ottla.testing.broker import Broker
     from ottla.testing.movable_clock import MovableClock
+    from ottla.testing.pipelines import Pipelines
 
-__all__ = ["Broker", "MovableClock"]
+__all__ = ["Broker", "MovableClock", "Pipelines"]
 
 # The pytest plugin lives in this package, and every pytest session of whoever has Ottla installed imports it: the
 # broker is loaded when somebody asks for it.
-_HOMES = {"Broker": "ottla.testing.broker", "MovableClock": "ottla.testing.movable_clock"}
+_HOMES = {
+    "Broker": "ottla.testing.broker",
+    "MovableClock": "ottla.testing.movable_clock",
+    "Pipelines": "ottla.testing.pipelines",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from ottla.testing.broker import Broker
+    from ottla.testing.pipelines import Pipelines
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +32,23 @@ def ottla_topic(ottla_broker: Broker, request: pytest.FixtureRequest) -> str:
     name = f"{stem}-{uuid.uuid4().hex[:8]}"
     ottla_broker.create_topic(name)
     return name
+
+
+@pytest.fixture(scope="session")
+def ottla_spark() -> Iterator[SparkSession]:
+    """The Spark of all tests of the session, on this machine. A fixture of this name of your own takes its place."""
+    import ottla.spark
+
+    settings = {"spark.ui.enabled": False, "spark.sql.shuffle.partitions": 1, "spark.sql.session.timeZone": "UTC"}
+    spark = ottla.spark.session(app="ottla-tests", master="local[2]", **settings)
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def ottla_pipelines(ottla_spark: SparkSession) -> Iterator[Pipelines]:
+    """Runs pipelines on a broker that only this test has."""
+    from ottla.testing.pipelines import Pipelines
+
+    with Pipelines(ottla_spark) as pipelines:
+        yield pipelines
