@@ -39,11 +39,14 @@ def delete(settings: Settings, names: tuple[str, ...], local_only: bool, data_di
                 f"stop it first, with `ottla pipeline stop {home.name}`."
             )
     found = [home.read() for home in chosen]
-    rows = [(one.name, one.state, one.batch, str(home.folder)) for home, one in zip(chosen, found, strict=True)]
+    rows = [
+        (one.name, one.state, one.batch, str(home.folder), str(_checkpoint_elsewhere(home, one) or home.checkpoint))
+        for home, one in zip(chosen, found, strict=True)
+    ]
     planned = Planned(
         settings,
         [{"name": one.name, "deleted": not settings.dry_run} for one in found],
-        table(("NAME", "STATE", "BATCH", "FOLDER"), rows),
+        table(("NAME", "STATE", "BATCH", "FOLDER", "CHECKPOINT"), rows),
     )
     if not planned.agreed(f"Delete {plural(len(found), 'pipeline')} and forget how far they were?", "nothing to do"):
         return
@@ -55,12 +58,18 @@ def delete(settings: Settings, names: tuple[str, ...], local_only: bool, data_di
 def _delete(settings: Settings, home: Home, status: Status, *, local_only: bool) -> None:
     with home.locked():
         # In this order: a checkpoint that is gone while the marker is there is refused, the other way round is not.
-        shutil.rmtree(home.checkpoint, ignore_errors=True)
-        if status.checkpoint and urlparse(status.checkpoint).scheme in ("", "file"):
-            shutil.rmtree(urlparse(status.checkpoint).path, ignore_errors=True)
+        shutil.rmtree(_checkpoint_elsewhere(home, status) or home.checkpoint, ignore_errors=True)
         if not local_only:
             _forget(settings, status)
         home.remove()
+
+
+def _checkpoint_elsewhere(home: Home, status: Status) -> Path | None:
+    """Where `--checkpoint` put it, on this machine. One that is not on this machine stays there."""
+    place = urlparse(status.checkpoint)
+    if not place.path or place.scheme not in ("", "file") or Path(place.path) == home.checkpoint:
+        return None
+    return Path(place.path)
 
 
 def _forget(settings: Settings, status: Status) -> None:

@@ -117,9 +117,9 @@ class Home:
 
     def log(self, sentence: str) -> None:
         """For `ottla pipeline logs`, among what Spark says at that time."""
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        stamp = time.strftime("%y/%m/%d %H:%M:%S")  # as Spark writes it
         with self.spark_log.open("a") as log:
-            log.write(f"{stamp} ottla: {sentence}\n")
+            log.write(f"{stamp} INFO ottla: {sentence}\n")
 
     def remove(self) -> None:
         """All of it. The one who holds the lock calls this."""
