@@ -60,7 +60,9 @@ def test_a_pipeline_that_is_right_is_told_with_its_topics(spark: Any, servers: s
         ({}, lambda topics: topics.stream("no-orders"), "there is no topic 'no-orders'"),
         (
             {},
-            lambda topics: topics.stream("orders", ORDERS).join(topics.table("no-table", ORDERS), "customer"),
+            lambda topics: topics.stream("orders", ORDERS).join(
+                topics.table("no-table", "customer string"), "customer"
+            ),
             "there is no topic 'no-table'",
         ),
         ({"to": "orders"}, lambda topics: topics.stream("orders"), "would write to 'orders', which it reads"),
