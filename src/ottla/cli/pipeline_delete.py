@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipeline.home import Status
 
 
-@command("delete", changes=True)
+@command("delete", changes=True, asks=True)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--local-only", is_flag=True, help="Leave the cluster alone, as when there is none any more.")
 @data_dir_option
