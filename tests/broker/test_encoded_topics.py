@@ -11,6 +11,7 @@ import pytest
 from ottla.broker.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
 from ottla.broker.broker import Broker
 from ottla.broker.encoded_topics import EncodedTopics, Topic, _describe
+from ottla.broker.steps import run
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import random_topic_id
 from ottla.metadata.image import ClusterImage, TopicImage, initial_partition, with_topics, without_topics
@@ -49,12 +50,12 @@ def test_the_bytes_are_those_of_the_whole_message(version: int, with_operations:
     operations = TOPIC_OPERATIONS if with_operations else NOT_ASKED
     expected = frame()
     for number in (0, 1, 200):
-        expected.topics = [*(_describe(one, operations) for one in images[:number]), failed]
+        expected.topics = [*(run(_describe(one, operations)) for one in images[:number]), failed]
         failed.topic_authorized_operations = operations
         for _ in range(2):  # made, then kept
             encoded = EncodedTopics.of(cast(Broker, broker))
             given: list[TopicImage | Topic] = [*images[:number], failed]
-            found = encoded.response(frame(), given, version, with_operations=with_operations)
+            found = run(encoded.response(frame(), given, version, with_operations=with_operations))
             assert found == codec.encode(expected, version)
 
 
@@ -62,11 +63,11 @@ def test_a_changed_topic_is_encoded_anew_and_a_deleted_one_is_forgotten() -> Non
     first = topic("t", 1)
     broker = broker_with(first)
     encoded = EncodedTopics.of(broker)
-    before = encoded.response(frame(), [first], 12, with_operations=False)
+    before = run(encoded.response(frame(), [first], 12, with_operations=False))
     second = replace(first, partitions=first.partitions * 2)
     broker.image = with_topics(broker.image, [second])
     assert EncodedTopics.of(broker) is encoded
-    after = encoded.response(frame(), [second], 12, with_operations=False)
+    after = run(encoded.response(frame(), [second], 12, with_operations=False))
     assert len(after) > len(before)
     broker.image = without_topics(broker.image, ["t"])
     assert EncodedTopics.of(broker)._kept == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import struct
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from kio.serial import entity_reader, entity_writer
 
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage, definition, message_class, message_names, version_range
-from ottla.protocol.messages import FetchRequest, MetadataRequest, MetadataResponse
+from ottla.protocol.messages import FetchRequest, JoinGroupRequest, MetadataRequest, MetadataResponse
 
 # Fields that kio reads as dates or durations: keep them where a date exists.
 SMALL = 2_000_000_000
@@ -83,6 +84,53 @@ def test_every_message_and_version_survives_a_round_trip(kind: str) -> None:
             again, end = codec.decode_from(name, version, raw)
             assert end == len(raw), (name, version, seed)
             assert again == message, (name, version, seed)
+
+
+def to_the_end(steps: Generator[None, None, Any]) -> tuple[Any, int]:
+    """What it gives, and how often it stopped."""
+    stops = 0
+    try:
+        while True:
+            next(steps)
+            stops += 1
+    except StopIteration as end:
+        return end.value, stops
+
+
+def test_in_steps_the_same_comes_out() -> None:
+    for name in message_names():
+        if definition(name)["kind"] not in ("request", "response"):
+            continue
+        version = version_range(definition(name)["versions"])[1]
+        message = random_message(name, version, 1)
+        raw = codec.encode(message, version)
+        assert to_the_end(codec.encode_in_steps(message, version))[0] == raw
+        assert to_the_end(codec.decode_in_steps(name, version, raw))[0] == codec.decode(name, version, bytes(raw))
+
+
+def test_steps_are_few_elements_each() -> None:
+    partition = MetadataResponse.MetadataResponsePartition
+    topics = [
+        MetadataResponse.MetadataResponseTopic(name="t", partitions=[partition(replica_nodes=[1])] * 10)
+        for _ in range(100)
+    ]
+    message = MetadataResponse(topics=topics)
+    elements = 100 + 100 * 10 + 100 * 10
+    raw, stops = to_the_end(codec.encode_in_steps(message, 12))
+    assert stops == elements // codec.STEP_ELEMENTS
+    again, stops = to_the_end(codec.decode_in_steps("MetadataResponse", 12, raw))
+    assert stops == elements // codec.STEP_ELEMENTS
+    assert again == message
+
+
+def test_many_bytes_are_copied_in_steps() -> None:
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="p", metadata=bytes(range(256)) * (20 << 10))
+    raw = codec.encode(JoinGroupRequest(protocols=[protocol]), 9)
+    decoded, stops = to_the_end(codec.decode_in_steps("JoinGroupRequest", 9, raw))
+    assert stops == 5
+    assert decoded.protocols[0].metadata == protocol.metadata
+    with pytest.raises(MalformedMessage):
+        to_the_end(codec.decode_in_steps("JoinGroupRequest", 9, raw[:-1000]))
 
 
 def test_kio_reads_what_we_write_and_writes_the_same_bytes() -> None:

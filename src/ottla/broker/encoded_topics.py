@@ -8,11 +8,13 @@ is a head, the kept bytes of its topics, and a tail.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
 
 from ottla.broker.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
-from ottla.metadata.image import TopicImage
+from ottla.broker.steps import Steps, each
+from ottla.metadata.image import PartitionImage, TopicImage
 from ottla.protocol import codec
 from ottla.protocol.messages import MetadataResponse
 
@@ -47,7 +49,7 @@ class EncodedTopics:
 
     def response(
         self, frame: MetadataResponse, topics: Sequence[TopicImage | Topic], version: int, *, with_operations: bool
-    ) -> bytearray:
+    ) -> Steps[bytearray]:
         """`frame` with these topics, encoded."""
         body = codec.encode(frame, version)
         tail = bytes(body[len(body) - _tail_size(version) :])
@@ -57,15 +59,16 @@ class EncodedTopics:
         else:
             body += len(topics).to_bytes(4, "big")
         for topic in topics:
-            body += self._topic(topic, version, with_operations)
+            body += yield from self._topic(topic, version, with_operations)
+            yield None
         body += tail
         return body
 
-    def _topic(self, topic: TopicImage | Topic, version: int, with_operations: bool) -> bytes:
+    def _topic(self, topic: TopicImage | Topic, version: int, with_operations: bool) -> Steps[bytes]:
         operations = TOPIC_OPERATIONS if with_operations else NOT_ASKED
         if isinstance(topic, codec.Message):
             topic.topic_authorized_operations = operations
-            return _encode(topic, version)
+            return (yield from _encode(topic, version))
         image, encoded = self._kept.get(topic.name, (None, {}))
         if image is not topic:
             encoded = {}
@@ -73,7 +76,8 @@ class EncodedTopics:
                 self._kept[topic.name] = (topic, encoded)
         found = encoded.get((version, with_operations))
         if found is None:
-            found = encoded[version, with_operations] = _encode(_describe(topic, operations), version)
+            described = yield from _describe(topic, operations)
+            found = encoded[version, with_operations] = yield from _encode(described, version)
         return found
 
 
@@ -82,29 +86,36 @@ def _tail_size(version: int) -> int:
     return (4 if 8 <= version <= 10 else 0) + (2 if version >= 13 else 0) + (1 if version >= _FIRST_FLEXIBLE else 0)
 
 
-def _encode(topic: Topic, version: int) -> bytes:
+def _encode(topic: Topic, version: int) -> Steps[bytes]:
     """The bytes of one topic, cut out of an answer that has nothing else."""
-    empty = len(codec.encode(MetadataResponse(), version))
-    alone = codec.encode(MetadataResponse(topics=[topic]), version)
+    alone = yield from codec.encode_in_steps(MetadataResponse(topics=[topic]), version)
+    empty = _empty_size(version)
     tail = _tail_size(version)
     return bytes(alone[empty - tail : len(alone) - tail])
 
 
-def _describe(topic: TopicImage, operations: int) -> Topic:
-    partition_class = MetadataResponse.MetadataResponsePartition
+@cache
+def _empty_size(version: int) -> int:
+    return len(codec.encode(MetadataResponse(), version))
+
+
+def _describe(topic: TopicImage, operations: int) -> Steps[Topic]:
+    partitions = yield from each(enumerate(topic.partitions), _partition)
     return MetadataResponse.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
-        partitions=[
-            partition_class(
-                partition_index=index,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=partition.replicas,
-                isr_nodes=partition.isr,
-            )
-            for index, partition in enumerate(topic.partitions)
-        ],
+        partitions=partitions,
         topic_authorized_operations=operations,
+    )
+
+
+def _partition(numbered: tuple[int, PartitionImage]) -> MetadataResponse.MetadataResponsePartition:
+    index, partition = numbered
+    return MetadataResponse.MetadataResponsePartition(
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
     )

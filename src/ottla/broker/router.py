@@ -1,8 +1,10 @@
 """From a request frame to an answer: header, version check, decode, the API's handler, encode.
 
 `Produce` and `Fetch` carry the load, so their modules export `handle_frame` and work on the bytes themselves; every
-other API exports `handle(broker, context, request) -> response`, sync or async, and never sees bytes; one that keeps
-its answers encoded (Metadata) may return a bytearray for the version asked.
+other API exports `handle(broker, context, request) -> response` and never sees bytes; one that keeps its answers
+encoded (Metadata) may return a bytearray for the version asked. A handler may be a coroutine, or, where its work grows
+with what is asked, a generator that may be interrupted (`steps.py`). Large requests are decoded in turns as well, and
+so is every answer encoded that did not come at once.
 """
 
 from __future__ import annotations
@@ -10,18 +12,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from copy import copy
 from importlib import import_module
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.apis import APIS, Api
 from ottla.broker.context import RequestContext
 from ottla.broker.large_requests import LargeRequests
+from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage, Message
 from ottla.protocol.framing import (
     API_VERSIONS,
     flexible_from,
+    kept,
     read_request_header,
     response_prefix,
     skip_header_tags,
@@ -36,9 +42,9 @@ log = logging.getLogger("ottla.broker")
 Route = Callable[[RequestContext, memoryview, int], "Answer | Awaitable[Answer]"]
 KnownRoute = Callable[["Broker", RequestContext, memoryview], "Answer | Awaitable[Answer] | None"]
 
-_PRODUCE = 0
-# Any other request of this size names thousands of things and takes its time.
-_LARGE_BYTES = 32 * 1024
+_FETCH = 1
+# A request of this size names a thousand things and takes its time.
+_LARGE_BYTES = 16 * 1024
 _WARM_UP_PAUSE_S = 0.02
 
 
@@ -69,7 +75,7 @@ class Router:
                 return None
             if answer is not None:
                 return answer
-        if len(frame) > _LARGE_BYTES and int.from_bytes(frame[:2], "big") != _PRODUCE:
+        if len(frame) > _LARGE_BYTES and int.from_bytes(frame[:2], "big") == _FETCH:
             return self._large.add(connection, bytes(frame))
         return self._handle(connection, frame)
 
@@ -152,8 +158,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
     request_name, response_name = f"{api.name}Request", f"{api.name}Response"
     flexible = flexible_from(request_name)
 
-    def finish(version: int, correlation_id: int, response: Message | bytearray) -> bytes:
-        body = codec.encode(response, version) if isinstance(response, Message) else response
+    def framed(version: int, correlation_id: int, body: bytearray) -> bytes:
         flexible_header = version >= flexible and api.key != API_VERSIONS
         return response_prefix(len(body), correlation_id, flexible_header) + body
 
@@ -170,25 +175,46 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             response.error_message = getattr(error, "message", None)
         return cast(Message, response)
 
-    async def later(version: int, correlation_id: int, pending: Awaitable[Message | bytearray]) -> bytes:
-        response: Message | bytearray
+    def large(context: RequestContext, frame: memoryview, position: int) -> Steps[bytes]:
         try:
-            response = await pending
+            request = yield from codec.decode_in_steps(request_name, context.version, frame, position)
+        except MalformedMessage as error:
+            raise CloseConnection(str(error)) from None
+        try:
+            response = handle(broker, context, request)
         except Exception as error:
             response = failed(error)
-        return finish(version, correlation_id, response)
+        return (yield from later(context.version, context.correlation_id, response))
+
+    def later(version: int, correlation_id: int, response: Any) -> Steps[bytes]:
+        """`response` is an answer, or a promise of one."""
+        try:
+            if isinstance(response, GeneratorType):
+                response = yield from response
+            elif not isinstance(response, (Message, bytearray)):
+                response = yield response
+        except Exception as error:
+            response = failed(error)
+        if isinstance(response, Message):
+            response = yield from codec.encode_in_steps(response, version)
+        return framed(version, correlation_id, response)
 
     def route(context: RequestContext, frame: memoryview, position: int) -> Answer | Awaitable[Answer]:
-        version = context.version
+        version, correlation_id = context.version, context.correlation_id
         if version >= flexible:
             position = skip_header_tags(frame, position)
+        if len(frame) > _LARGE_BYTES:
+            # Both are the connection's, and ours only until we wait.
+            return broker.turns.run(large(copy(context), kept(frame), position))
         request = codec.decode(request_name, version, frame, position)
         try:
             response = handle(broker, context, request)
         except Exception as error:
             response = failed(error)
-        if isinstance(response, (Message, bytearray)):
-            return finish(version, context.correlation_id, response)
-        return later(version, context.correlation_id, response)
+        if isinstance(response, Message):
+            return framed(version, correlation_id, codec.encode(response, version))
+        if isinstance(response, bytearray):
+            return framed(version, correlation_id, response)
+        return broker.turns.start(later(version, correlation_id, response))
 
     return route

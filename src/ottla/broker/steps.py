@@ -1,22 +1,26 @@
-"""Work that may have to wait for the disk, and mostly need not.
+"""Work that may have to wait for the disk, and mostly need not; or that is long, and mostly is not.
 
 A coroutine that waits for nothing still costs a task and a turn of the event loop, which is more than most requests
-cost altogether. So such work is written as a generator that yields what it waits for, if anything: `run` carries it out
-at once when nothing is yielded, and gives back an awaitable when something is.
+cost altogether. So such work is written as a generator that yields what it waits for, if anything, and None where it
+may be interrupted. `run` carries it out at once when nothing is to be waited for, and gives back an awaitable when
+something is; `Turns.start` does the same and interrupts it when others have waited long enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Any, TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
-Steps = Generator[Awaitable[Any], Any, T]
+Steps = Generator[Awaitable[Any] | None, Any, T]
 
 
 def run(steps: Steps[T]) -> T | Awaitable[T]:
+    waiting = None
     try:
-        waiting = next(steps)
+        while waiting is None:
+            waiting = next(steps)
     except StopIteration as end:
         result: T = end.value
         return result
@@ -29,14 +33,16 @@ def all_of(several: Iterable[Steps[T]]) -> Steps[list[T]]:
     for steps in several:
         result = yield from steps
         results.append(result)
+        yield None
     return results
 
 
-async def _go_on(steps: Steps[T], waiting: Awaitable[Any]) -> T:
+async def _go_on(steps: Steps[T], waiting: Awaitable[Any] | None) -> T:
     while True:
         outcome, failure = None, None
         try:
-            outcome = await waiting
+            if waiting is not None:
+                outcome = await waiting
         except Exception as error:
             failure = error
         try:
@@ -44,3 +50,12 @@ async def _go_on(steps: Steps[T], waiting: Awaitable[Any]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def each(items: Iterable[S], work: Callable[[S], T]) -> Steps[list[T]]:
+    """What `work` makes of every item; may be interrupted between two of them."""
+    results = []
+    for item in items:
+        results.append(work(item))
+        yield None
+    return results

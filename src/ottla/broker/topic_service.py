@@ -225,11 +225,13 @@ class TopicService:
         added = sum(max(0, one.total - len(topics[one.topic].partitions)) for one in requests if one.topic in topics)
         topic_plan.check_total(added, self._image)
         outcomes: list[TopicImage | ApiError] = []
+        pause = _Pause()
         for request in requests:
             try:
                 outcomes.append(topic_plan.plan_partitions(request, self._known(request.topic), self._placement))
             except ApiError as error:
                 outcomes.append(error)
+            await pause.when_due()
         planned = [outcome for outcome in outcomes if isinstance(outcome, TopicImage)]
         if planned and not validate_only:
             await self._commit([Set(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in planned])

@@ -1,35 +1,73 @@
 """Long work in plain Python, a millisecond at a time: nobody else waits longer for the loop.
 
 A thread would not help: it holds the interpreter lock five milliseconds at a time, and each system call of the loop
-would wait that long to get it back. So the work is a generator that yields between small steps. Its turns are taken one
-at a time for the whole broker, first come first served, and the loop serves everybody else in between.
+would wait that long to get it back. So the work is a generator that yields between small steps (`steps.py`). Its turns
+are taken one at a time for the whole broker, first come first served, and the loop serves everybody else in between.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Generator
-from typing import TypeVar
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from ottla.broker.steps import Steps
 
 T = TypeVar("T")
 
 TURN_S = 0.001
+# What is done at once before it has to queue for a turn: most work is over by then, and sixty clients of one round of
+# the loop may each have something to do.
+FIRST_TURN_S = 0.0003
 
 
 class Turns:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
-    async def run(self, work: Generator[None, None, T]) -> T:
-        """What the generator returns."""
+    def start(self, work: Steps[T]) -> T | Awaitable[T]:
+        """What the generator returns, if that takes little time and waits for nothing; else the promise of it."""
+        try:
+            waiting = _advance(work, FIRST_TURN_S)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        return self._go_on(work, waiting)
+
+    async def run(self, work: Steps[T]) -> T:
+        """The same, for what is known to be long: the first turn has to be waited for as well."""
+        return await self._go_on(work, None)
+
+    async def _go_on(self, work: Steps[T], waiting: Awaitable[Any] | None) -> T:
+        others_waited_since = time.perf_counter()
         try:
             while True:
-                async with self._turn:
-                    stop_at = time.perf_counter() + TURN_S
-                    while time.perf_counter() < stop_at:
-                        next(work)
+                outcome, failure = None, None
+                if waiting is not None:
+                    try:
+                        outcome = await waiting
+                    except Exception as error:
+                        failure = error
+                    # What is waited for may have been there already; then nobody else had a turn.
+                    if time.perf_counter() < others_waited_since + TURN_S:
+                        waiting = _advance(work, FIRST_TURN_S, outcome, failure)
+                        continue
                 await asyncio.sleep(0)
-        except StopIteration as done:
-            result: T = done.value
+                async with self._turn:
+                    others_waited_since = time.perf_counter()
+                    waiting = _advance(work, TURN_S, outcome, failure)
+        except StopIteration as end:
+            result: T = end.value
             return result
+
+
+def _advance(
+    work: Steps[Any], seconds: float, outcome: object = None, failure: Exception | None = None
+) -> Awaitable[Any] | None:
+    """Go on with the work until its time is over (None), or it waits for something. Raises StopIteration at its end."""
+    stop_at = time.perf_counter() + seconds
+    waiting = work.send(outcome) if failure is None else work.throw(failure)
+    while waiting is None and time.perf_counter() < stop_at:
+        waiting = next(work)
+    return waiting

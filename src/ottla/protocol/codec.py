@@ -9,6 +9,9 @@ needed, straight-line Python for just that version is generated and compiled. Th
   (a generic native decoder we tried aborts the process on a forged array length);
 - start-up pays for nothing that is not used.
 
+A message with thousands of elements takes tens of milliseconds, so there is a second form of each encoder and decoder,
+made of the same source: a generator that stops every few elements (`decode_in_steps`, `encode_in_steps`).
+
 UUIDs are 16 raw bytes, times are integer milliseconds, `records` fields are zero-copy memoryviews.
 """
 
@@ -17,7 +20,7 @@ from __future__ import annotations
 import json
 import pkgutil
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from typing import Any
 
@@ -26,11 +29,17 @@ ZERO_UUID = bytes(16)
 # in all, and 100 MB of empty strings would become gigabytes of objects. Answers that we read may be larger.
 REQUEST_ELEMENTS_MAX = 25_000
 ELEMENTS_MAX = 10_000_000
+# Elements between two stops of a generator; a power of two.
+STEP_ELEMENTS = 32
+# What is copied between two of them.
+_COPY_BYTES = 1 << 20
 # Tags that may follow one struct; nothing defined has more than a handful.
 TAGS_MAX = 32
 
 Decoder = Callable[[Any, int], tuple[Any, int]]
 Encoder = Callable[[Any, bytearray], None]
+SteppedDecoder = Callable[[Any, int], Generator[None, None, tuple[Any, int]]]
+SteppedEncoder = Callable[[Any, bytearray], Generator[None, None, None]]
 
 _FIXED = {
     "int8": ("b", 1),
@@ -228,6 +237,19 @@ def _read_bytes(buffer: Any, start: int, length: int, size: int) -> bytes:
     return bytes(buffer[start : start + length])
 
 
+def _read_long_bytes(buffer: Any, start: int, length: int, size: int) -> Generator[None, None, bytes | bytearray]:
+    """With stops: to copy a hundred megabytes takes tens of milliseconds."""
+    if length <= _COPY_BYTES:
+        return _read_bytes(buffer, start, length, size)
+    if start + length > size:
+        raise MalformedMessage(f"{length} bytes run past the end")
+    copied = bytearray()
+    for at in range(start, start + length, _COPY_BYTES):
+        copied += buffer[at : min(at + _COPY_BYTES, start + length)]
+        yield
+    return copied
+
+
 def _check_array(length: int, position: int, size: int, left: int) -> int:
     """How many more elements the message may have."""
     if length < 0 or length > size - position:
@@ -272,6 +294,7 @@ _RUNTIME: dict[str, Any] = {
     "_wuv": write_uvarint,
     "_str": _read_string,
     "_bytes": _read_bytes,
+    "_long": _read_long_bytes,
     "_arr": _check_array,
     "_skip": _skip_tags,
     "_ws": _write_string,
@@ -288,12 +311,16 @@ for _kind, (_letter, _size) in _FIXED.items():
 
 
 class _Source:
-    """Lines of Python with an indent."""
+    """Lines of Python with an indent. `in_steps`: of a generator that stops every few elements."""
 
-    def __init__(self) -> None:
+    def __init__(self, in_steps: bool) -> None:
         self.lines: list[str] = []
         self.depth = 1
         self._names = 0
+        self.in_steps = in_steps
+        if in_steps:
+            self.add("elements = 0")
+            self.add("if elements: yield")
 
     def add(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
@@ -301,6 +328,12 @@ class _Source:
     def name(self) -> str:
         self._names += 1
         return f"v{self._names}"
+
+    def end_element(self) -> None:
+        """Behind the code for one element of an array."""
+        if self.in_steps:
+            self.add("elements += 1")
+            self.add(f"if not elements & {STEP_ELEMENTS - 1}: yield")
 
 
 class _Compiler:
@@ -326,8 +359,8 @@ class _Compiler:
 
     # decoding
 
-    def decoder(self) -> Decoder:
-        source = _Source()
+    def decoder(self, in_steps: bool) -> Any:
+        source = _Source(in_steps)
         source.add("size = len(b)")
         left = REQUEST_ELEMENTS_MAX if self.message["kind"] == "request" else ELEMENTS_MAX
         source.add(f"left = {left}")
@@ -336,8 +369,7 @@ class _Compiler:
         scope = self._scope()
         text = "def decode(b, p):\n" + "\n".join(source.lines)
         exec(compile(text, f"<decode {self.message['name']} v{self.version}>", "exec"), scope)
-        decode: Decoder = scope["decode"]
-        return decode
+        return scope["decode"]
 
     def _decode_struct(self, source: _Source, class_name: str, fields: list[dict[str, Any]]) -> str:
         target = source.name()
@@ -422,7 +454,8 @@ class _Compiler:
             source.add(f"if {length} < 0 or p + {length} > size: raise _Malformed('records run past the end')")
             source.add(f"{value} = _MV(b)[p:p + {length}]")
         else:
-            source.add(f"{value} = {'_str' if kind == 'string' else '_bytes'}(b, p, {length}, size)")
+            read = "_str" if kind == "string" else "yield from _long" if source.in_steps else "_bytes"
+            source.add(f"{value} = {read}(b, p, {length}, size)")
         source.add(f"p += {length}")
         if nullable:
             source.depth -= 1
@@ -441,20 +474,20 @@ class _Compiler:
         source.depth += 1
         inner = self._decode_value(source, field, kind[2:], nullable=False)
         source.add(f"{value}.append({inner})")
+        source.end_element()
         source.depth -= 1
         if nullable:
             source.depth -= 1
 
     # encoding
 
-    def encoder(self) -> Encoder:
-        source = _Source()
+    def encoder(self, in_steps: bool) -> Any:
+        source = _Source(in_steps)
         scope = self._scope()
         self._encode_struct(source, "m", self.message["fields"], scope)
         text = "def encode(m, o):\n" + "\n".join(source.lines or ["    pass"])
         exec(compile(text, f"<encode {self.message['name']} v{self.version}>", "exec"), scope)
-        encode: Encoder = scope["encode"]
-        return encode
+        return scope["encode"]
 
     def _encode_struct(self, source: _Source, target: str, fields: list[dict[str, Any]], scope: dict[str, Any]) -> None:
         plain, tagged = self._fields(fields)
@@ -529,6 +562,7 @@ class _Compiler:
             source.add(f"for {item} in {value}:")
             source.depth += 1
             self._encode_value(source, item, field, kind[2:], False, scope)
+            source.end_element()
             source.depth -= 1
             source.depth -= nullable
         else:
@@ -552,12 +586,29 @@ class _Compiler:
 
 @cache
 def decoder_for(name: str, version: int) -> Decoder:
-    return _Compiler(name, version).decoder()
+    decoder: Decoder = _Compiler(name, version).decoder(in_steps=False)
+    return decoder
 
 
 @cache
 def encoder_for(name: str, version: int) -> Encoder:
-    return _Compiler(name, version).encoder()
+    encoder: Encoder = _Compiler(name, version).encoder(in_steps=False)
+    return encoder
+
+
+@cache
+def _stepped_decoder_for(name: str, version: int) -> SteppedDecoder:
+    decoder: SteppedDecoder = _Compiler(name, version).decoder(in_steps=True)
+    return decoder
+
+
+@cache
+def _stepped_encoder_for(name: str, version: int) -> SteppedEncoder:
+    encoder: SteppedEncoder = _Compiler(name, version).encoder(in_steps=True)
+    return encoder
+
+
+_READ_ERRORS = (struct.error, IndexError, UnicodeDecodeError)
 
 
 def decode(name: str, version: int, buffer: Any, position: int = 0) -> Any:
@@ -571,11 +622,29 @@ def decode_from(name: str, version: int, buffer: Any, position: int = 0) -> tupl
         return decoder_for(name, version)(buffer, position)
     except MalformedMessage:
         raise
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except _READ_ERRORS as error:
         raise MalformedMessage(f"{name} v{version}: {error}") from None
+
+
+def decode_in_steps(name: str, version: int, buffer: Any, position: int = 0) -> Generator[None, None, Any]:
+    """As `decode`, with stops on the way."""
+    try:
+        message, _ = yield from _stepped_decoder_for(name, version)(buffer, position)
+    except MalformedMessage:
+        raise
+    except _READ_ERRORS as error:
+        raise MalformedMessage(f"{name} v{version}: {error}") from None
+    return message
 
 
 def encode(message: Message, version: int) -> bytearray:
     out = bytearray()
     encoder_for(type(message).__name__, version)(message, out)
+    return out
+
+
+def encode_in_steps(message: Message, version: int) -> Generator[None, None, bytearray]:
+    """As `encode`, with stops on the way."""
+    out = bytearray()
+    yield from _stepped_encoder_for(type(message).__name__, version)(message, out)
     return out

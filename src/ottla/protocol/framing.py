@@ -14,6 +14,9 @@ from ottla.protocol.codec import TAGS_MAX, MalformedMessage, definition, read_uv
 
 API_VERSIONS = 18
 
+# Requests up to this size may lie in a buffer that is used again for the next one; larger ones never do.
+SHARED_BUFFER_BYTES = 256 * 1024
+
 _HEADER = struct.Struct(">hhih")
 _RESPONSE = struct.Struct(">ii")
 
@@ -55,6 +58,12 @@ def skip_header_tags(frame: memoryview, position: int) -> int:
     except IndexError:
         raise MalformedMessage("header tags run past the end") from None
     return position
+
+
+def kept(frame: memoryview) -> memoryview:
+    """The request for longer than the call that brought it, and not necessarily a copy: that of the largest ones would
+    take tens of milliseconds."""
+    return frame if len(frame) > SHARED_BUFFER_BYTES else memoryview(bytearray(frame))
 
 
 @cache

@@ -9,8 +9,9 @@ than half of the time that a small request takes.
 from __future__ import annotations
 
 import struct
+from collections.abc import Generator
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ottla.protocol.codec import REQUEST_ELEMENTS_MAX, TAGS_MAX, MalformedMessage, read_uvarint, write_uvarint
 from ottla.protocol.framing import response_prefix
@@ -19,6 +20,11 @@ FLEXIBLE = 9
 WITH_TOPIC_IDS = 13
 _WITH_RECORD_ERRORS = 8
 _WITH_LOG_START = 5
+
+T = TypeVar("T")
+
+# What is read, or written, between two stops.
+PIECES_AT_ONCE = 128
 
 _HEADER = struct.Struct(">ii")
 _INT16 = struct.Struct(">h")
@@ -60,24 +66,39 @@ Topics = list[tuple[bytes, list[Piece]]]
 Outcomes = list[tuple[bytes, list[Outcome]]]
 
 
+def _to_the_end(steps: Generator[None, None, T]) -> T:
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
 # --- requests
 
 
 def decode(frame: memoryview, position: int, version: int) -> tuple[Terms, Topics]:
     """The terms, and the topics; a topic's key is its name in UTF-8 or, from v13, its id. Raises MalformedMessage."""
+    return _to_the_end(decode_in_steps(frame, position, version))
+
+
+def decode_in_steps(frame: memoryview, position: int, version: int) -> Generator[None, None, tuple[Terms, Topics]]:
+    """The same, with a stop after every `PIECES_AT_ONCE` partitions, so with none in a usual request."""
     try:
-        return _decode(frame, position, version)
+        return (yield from _decode(frame, position, version))
     except (struct.error, IndexError):
         raise MalformedMessage(f"Produce v{version} ends too early") from None
 
 
-def _decode(frame: memoryview, p: int, version: int) -> tuple[Terms, Topics]:
+def _decode(frame: memoryview, p: int, version: int) -> Generator[None, None, tuple[Terms, Topics]]:
     flexible, size = version >= FLEXIBLE, len(frame)
     transactional_id, p = _nullable_text(frame, p, flexible, size)
     acks, _timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, p)
     count, p = _array_length(frame, p + 6, flexible, size)
     topics: Topics = []
     left = REQUEST_ELEMENTS_MAX - count
+    room = PIECES_AT_ONCE
     for _ in range(count):
         key, p = _topic_key(frame, p, version, size)
         partition_count, p = _array_length(frame, p, flexible, size)
@@ -88,9 +109,14 @@ def _decode(frame: memoryview, p: int, version: int) -> tuple[Terms, Topics]:
         for _ in range(partition_count):
             piece, p = _piece(frame, p, flexible, size)
             pieces.append(piece)
+            room -= 1
+            if room < 0:
+                yield
+                room = PIECES_AT_ONCE
         if flexible:
             p = _skip_tags(frame, p)
         topics.append((key, pieces))
+        room -= 1
     return Terms(acks, transactional_id), topics
 
 
@@ -281,6 +307,10 @@ def _sized(length: int, version: int) -> int:
 
 
 def encode(version: int, correlation_id: int, outcomes: Outcomes) -> bytes:
+    return _to_the_end(encode_in_steps(version, correlation_id, outcomes))
+
+
+def encode_in_steps(version: int, correlation_id: int, outcomes: Outcomes) -> Generator[None, None, bytes]:
     flexible = version >= FLEXIBLE
     out = bytearray()
     _write_length(out, len(outcomes), flexible)
@@ -290,8 +320,10 @@ def encode(version: int, correlation_id: int, outcomes: Outcomes) -> bytes:
         else:
             _write_text(out, key, flexible)
         _write_length(out, len(lines), flexible)
-        for line in lines:
+        for number, line in enumerate(lines, 1):
             _write_line(out, line, version, flexible)
+            if number % PIECES_AT_ONCE == 0:
+                yield
         if flexible:
             out.append(0)
     out += b"\x00\x00\x00\x00\x00" if flexible else b"\x00\x00\x00\x00"  # throttle time, tags

@@ -167,7 +167,7 @@ class Connection:
             self._frame = None
             self.listener.receiving -= 1
             self._handle(memoryview(frame)[: self._frame_size])
-            if not self._busy:
+            if not self._busy:  # else the request may still be read where it is (framing.kept)
                 self.listener.recycle(frame)
 
     def _read_beyond(self) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
+from ottla.protocol.framing import SHARED_BUFFER_BYTES
 from ottla.server.connection import Answer, Connection
 from ottla.server.poller import make_poller
 
@@ -19,7 +20,6 @@ log = logging.getLogger("ottla.server")
 
 Handler = Callable[[Connection, memoryview], "Answer | Awaitable[Answer]"]
 
-_SCRATCH_BYTES = 256 * 1024
 # Buffers of large frames are kept for the next one: fresh pages cost more than the bytes written into them.
 _KEPT_BUFFERS = 4
 _KEPT_BUFFER_BYTES_MAX = 2 * 1024 * 1024
@@ -98,7 +98,7 @@ class Listener:
         self.clock = clock
         self.loop = asyncio.get_running_loop()
         self.request_bytes_max = request_bytes_max
-        self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self.scratch = memoryview(bytearray(SHARED_BUFFER_BYTES))
         self._limits = limits
         self.poller = make_poller(self.loop, clock)
         self._send_buffer_bytes = send_buffer_bytes

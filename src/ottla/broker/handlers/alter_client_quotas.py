@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 
@@ -12,17 +13,22 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    return AlterClientQuotasResponse(
-        entries=[
+def handle(
+    broker: Broker, context: RequestContext, request: AlterClientQuotasRequest
+) -> Steps[AlterClientQuotasResponse]:
+    entries = []
+    for entry in request.entries:
+        entity = yield from each(entry.entity, _entity)
+        entries.append(
             AlterClientQuotasResponse.EntryData(
                 error_code=ErrorCode.INVALID_REQUEST,
                 error_message="Client quotas are not supported by this broker.",
-                entity=[
-                    AlterClientQuotasResponse.EntityData(entity_type=one.entity_type, entity_name=one.entity_name)
-                    for one in entry.entity
-                ],
+                entity=entity,
             )
-            for entry in request.entries
-        ]
-    )
+        )
+        yield None
+    return AlterClientQuotasResponse(entries=entries)
+
+
+def _entity(one: AlterClientQuotasRequest.EntityData) -> AlterClientQuotasResponse.EntityData:
+    return AlterClientQuotasResponse.EntityData(entity_type=one.entity_type, entity_name=one.entity_name)

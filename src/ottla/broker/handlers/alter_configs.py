@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
 
@@ -16,23 +18,25 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-async def handle(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+def handle(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> Steps[AlterConfigsResponse]:
     counts = Counter((one.resource_type, one.resource_name) for one in request.resources)
-    return AlterConfigsResponse(
-        responses=[
-            await _alter(broker, context, one, request.validate_only, counts[one.resource_type, one.resource_name])
-            for one in request.resources
-        ]
-    )
+    by = context.requester
+    responses = []
+    for one in request.resources:
+        times = counts[one.resource_type, one.resource_name]
+        response = yield from _alter(broker, by, one, request.validate_only, times)
+        responses.append(response)
+        yield None
+    return AlterConfigsResponse(responses=responses)
 
 
-async def _alter(
+def _alter(
     broker: Broker,
-    context: RequestContext,
+    by: Requester,
     resource: AlterConfigsRequest.AlterConfigsResource,
     validate_only: bool,
     times: int,
-) -> AlterConfigsResponse.AlterConfigsResourceResponse:
+) -> Steps[AlterConfigsResponse.AlterConfigsResourceResponse]:
     kind, name = resource.resource_type, resource.resource_name
     response = AlterConfigsResponse.AlterConfigsResourceResponse(
         error_message=None, resource_type=kind, resource_name=name
@@ -41,7 +45,7 @@ async def _alter(
         if times > 1:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         configs = [(one.name, one.value) for one in resource.configs]
-        await broker.configs.replace(kind, name, configs, validate_only=validate_only, by=context.requester)
+        yield broker.configs.replace(kind, name, configs, validate_only=validate_only, by=by)
     except ApiError as error:
         response.error_code, response.error_message = error.code, error.message
     return response

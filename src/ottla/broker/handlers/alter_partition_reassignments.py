@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, each
 from ottla.broker.topic_plan import check_replicas
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
@@ -16,27 +18,24 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, context: RequestContext, request: AlterPartitionReassignmentsRequest
-) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(
-        error_message=None,
-        responses=[
-            AlterPartitionReassignmentsResponse.ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[_answer(broker, topic.name, one.partition_index, one.replicas) for one in topic.partitions],
-            )
-            for topic in request.topics
-        ],
-    )
+) -> Steps[AlterPartitionReassignmentsResponse]:
+    responses = []
+    for topic in request.topics:
+        results = yield from each(topic.partitions, partial(_answer, broker, topic.name))
+        responses.append(
+            AlterPartitionReassignmentsResponse.ReassignableTopicResponse(name=topic.name, partitions=results)
+        )
+    return AlterPartitionReassignmentsResponse(error_message=None, responses=responses)
 
 
 def _answer(
-    broker: Broker, name: str, index: int, replicas: Sequence[int] | None
+    broker: Broker, name: str, asked: AlterPartitionReassignmentsRequest.ReassignablePartition
 ) -> AlterPartitionReassignmentsResponse.ReassignablePartitionResponse:
     result = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse(
-        partition_index=index, error_message=None
+        partition_index=asked.partition_index, error_message=None
     )
     try:
-        _check(broker, name, index, replicas)
+        _check(broker, name, asked.partition_index, asked.replicas)
     except ApiError as error:
         result.error_code, result.error_message = error.code, error.message
     return result

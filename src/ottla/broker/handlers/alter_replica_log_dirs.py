@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.change_log import tell
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest
+) -> Steps[AlterReplicaLogDirsResponse]:
     outcomes: dict[str, dict[int, ErrorCode]] = {}
     for directory in request.dirs:
         target = _find(broker, directory.path)
@@ -24,6 +27,7 @@ def handle(broker: Broker, context: RequestContext, request: AlterReplicaLogDirs
             for index in topic.partitions:
                 code = _start(broker, context, TopicPartition(topic.name, index), target)
                 outcomes.setdefault(topic.name, {})[index] = code
+                yield None
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult(

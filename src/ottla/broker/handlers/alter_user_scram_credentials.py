@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 
@@ -17,13 +18,15 @@ _REFUSED = (ErrorCode.UNSUPPORTED_SASL_MECHANISM, "SCRAM is not supported by thi
 
 def handle(
     broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
-) -> AlterUserScramCredentialsResponse:
+) -> Steps[AlterUserScramCredentialsResponse]:
     outcomes = {one.name: _ABSENT for one in request.deletions} | {one.name: _REFUSED for one in request.upsertions}
-    return AlterUserScramCredentialsResponse(
-        results=[
-            AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult(
-                user=user, error_code=code, error_message=message
-            )
-            for user, (code, message) in outcomes.items()
-        ]
+    return AlterUserScramCredentialsResponse(results=(yield from each(outcomes.items(), _result)))
+
+
+def _result(
+    outcome: tuple[str, tuple[ErrorCode, str]],
+) -> AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult:
+    user, (code, message) = outcome
+    return AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult(
+        user=user, error_code=code, error_message=message
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
 from ottla.broker.deadlines import in_time
+from ottla.broker.steps import Steps, each
 from ottla.broker.topic_plan import NewPartitions
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
@@ -18,38 +20,42 @@ if TYPE_CHECKING:
     Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-async def handle(broker: Broker, context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
+) -> Steps[CreatePartitionsResponse]:
+    by = context.requester
     counts = Counter(topic.name for topic in request.topics)
     duplicate = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results = [_result(name, duplicate) for name, count in counts.items() if count > 1]
-    wanted = [
-        NewPartitions(
-            one.name,
-            one.count,
-            None if one.assignments is None else [each.broker_ids for each in one.assignments],
-        )
-        for one in request.topics
-        if counts[one.name] == 1
-    ]
+    wanted = yield from each([one for one in request.topics if counts[one.name] == 1], _wanted)
     if wanted:
-        results += await _create(broker, wanted, request, context.requester)
+        results += yield from _create(broker, wanted, request, by)
     return CreatePartitionsResponse(results=results)
 
 
-async def _create(
+def _wanted(one: CreatePartitionsRequest.CreatePartitionsTopic) -> NewPartitions:
+    assignments = None if one.assignments is None else [each.broker_ids for each in one.assignments]
+    return NewPartitions(one.name, one.count, assignments)
+
+
+def _create(
     broker: Broker, wanted: list[NewPartitions], request: CreatePartitionsRequest, by: Requester
-) -> list[Result]:
+) -> Steps[list[Result]]:
+    outcomes: Sequence[object]
     try:
-        outcomes = await in_time(
+        outcomes = yield in_time(
             request.timeout_ms,
             lambda: broker.topics.create_partitions(wanted, validate_only=request.validate_only, by=by),
         )
     except ApiError as error:
-        return [_result(one.topic, error) for one in wanted]
-    return [
-        _result(one.topic, outcome if isinstance(outcome, ApiError) else None)
-        for one, outcome in zip(wanted, outcomes, strict=True)
-    ]
+        outcomes = [error] * len(wanted)
+    names = [one.topic for one in wanted]
+    return (yield from each(zip(names, outcomes, strict=True), _outcome))
+
+
+def _outcome(named: tuple[str, object]) -> Result:
+    name, outcome = named
+    return _result(name, outcome if isinstance(outcome, ApiError) else None)
 
 
 def _result(name: str, error: ApiError | None) -> Result:

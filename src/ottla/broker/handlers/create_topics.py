@@ -13,6 +13,7 @@ from ottla.broker.change_log import Requester
 from ottla.broker.config_entries import Entry
 from ottla.broker.context import RequestContext
 from ottla.broker.deadlines import in_time
+from ottla.broker.steps import Steps, each
 from ottla.broker.topic_plan import NewTopic
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.metadata.image import TopicImage
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_CONFIGS = 5
 
 
-async def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Steps[CreateTopicsResponse]:
+    by, with_configs = context.requester, context.version >= FIRST_VERSION_WITH_CONFIGS
     counts = Counter(topic.name for topic in request.topics)
     results = [
         _failed(name, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
@@ -38,33 +40,35 @@ async def handle(broker: Broker, context: RequestContext, request: CreateTopicsR
         if count > 1
     ]
     wanted = [topic for topic in request.topics if counts[topic.name] == 1]
-    results += await _create(broker, wanted, request, context.requester, context.version >= FIRST_VERSION_WITH_CONFIGS)
+    results += yield from _create(broker, wanted, request, by, with_configs)
     return CreateTopicsResponse(topics=results)
 
 
-async def _create(
+def _create(
     broker: Broker,
     wanted: list[CreateTopicsRequest.CreatableTopic],
     request: CreateTopicsRequest,
     by: Requester,
     with_configs: bool,
-) -> list[Result]:
+) -> Steps[list[Result]]:
     if not wanted:
         return []
-    topics = [_new_topic(one) for one in wanted]
+    topics = yield from each(wanted, _new_topic)
     try:
-        outcomes = await in_time(
+        outcomes = yield in_time(
             request.timeout_ms, lambda: broker.topics.create(topics, validate_only=request.validate_only, by=by)
         )
     except ApiError as error:
-        return [_failed(one.name, error) for one in wanted]
+        outcomes = [error] * len(wanted)
     described: Described = {}
-    return [
-        _failed(one.name, outcome)
-        if isinstance(outcome, ApiError)
-        else _created(outcome, _configs(broker, outcome, described) if with_configs else ())
-        for one, outcome in zip(wanted, outcomes, strict=True)
-    ]
+
+    def result(named: tuple[str, TopicImage | ApiError]) -> Result:
+        name, outcome = named
+        if isinstance(outcome, ApiError):
+            return _failed(name, outcome)
+        return _created(outcome, _configs(broker, outcome, described) if with_configs else ())
+
+    return (yield from each(zip((one.name for one in wanted), outcomes, strict=True), result))
 
 
 def _new_topic(one: CreateTopicsRequest.CreatableTopic) -> NewTopic:

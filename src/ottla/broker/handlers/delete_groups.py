@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.change_log import tell
+from ottla.broker.change_log import Requester, tell
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -13,24 +14,26 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-async def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(
-        results=[
-            DeleteGroupsResponse.DeletableGroupResult(group_id=one, error_code=await _delete(broker, context, one))
-            for one in request.groups_names
-        ]
-    )
+def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest) -> Steps[DeleteGroupsResponse]:
+    by = context.requester
+    results = []
+    for group_id in request.groups_names:
+        code = yield from _delete(broker, by, group_id)
+        results.append(DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=code))
+        yield None
+    return DeleteGroupsResponse(results=results)
 
 
-async def _delete(broker: Broker, context: RequestContext, group_id: str) -> ErrorCode:
+def _delete(broker: Broker, by: Requester, group_id: str) -> Steps[ErrorCode]:
     try:
         out = broker.groups.shard(group_id).delete_group(group_id)
-        await broker.groups.settled(out)
+        if out.error is not ErrorCode.NONE:
+            yield broker.groups.settled(out)
     except ApiError as error:
         # A group that we would be the coordinator of, if there were any.
         missing = error.code is ErrorCode.NOT_COORDINATOR
         return ErrorCode.GROUP_ID_NOT_FOUND if missing else error.code
     reply: ErrorCode = out.reply
     if reply is ErrorCode.NONE:
-        tell("group deleted", context.requester, group=group_id)
+        tell("group deleted", by, group=group_id)
     return reply

@@ -6,10 +6,12 @@ topics and where the clean-up policy does not say `delete`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.change_log import tell
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 
@@ -19,24 +21,26 @@ if TYPE_CHECKING:
 _NO_OFFSET = -1
 
 
-def handle(broker: Broker, context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(topics=[_topic(broker, context, topic) for topic in request.topics])
+def handle(broker: Broker, context: RequestContext, request: DeleteRecordsRequest) -> Steps[DeleteRecordsResponse]:
+    by = context.requester
+    topics = []
+    for topic in request.topics:
+        results = yield from each(topic.partitions, partial(_answer, broker, topic.name))
+        firsts = [f"{one.partition_index}: {one.low_watermark}" for one in results if one.error_code == ErrorCode.NONE]
+        if firsts:
+            tell("records deleted", by, topic=topic.name, first_offsets=", ".join(firsts))
+        topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=results))
+    return DeleteRecordsResponse(topics=topics)
 
 
-def _topic(
-    broker: Broker, context: RequestContext, topic: DeleteRecordsRequest.DeleteRecordsTopic
-) -> DeleteRecordsResponse.DeleteRecordsTopicResult:
-    results = [_answer(broker, topic.name, one.partition_index, one.offset) for one in topic.partitions]
-    firsts = [f"{one.partition_index}: {one.low_watermark}" for one in results if one.error_code == ErrorCode.NONE]
-    if firsts:
-        tell("records deleted", context.requester, topic=topic.name, first_offsets=", ".join(firsts))
-    return DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=results)
-
-
-def _answer(broker: Broker, topic: str, index: int, offset: int) -> DeleteRecordsResponse.DeleteRecordsPartitionResult:
-    result = DeleteRecordsResponse.DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_OFFSET)
+def _answer(
+    broker: Broker, topic: str, asked: DeleteRecordsRequest.DeleteRecordsPartition
+) -> DeleteRecordsResponse.DeleteRecordsPartitionResult:
+    result = DeleteRecordsResponse.DeleteRecordsPartitionResult(
+        partition_index=asked.partition_index, low_watermark=_NO_OFFSET
+    )
     try:
-        result.low_watermark = _delete(broker, topic, index, offset)
+        result.low_watermark = _delete(broker, topic, asked.partition_index, asked.offset)
     except ApiError as error:
         result.error_code = error.code
     return result

@@ -6,15 +6,16 @@ Internal topics can be deleted, as in Kafka. `delete.topic.enable=false` refuses
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
 from ottla.broker.deadlines import in_time
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
-from ottla.metadata.image import ClusterImage
+from ottla.metadata.image import ClusterImage, TopicImage
 from ottla.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 
 if TYPE_CHECKING:
@@ -31,12 +32,8 @@ class _Asked(NamedTuple):
     topic_id: TopicId
 
 
-def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> Awaitable[DeleteTopicsResponse]:
-    # By the time a coroutine runs, the context may be that of the connection's next request.
-    return _handle(broker, context.version, context.requester, request)
-
-
-async def _handle(broker: Broker, version: int, by: Requester, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> Steps[DeleteTopicsResponse]:
+    version, by = context.version, context.requester
     if version >= 6:
         asked = [_Asked(one.name, TopicId(one.topic_id)) for one in request.topics]
     else:
@@ -44,17 +41,18 @@ async def _handle(broker: Broker, version: int, by: Requester, request: DeleteTo
     if not broker.config.delete_topic_enable:
         code = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
         refused = ApiError(code, "Topic deletion is disabled.")
-        return DeleteTopicsResponse(responses=[_result(one, refused) for one in asked])
-    results, doomed = _sort_out(asked, broker.image)
-    results += await _delete(broker, doomed, by, request.timeout_ms)
+        return DeleteTopicsResponse(responses=(yield from each(asked, lambda one: _result(one, refused))))
+    results, doomed = yield from _sort_out(asked, broker.image)
+    results += yield from _delete(broker, doomed, by, request.timeout_ms)
     return DeleteTopicsResponse(responses=results)
 
 
-def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> tuple[list[Result], dict[str, _Asked]]:
+def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> Steps[tuple[list[Result], dict[str, _Asked]]]:
     """Answers to what cannot be, and what is to be deleted by its name."""
     results: list[Result] = []
     doomed: dict[str, _Asked] = {}
     for one, count in Counter(asked).items():
+        yield None
         topic = image.topics.get(one.name) if one.name is not None else image.topics_by_id.get(one.topic_id)
         if one.name is None and one.topic_id == ZERO_TOPIC_ID:
             fault = ApiError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
@@ -76,17 +74,20 @@ def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> tuple[list[Result
     return results, doomed
 
 
-async def _delete(broker: Broker, doomed: dict[str, _Asked], by: Requester, timeout_ms: int) -> list[Result]:
+def _delete(broker: Broker, doomed: dict[str, _Asked], by: Requester, timeout_ms: int) -> Steps[list[Result]]:
     if not doomed:
         return []
     try:
-        outcomes = await in_time(timeout_ms, lambda: broker.topics.delete(list(doomed), by))
+        outcomes = yield in_time(timeout_ms, lambda: broker.topics.delete(list(doomed), by))
     except ApiError as error:
-        return [_result(one, error) for one in doomed.values()]
-    return [
-        _result(one, _UNKNOWN_NAME if isinstance(outcome, ApiError) else None)
-        for one, outcome in zip(doomed.values(), outcomes, strict=True)
-    ]
+        failed = error
+        return (yield from each(doomed.values(), lambda one: _result(one, failed)))
+    return (yield from each(zip(doomed.values(), outcomes, strict=True), _outcome))
+
+
+def _outcome(deleted: tuple[_Asked, TopicImage | ApiError]) -> Result:
+    asked, outcome = deleted
+    return _result(asked, _UNKNOWN_NAME if isinstance(outcome, ApiError) else None)
 
 
 def _result(asked: _Asked, error: ApiError | None) -> Result:

@@ -5,11 +5,11 @@ A name that a resource does not have is left out of the answer, as in Kafka. Log
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from ottla.broker.config_entries import Entry
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError
 from ottla.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
 
@@ -17,18 +17,14 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-async def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    return await broker.turns.run(_describe_all(broker, request))
-
-
-def _describe_all(broker: Broker, request: DescribeConfigsRequest) -> Generator[None, None, DescribeConfigsResponse]:
+def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> Steps[DescribeConfigsResponse]:
     """A resource takes a millisecond or two, and consoles ask for all topics at once. What is named twice is told
     once: otherwise a small request could ask for an answer without end."""
     resources = {(one.resource_type, one.resource_name): one for one in request.resources}
     results = []
     for one in resources.values():
         results.append(_describe(broker, one, request))
-        yield
+        yield None
     return DescribeConfigsResponse(results=results)
 
 

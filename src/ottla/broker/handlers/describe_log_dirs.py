@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 _UNKNOWN_BYTES = -1
 
 
-def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     by_dir: dict[Path, Topics] = {}
     for tp in _asked(broker, request):
+        yield None
         log = broker.logs.get(tp)
         if log is not None:
             by_dir.setdefault(log.dir.parent, {}).setdefault(tp.topic, []).append(_current(log))
@@ -38,7 +40,7 @@ def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequ
 
 def _asked(broker: Broker, request: DescribeLogDirsRequest) -> Iterable[TopicPartition]:
     if request.topics is None:
-        return broker.logs.logs
+        return list(broker.logs.logs)
     # A dict, because a client may name a partition twice.
     return dict.fromkeys(TopicPartition(one.topic, index) for one in request.topics for index in one.partitions)
 

@@ -5,9 +5,11 @@ There is no metadata log, so the offsets tell how often the metadata changed sin
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, each
 from ottla.broker.topic_plan import METADATA_TOPIC
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
@@ -19,24 +21,22 @@ if TYPE_CHECKING:
     Partition = DescribeQuorumResponse.PartitionData
 
 
-def handle(broker: Broker, context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    topics = [
-        DescribeQuorumResponse.TopicData(
-            topic_name=topic.topic_name,
-            partitions=[_partition(broker, topic.topic_name, one.partition_index) for one in topic.partitions],
-        )
-        for topic in request.topics
-    ]
-    known = any(one.error_code == ErrorCode.NONE for topic in topics for one in topic.partitions)
+def handle(broker: Broker, context: RequestContext, request: DescribeQuorumRequest) -> Steps[DescribeQuorumResponse]:
     host, port = broker.advertised_address(context.listener)
     listener = DescribeQuorumResponse.Listener(name=context.listener, host=host, port=port)
+    topics = []
+    for topic in request.topics:
+        found = yield from each(topic.partitions, partial(_partition, broker, topic.topic_name))
+        topics.append(DescribeQuorumResponse.TopicData(topic_name=topic.topic_name, partitions=found))
+    known = any(one.error_code == ErrorCode.NONE for topic in topics for one in topic.partitions)
     return DescribeQuorumResponse(
         topics=topics,
         nodes=[DescribeQuorumResponse.Node(node_id=broker.node_id, listeners=[listener])] if known else (),
     )
 
 
-def _partition(broker: Broker, topic: str, index: int) -> Partition:
+def _partition(broker: Broker, topic: str, asked: DescribeQuorumRequest.PartitionData) -> Partition:
+    index = asked.partition_index
     if topic != METADATA_TOPIC or index != 0:
         return DescribeQuorumResponse.PartitionData(
             partition_index=index,

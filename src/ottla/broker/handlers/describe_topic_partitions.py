@@ -5,10 +5,12 @@ At most `max.request.partition.size.limit` partitions go into one answer; `next_
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.authorized_operations import TOPIC_OPERATIONS
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
 from ottla.metadata.image import INTERNAL_TOPICS, TopicImage
 from ottla.metadata.topic_names import name_fault
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
+) -> Steps[DescribeTopicPartitionsResponse]:
     topics = broker.image.topics
     names = sorted({one.name for one in request.topics} or topics)
     first = 0
@@ -44,8 +46,9 @@ def handle(
         topic = topics.get(name)
         if topic is None:
             found.append(_unknown(name))
+            yield None
             continue
-        described = _describe(topic, first, room)
+        described = yield from _describe(topic, first, room)
         found.append(described)
         first, end = 0, first + len(described.partitions)
         room -= len(described.partitions)
@@ -74,12 +77,14 @@ def _unknown(name: str) -> Topic:
     )
 
 
-def _describe(topic: TopicImage, first: int, count: int) -> Topic:
+def _describe(topic: TopicImage, first: int, count: int) -> Steps[Topic]:
+    indexes = range(first, min(first + count, len(topic.partitions)))
+    partitions = yield from each(indexes, partial(_partition, topic))
     return DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
-        partitions=[_partition(topic, index) for index in range(first, min(first + count, len(topic.partitions)))],
+        partitions=partitions,
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
 
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest
-) -> DescribeUserScramCredentialsResponse:
+) -> Steps[DescribeUserScramCredentialsResponse]:
     counts = Counter(one.name for one in request.users or ())
-    return DescribeUserScramCredentialsResponse(results=[_unknown(user, count) for user, count in counts.items()])
+    results = yield from each(counts.items(), _unknown)
+    return DescribeUserScramCredentialsResponse(results=results)
 
 
-def _unknown(user: str, count: int) -> Result:
+def _unknown(asked: tuple[str, int]) -> Result:
+    user, count = asked
     if count > 1:
         code = ErrorCode.DUPLICATE_RESOURCE
         message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"

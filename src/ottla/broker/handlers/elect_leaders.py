@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 
@@ -16,33 +19,26 @@ if TYPE_CHECKING:
 _PREFERRED, _UNCLEAN = 0, 1
 
 
-def handle(broker: Broker, context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    topic_class = ElectLeadersResponse.ReplicaElectionResult
+def handle(broker: Broker, context: RequestContext, request: ElectLeadersRequest) -> Steps[ElectLeadersResponse]:
+    code, elect = ErrorCode.NONE, partial(_elect, broker)
     if request.election_type not in (_PREFERRED, _UNCLEAN):
-        wrong = f"Unknown election type {request.election_type}"
-        return ElectLeadersResponse(
-            error_code=ErrorCode.INVALID_REQUEST,
-            replica_election_results=[
-                topic_class(
-                    topic=one.topic,
-                    partition_result=[_result(index, ErrorCode.INVALID_REQUEST, wrong) for index in one.partitions],
-                )
-                for one in request.topic_partitions or ()
-            ],
-        )
-    if request.topic_partitions is None:  # all: tells only what was elected
-        return ElectLeadersResponse(
-            replica_election_results=[topic_class(topic=name, partition_result=()) for name in broker.image.topics]
-        )
-    return ElectLeadersResponse(
-        replica_election_results=[
-            topic_class(
-                topic=one.topic,
-                partition_result=[_elect(broker, one.topic, index) for index in one.partitions],
-            )
-            for one in request.topic_partitions
-        ]
-    )
+        code, elect = ErrorCode.INVALID_REQUEST, partial(_unknown_type, request.election_type)
+    elif request.topic_partitions is None:  # all: tells only what was elected
+        topics = yield from each(broker.image.topics, lambda name: _topic(name, ()))
+        return ElectLeadersResponse(replica_election_results=topics)
+    topics = []
+    for one in request.topic_partitions or ():
+        results = yield from each(one.partitions, partial(elect, one.topic))
+        topics.append(_topic(one.topic, results))
+    return ElectLeadersResponse(error_code=code, replica_election_results=topics)
+
+
+def _topic(name: str, results: Sequence[Result]) -> ElectLeadersResponse.ReplicaElectionResult:
+    return ElectLeadersResponse.ReplicaElectionResult(topic=name, partition_result=results)
+
+
+def _unknown_type(election_type: int, name: str, index: int) -> Result:
+    return _result(index, ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}")
 
 
 def _elect(broker: Broker, name: str, index: int) -> Result:

@@ -6,17 +6,16 @@ are refused as by a Kafka without them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.group_service import GroupService
-    from ottla.broker.transaction_service import TransactionService
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _BATCHED_SINCE = 4
@@ -24,36 +23,29 @@ Node = tuple[int, str, int]
 _NO_NODE: Node = (-1, "", -1)
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
-) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequest) -> Steps[FindCoordinatorResponse]:
     is_batched = context.version >= _BATCHED_SINCE
     host, port = broker.advertised_address(context.listener)
     node = (broker.node_id, host, port)
     if request.key_type == _SHARE:
-        return _refused(request, is_batched, ErrorCode.INVALID_REQUEST, "share groups are not served")
+        text = "share groups are not served"
+        return (yield from _refused(request, is_batched, ErrorCode.INVALID_REQUEST, text))
     if request.key_type not in (_GROUP, _TRANSACTION):
         text = f"there is no coordinator of type {request.key_type}"
-        return _refused(request, is_batched, ErrorCode.INVALID_REQUEST, text)
+        return (yield from _refused(request, is_batched, ErrorCode.INVALID_REQUEST, text))
     service = broker.groups if request.key_type == _GROUP else broker.transactions
     if not service.has_topic:
-        return _make_then_answer(service, request, is_batched, node)
-    return _answer(request, is_batched, node)
-
-
-async def _make_then_answer(
-    service: GroupService | TransactionService, request: FindCoordinatorRequest, is_batched: bool, node: Node
-) -> FindCoordinatorResponse:
-    try:
-        await service.make_topic()
-    except ApiError as error:
-        return _refused(request, is_batched, ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
-    return _answer(request, is_batched, node)
+        try:
+            yield service.make_topic()
+        except ApiError as error:
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return (yield from _refused(request, is_batched, code, error.message))
+    return (yield from _answer(request, is_batched, node))
 
 
 def _refused(
     request: FindCoordinatorRequest, is_batched: bool, error: ErrorCode, message: str | None
-) -> FindCoordinatorResponse:
+) -> Steps[FindCoordinatorResponse]:
     return _answer(request, is_batched, _NO_NODE, error, message)
 
 
@@ -63,16 +55,18 @@ def _answer(
     node: Node,
     error: ErrorCode = ErrorCode.NONE,
     message: str | None = "",
-) -> FindCoordinatorResponse:
+) -> Steps[FindCoordinatorResponse]:
     node_id, host, port = node
     if not is_batched:
         message = message or error.name  # Kafka's word for "no error" is NONE
         return FindCoordinatorResponse(error_code=error, error_message=message, node_id=node_id, host=host, port=port)
-    return FindCoordinatorResponse(
-        coordinators=[
-            FindCoordinatorResponse.Coordinator(
-                key=key, node_id=node_id, host=host, port=port, error_code=error, error_message=message
-            )
-            for key in request.coordinator_keys
-        ]
+    coordinator = partial(
+        FindCoordinatorResponse.Coordinator,
+        node_id=node_id,
+        host=host,
+        port=port,
+        error_code=error,
+        error_message=message,
     )
+    found = yield from each(request.coordinator_keys, lambda key: coordinator(key=key))
+    return FindCoordinatorResponse(coordinators=found)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ottla.broker.change_log import Requester
 from ottla.broker.config_changes import Change
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
@@ -17,25 +19,27 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-async def handle(
+def handle(
     broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
-) -> IncrementalAlterConfigsResponse:
+) -> Steps[IncrementalAlterConfigsResponse]:
     counts = Counter((one.resource_type, one.resource_name) for one in request.resources)
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            await _alter(broker, context, one, request.validate_only, counts[one.resource_type, one.resource_name])
-            for one in request.resources
-        ]
-    )
+    by = context.requester
+    responses = []
+    for one in request.resources:
+        times = counts[one.resource_type, one.resource_name]
+        response = yield from _alter(broker, by, one, request.validate_only, times)
+        responses.append(response)
+        yield None
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
-async def _alter(
+def _alter(
     broker: Broker,
-    context: RequestContext,
+    by: Requester,
     resource: IncrementalAlterConfigsRequest.AlterConfigsResource,
     validate_only: bool,
     times: int,
-) -> IncrementalAlterConfigsResponse.AlterConfigsResourceResponse:
+) -> Steps[IncrementalAlterConfigsResponse.AlterConfigsResourceResponse]:
     kind, name = resource.resource_type, resource.resource_name
     response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
         error_message=None, resource_type=kind, resource_name=name
@@ -44,7 +48,7 @@ async def _alter(
         if times > 1:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         changes = [Change(one.name, one.config_operation, one.value) for one in resource.configs]
-        await broker.configs.change(kind, name, changes, validate_only=validate_only, by=context.requester)
+        yield broker.configs.change(kind, name, changes, validate_only=validate_only, by=by)
     except ApiError as error:
         response.error_code, response.error_message = error.code, error.message
     return response

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.config_service import ResourceType
 from ottla.broker.context import RequestContext
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
 
@@ -24,15 +25,15 @@ _ALL = (
 )
 
 
-def handle(broker: Broker, context: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
+) -> Steps[ListConfigResourcesResponse]:
     wanted: set[int] = {ResourceType.CLIENT_METRICS} if context.version == 0 else set(request.resource_types or _ALL)
     if not wanted <= set(_ALL):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
-            for kind in _ALL
-            if kind in wanted
-            for name in broker.configs.resource_names(kind)
-        ]
-    )
+    named = [(kind, name) for kind in _ALL if kind in wanted for name in broker.configs.resource_names(kind)]
+    return ListConfigResourcesResponse(config_resources=(yield from each(named, _resource)))
+
+
+def _resource(named: tuple[ResourceType, str]) -> ListConfigResourcesResponse.ConfigResource:
+    return ListConfigResourcesResponse.ConfigResource(resource_name=named[1], resource_type=named[0])

@@ -5,11 +5,10 @@ While groups are still being loaded the answer says so, and holds those that are
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, run
+from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups.describe import list_groups
 from ottla.protocol.messages import ListGroupsRequest, ListGroupsResponse
@@ -18,16 +17,11 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: ListGroupsRequest
-) -> ListGroupsResponse | Awaitable[ListGroupsResponse]:
-    return run(_list(broker, request))
-
-
-def _list(broker: Broker, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
+def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
     response = ListGroupsResponse()
     found = []
-    for shard in broker.groups.all_shards():
+    for shard in list(broker.groups.all_shards()):
+        yield None
         if shard.state.is_loading:
             response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             continue

@@ -6,13 +6,15 @@ meant by a null list, in v0 by an empty one. Topics can be asked for by id from 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
 from ottla.broker.encoded_topics import EncodedTopics, Topic
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.metadata.image import INTERNAL_TOPICS, ClusterImage, TopicImage
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 _CREATED_MAX = 1000
 
 
-def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> bytearray | Awaitable[bytearray]:
+def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> Steps[bytearray]:
     version, topics = context.version, request.topics
     response = _without_topics(broker, context, request)
     found: Sequence[TopicImage | Topic]
@@ -36,16 +38,20 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
         if version < 12:
             found = [_failed(one.name or "", ErrorCode.INVALID_REQUEST) for one in topics]
         else:
-            found = [_by_id(broker.image, TopicId(one.topic_id)) for one in by_id]
+            found = yield from each(by_id, lambda one: _by_id(broker.image, TopicId(one.topic_id)))
     elif any(one.name is None for one in topics):
         found = [_failed(one.name or "", ErrorCode.INVALID_REQUEST) for one in topics]
     else:
         names = list(dict.fromkeys(one.name for one in topics if one.name is not None))
         missing = [name for name in names if name not in broker.image.topics]
         if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
-            return _create_and_describe(broker, context.requester, names, missing, version, request, response)
-        found = [_by_name(broker.image, name) for name in names]
-    return _encode(broker, version, request, response, found)
+            errors = yield _create(broker, context.requester, missing)
+            found = yield from each(names, partial(_created, broker, errors))
+        else:
+            found = yield from each(names, partial(_by_name, broker.image))
+    encoded = EncodedTopics.of(broker)
+    with_operations = request.include_topic_authorized_operations
+    return (yield from encoded.response(response, found, version, with_operations=with_operations))
 
 
 def _without_topics(broker: Broker, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
@@ -62,34 +68,19 @@ def _without_topics(broker: Broker, context: RequestContext, request: MetadataRe
     )
 
 
-def _encode(
-    broker: Broker,
-    version: int,
-    request: MetadataRequest,
-    response: MetadataResponse,
-    topics: Sequence[TopicImage | Topic],
-) -> bytearray:
-    encoded = EncodedTopics.of(broker)
-    return encoded.response(response, topics, version, with_operations=request.include_topic_authorized_operations)
-
-
-async def _create_and_describe(
-    broker: Broker,
-    by: Requester,
-    names: Sequence[str],
-    missing: Sequence[str],
-    version: int,
-    request: MetadataRequest,
-    response: MetadataResponse,
-) -> bytearray:
+async def _create(broker: Broker, by: Requester, missing: Sequence[str]) -> dict[str, ErrorCode]:
+    """What could not be created, and why."""
     errors: dict[str, ErrorCode] = {}
     for name in missing[:_CREATED_MAX]:
         try:
             await broker.topics.auto_create(name, by)
         except ApiError as error:
             errors[name] = error.code
-    found = [_failed(name, errors[name]) if name in errors else _by_name(broker.image, name) for name in names]
-    return _encode(broker, version, request, response, found)
+    return errors
+
+
+def _created(broker: Broker, errors: Mapping[str, ErrorCode], name: str) -> TopicImage | Topic:
+    return _failed(name, errors[name]) if name in errors else _by_name(broker.image, name)
 
 
 def _by_name(image: ClusterImage, name: str) -> TopicImage | Topic:

@@ -6,9 +6,12 @@ A topic or partition that is not there gets its own error; what concerns the mem
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.offset_pieces import in_pieces, is_large
+from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.groups.offset_requests import CommitTopic
@@ -25,13 +28,23 @@ _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 _Partition = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
-def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest) -> Message | Awaitable[Message]:
-    with_ids = context.version >= _TOPIC_IDS_SINCE
+def handle(
+    broker: Broker, context: RequestContext, request: OffsetCommitRequest
+) -> Message | Awaitable[Message] | Steps[Message]:
+    return (_commit_in_pieces if is_large(request) else _commit)(broker, context.version, request)
+
+
+def _commit_in_pieces(broker: Broker, version: int, request: OffsetCommitRequest) -> Steps[Message]:
+    return OffsetCommitResponse(topics=(yield from in_pieces(request, partial(_commit, broker, version))))
+
+
+def _commit(broker: Broker, version: int, request: OffsetCommitRequest) -> Message | Awaitable[Message]:
+    with_ids = version >= _TOPIC_IDS_SINCE
     known, refused = _resolve(request, broker.image, with_ids)
     try:
         if not known:
             return _answer(request, [], refused)
-        out = broker.groups.shard(request.group_id).commit(request, context.version, known)
+        out = broker.groups.shard(request.group_id).commit(request, version, known)
         if out.error is None:
             return _later(broker, out, request, refused)
         if out.error is not ErrorCode.NONE:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.broker.change_log import tell
+from ottla.broker.change_log import Requester, tell
 from ottla.broker.context import RequestContext
+from ottla.broker.offset_pieces import in_pieces, is_large
+from ottla.broker.steps import Steps
 from ottla.common.errors import ErrorCode
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
@@ -15,14 +18,24 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Message | Awaitable[Message]:
-    counts = {name: len(topic.partitions) for name, topic in broker.image.topics.items()}
+def handle(
+    broker: Broker, context: RequestContext, request: OffsetDeleteRequest
+) -> Message | Awaitable[Message] | Steps[Message]:
+    return (_delete_in_pieces if is_large(request) else _delete)(broker, context.requester, request)
+
+
+def _delete_in_pieces(broker: Broker, by: Requester, request: OffsetDeleteRequest) -> Steps[Message]:
+    return OffsetDeleteResponse(topics=(yield from in_pieces(request, partial(_delete, broker, by))))
+
+
+def _delete(broker: Broker, by: Requester, request: OffsetDeleteRequest) -> Message | Awaitable[Message]:
+    topics = broker.image.topics
+    counts = {one.name: len(topics[one.name].partitions) for one in request.topics if one.name in topics}
     known = [
         (topic.name, [one.partition_index for one in topic.partitions if 0 <= one.partition_index < counts[topic.name]])
         for topic in request.topics
         if topic.name in counts
     ]
-    by = context.requester
     out = broker.groups.shard(request.group_id).delete_offsets(request.group_id, known)
 
     def make(errors: Sequence[Sequence[ErrorCode]]) -> OffsetDeleteResponse:

@@ -5,11 +5,11 @@ Topics go by name, from v10 on by id: then an offset committed under another id 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, all_of, run
+from ottla.broker.steps import Steps, all_of
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.groups.offset_requests import FetchTopic, check_fetch, fetch_offset
@@ -31,22 +31,28 @@ _Partition = OffsetFetchResponse.OffsetFetchResponsePartitions
 _Asked = OffsetFetchRequest.OffsetFetchRequestGroup
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: OffsetFetchRequest
-) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
-    return run(_fetch_all(broker, context.version, request))
-
-
-def _fetch_all(broker: Broker, version: int, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
+def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
+    version = context.version
     if version >= _SEVERAL_GROUPS_SINCE:
         asked: Sequence[_Asked] = request.groups
     else:
         topics = request.topics
         asked = [_Asked(group_id=request.group_id, topics=None if topics is None else _as_group_topics(topics))]
-    groups = yield from all_of(_fetch(broker, one, request.require_stable, version) for one in asked)
+    groups = yield from all_of(_fetch(broker, one, request.require_stable, version) for one in _told_once(asked))
     if version >= _SEVERAL_GROUPS_SINCE:
         return OffsetFetchResponse(groups=groups)
     return _as_one_group(groups[0], asked[0], version)
+
+
+def _told_once(asked: Sequence[_Asked]) -> Iterator[_Asked]:
+    """All offsets of a group are told once: otherwise a small request could ask for an answer without end."""
+    seen: set[str] = set()
+    for one in asked:
+        if one.topics is not None:
+            yield one
+        elif one.group_id not in seen:
+            seen.add(one.group_id)
+            yield one
 
 
 # --- one group
@@ -55,48 +61,54 @@ def _fetch_all(broker: Broker, version: int, request: OffsetFetchRequest) -> Ste
 def _fetch(broker: Broker, asked: _Asked, require_stable: bool, version: int) -> Steps[_Group]:
     try:
         shard = broker.groups.shard(asked.group_id)
-        out = shard.read(lambda state: _look_up(broker, state, asked, require_stable, version))
-        group: _Group = yield from broker.groups.finished(out)
+        group = yield from _look_up(broker, shard.state, asked, require_stable, version)
+        yield from broker.groups.finished(shard.read(lambda _: None))  # what was seen may not be durable yet
         return group
     except ApiError as error:
         return _Group(group_id=asked.group_id, error_code=error.code)
 
 
-def _look_up(broker: Broker, state: GroupState, asked: _Asked, require_stable: bool, version: int) -> _Group:
+def _look_up(broker: Broker, state: GroupState, asked: _Asked, require_stable: bool, version: int) -> Steps[_Group]:
     with_ids = version >= _TOPIC_IDS_SINCE
     check_fetch(state, asked.group_id, asked.member_id, asked.member_epoch)
     if asked.topics is None:
-        return _Group(group_id=asked.group_id, topics=_all_topics(broker, state, asked, require_stable, with_ids))
+        found = yield from _all_topics(broker, state, asked, require_stable, with_ids)
+        return _Group(group_id=asked.group_id, topics=found)
     topics = []
     for topic in asked.topics:
         name, topic_id = topic.name, ZERO_TOPIC_ID
         if with_ids:
             topic_id = TopicId(topic.topic_id)
-            found = broker.image.topics_by_id.get(topic_id)
-            if found is None:
+            image = broker.image.topics_by_id.get(topic_id)
+            if image is None:
                 lines = [_line(one, _NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_ID) for one in topic.partition_indexes]
                 topics.append(_Topic(topic_id=topic_id, partitions=lines))
+                yield None
                 continue
-            name = found.name
+            name = image.name
         wanted = FetchTopic(name, topic_id, topic.partition_indexes)
-        topics.append(_topic(state, asked.group_id, wanted, require_stable))
+        topics.append((yield from _topic(state, asked.group_id, wanted, require_stable)))
     return _Group(group_id=asked.group_id, topics=topics)
 
 
-def _all_topics(broker: Broker, state: GroupState, asked: _Asked, require_stable: bool, with_ids: bool) -> list[_Topic]:
+def _all_topics(
+    broker: Broker, state: GroupState, asked: _Asked, require_stable: bool, with_ids: bool
+) -> Steps[list[_Topic]]:
     topics = []
-    for name, partitions in state.offsets.of_group(asked.group_id).items():
+    held = state.offsets.of_group(asked.group_id)
+    for name, partitions in [(name, list(partitions)) for name, partitions in held.items()]:
         topic_id = ZERO_TOPIC_ID
         if with_ids:
             found = broker.image.topics.get(name)
             if found is None:
                 continue  # a client that speaks in ids could not understand it
             topic_id = found.id
-        topics.append(_topic(state, asked.group_id, FetchTopic(name, topic_id, list(partitions)), require_stable))
+        wanted = FetchTopic(name, topic_id, partitions)
+        topics.append((yield from _topic(state, asked.group_id, wanted, require_stable)))
     return topics
 
 
-def _topic(state: GroupState, group_id: str, topic: FetchTopic, require_stable: bool) -> _Topic:
+def _topic(state: GroupState, group_id: str, topic: FetchTopic, require_stable: bool) -> Steps[_Topic]:
     lines = []
     for partition in topic.partitions:
         found = fetch_offset(state, group_id, topic, partition, require_stable=require_stable)
@@ -104,6 +116,7 @@ def _topic(state: GroupState, group_id: str, topic: FetchTopic, require_stable: 
             lines.append(_line(partition, _NO_OFFSET, found))
         else:
             lines.append(_line(partition, found or _NO_OFFSET, ErrorCode.NONE))
+        yield None
     return _Topic(name=topic.name, topic_id=topic.topic_id, partitions=lines)
 
 

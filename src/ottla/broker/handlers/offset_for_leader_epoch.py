@@ -5,10 +5,12 @@ The answer is the largest epoch that is not above the one asked for, and its end
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.broker.leader_epochs import epoch_error
+from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
@@ -21,15 +23,12 @@ if TYPE_CHECKING:
 
 def handle(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_find(broker, topic.topic, one) for one in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+) -> Steps[OffsetForLeaderEpochResponse]:
+    topics = []
+    for topic in request.topics:
+        found = yield from each(topic.partitions, partial(_find, broker, topic.topic))
+        topics.append(OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=topic.topic, partitions=found))
+    return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def _find(broker: Broker, topic: str, asked: Asked) -> Found:

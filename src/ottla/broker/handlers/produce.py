@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
 from ottla.broker.partitions import Partition
+from ottla.broker.steps import Steps
 from ottla.broker.transaction_entrance import Entrance, add_together
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.protocol.codec import MalformedMessage
+from ottla.protocol.framing import kept
 from ottla.protocol.produce_frames import (
+    PIECES_AT_ONCE,
     WITH_TOPIC_IDS,
     Layout,
     Outcome,
     Outcomes,
     Piece,
     Terms,
-    Topics,
-    decode,
+    decode_in_steps,
     encode,
+    encode_in_steps,
 )
 from ottla.records.batch import TRANSACTIONAL_BIT
 from ottla.records.transform import needs_records, prepare_records
@@ -37,8 +40,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.broker")
 
-# Partitions of one request that are written before others get their turn.
-_PIECES_AT_ONCE = 128
+# A larger request is written in turns.
+_BYTES_AT_ONCE = 4 * 1024 * 1024
 
 Waiting = list[tuple[list[Outcome], int, Awaitable[Outcome]]]
 
@@ -49,45 +52,61 @@ def handle_frame(
     version = context.version
     if version < 3:
         raise MalformedMessage("produce versions below 3 are not served")
-    terms, topics = decode(frame, position, version)
-    if sum(len(pieces) for _, pieces in topics) > _PIECES_AT_ONCE:
-        # The frame's buffer is used again as soon as we return: read it once more from a copy, which can be stamped.
-        terms, topics = decode(memoryview(bytearray(frame)), position, version)
-        return _produce_in_turns(broker, version, context.correlation_id, terms, topics)
+    decoding = decode_in_steps(frame, position, version)
+    try:
+        next(decoding)
+    except StopIteration as end:
+        terms, topics = end.value
+    else:
+        topics = None
+    if topics is None or len(frame) > _BYTES_AT_ONCE:
+        in_turns = _produce_in_turns(broker, version, context.correlation_id, kept(frame), position)
+        return broker.turns.run(in_turns)
     context.produce_prefix_end = broker.produce_layouts.remember(frame, version, terms, topics)
     outcomes: Outcomes = []
     waiting: Waiting = []
-    for _ in _produce_all(broker, version, terms, topics, outcomes, waiting):
-        pass
-    if waiting:
-        return _answer_later(version, context.correlation_id, terms.acks, outcomes, waiting)
-    return _answer(version, context.correlation_id, terms.acks, outcomes)
-
-
-def _produce_all(
-    broker: Broker, version: int, terms: Terms, topics: Topics, outcomes: Outcomes, waiting: Waiting
-) -> Generator[None, None, None]:
-    """Fills in the outcomes, and those that are to come; stops after each topic and every few partitions."""
     add_together(broker, version, terms, topics)
     for key, pieces in topics:
         lines: list[Outcome] = []
-        for number, piece in enumerate(pieces, 1):
+        for piece in pieces:
             done = _produce(broker, version, key, piece, terms)
             if not isinstance(done, Outcome):
                 waiting.append((lines, len(lines), done))
                 done = Outcome(piece.partition)
             lines.append(done)
-            if number % _PIECES_AT_ONCE == 0:
-                yield
         outcomes.append((key, lines))
-        yield
+    if waiting:
+        return _answer_later(version, context.correlation_id, terms.acks, outcomes, waiting)
+    return _answer(version, context.correlation_id, terms.acks, outcomes)
 
 
-async def _produce_in_turns(broker: Broker, version: int, correlation_id: int, terms: Terms, topics: Topics) -> Answer:
+def _produce_in_turns(
+    broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int
+) -> Steps[Answer]:
+    """The same for many partitions, or many bytes."""
+    try:
+        terms, topics = yield from decode_in_steps(frame, position, version)
+    except MalformedMessage as error:
+        raise CloseConnection(str(error)) from None
     outcomes: Outcomes = []
-    waiting: Waiting = []
-    await broker.turns.run(_produce_all(broker, version, terms, topics, outcomes, waiting))
-    return await _answer_later(version, correlation_id, terms.acks, outcomes, waiting)
+    add_together(broker, version, terms, topics)
+    for key, pieces in topics:
+        lines: list[Outcome] = []
+        for start in range(0, len(pieces), PIECES_AT_ONCE):
+            waiting: Waiting = []
+            for piece in pieces[start : start + PIECES_AT_ONCE]:
+                done = _produce(broker, version, key, piece, terms)
+                if not isinstance(done, Outcome):
+                    waiting.append((lines, len(lines), done))
+                    done = Outcome(piece.partition)
+                lines.append(done)
+                yield None
+            if waiting:
+                yield _all_done(waiting)
+        outcomes.append((key, lines))
+    if terms.acks == 0:
+        return _answer(version, correlation_id, terms.acks, outcomes)
+    return (yield from encode_in_steps(version, correlation_id, outcomes))
 
 
 def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryview) -> Answer | Awaitable[Answer] | None:
@@ -131,10 +150,14 @@ def _produce_as_before(
 
 
 async def _answer_later(version: int, correlation_id: int, acks: int, outcomes: Outcomes, waiting: Waiting) -> Answer:
+    await _all_done(waiting)
+    return _answer(version, correlation_id, acks, outcomes)
+
+
+async def _all_done(waiting: Waiting) -> None:
     done = await asyncio.gather(*(one for _, _, one in waiting))
     for (lines, place, _), outcome in zip(waiting, done, strict=True):
         lines[place] = outcome
-    return _answer(version, correlation_id, acks, outcomes)
 
 
 def _answer(version: int, correlation_id: int, acks: int, outcomes: Outcomes) -> Answer:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.offset_pieces import in_pieces, is_large
 from ottla.broker.steps import Steps, run
 from ottla.broker.transaction_errors import for_offsets
 from ottla.common.errors import ApiError, ErrorCode
@@ -27,8 +28,13 @@ _V2 = 2
 
 def handle(
     broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
-) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
-    return run(_commit(broker, context.version, request))
+) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse] | Steps[TxnOffsetCommitResponse]:
+    version = context.version
+    return _commit_in_pieces(broker, version, request) if is_large(request) else run(_commit(broker, version, request))
+
+
+def _commit_in_pieces(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> Steps[TxnOffsetCommitResponse]:
+    return _R(topics=(yield from in_pieces(request, lambda piece: run(_commit(broker, version, piece)))))
 
 
 def _commit(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> Steps[TxnOffsetCommitResponse]:

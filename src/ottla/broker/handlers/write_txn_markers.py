@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, run
+from ottla.broker.steps import Steps
 from ottla.broker.transaction_markers import control_batch
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
@@ -21,13 +20,7 @@ _Marker = WriteTxnMarkersRequest.WritableTxnMarker
 _BUMPS_SINCE = 2
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest
-) -> WriteTxnMarkersResponse | Awaitable[WriteTxnMarkersResponse]:
-    return run(_write_all(broker, request))
-
-
-def _write_all(broker: Broker, request: WriteTxnMarkersRequest) -> Steps[WriteTxnMarkersResponse]:
+def handle(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest) -> Steps[WriteTxnMarkersResponse]:
     results = []
     for marker in request.markers:
         topics = []
@@ -36,6 +29,7 @@ def _write_all(broker: Broker, request: WriteTxnMarkersRequest) -> Steps[WriteTx
             for index in topic.partition_indexes:
                 code = yield from _write(broker, marker, TopicPartition(topic.name, index))
                 rows.append(_R.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code))
+                yield None
             topics.append(_R.WritableTxnMarkerTopicResult(name=topic.name, partitions=rows))
         results.append(_R.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
     return _R(markers=results)
