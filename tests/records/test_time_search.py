@@ -9,7 +9,7 @@ import pytest
 from ottla.records.batch import read_header
 from ottla.records.compression import Codec, compress
 from ottla.records.record import Record, build_batch
-from ottla.records.time_search import first_record_since
+from ottla.records.time_search import first_record_since, needs_records, open_batch
 from tests.support.hostile_batches import UNREADABLE, patched, raw_body
 from tests.support.work import calls_made
 
@@ -23,7 +23,14 @@ def batch(codec: Codec = Codec.NONE) -> bytearray:
 
 
 def search(raw: bytearray, timestamp: int, start: int = 0) -> tuple[int, int] | None:
-    return first_record_since(raw, read_header(raw), timestamp, start)
+    header = read_header(raw)
+    walk = first_record_since(open_batch(raw, header) if needs_records(header) else None, header, timestamp, start)
+    try:
+        while True:
+            next(walk)
+    except StopIteration as end:
+        found: tuple[int, int] | None = end.value
+        return found
 
 
 @pytest.mark.parametrize("codec", list(Codec), ids=lambda one: one.name.lower())

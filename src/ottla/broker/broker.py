@@ -21,6 +21,7 @@ from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.group_service import GroupService
 from ottla.broker.internal_topics import internal_topic
 from ottla.broker.log_configs import LOG_DEFAULTS, remembering
+from ottla.broker.memory import Memory
 from ottla.broker.partitions import Partitions
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replica_moves import ReplicaMoves
@@ -46,6 +47,10 @@ log = logging.getLogger("ottla.broker")
 # Kafka's own default for the scheduler is never, which leaves a topic's flush.ms without effect.
 _FLUSH_CHECK_MS = 1_000
 _RESERVE_CHECK_MS = 10_000
+
+# What all batches that are open at a time may take, so that any number of them is a question of time alone. One batch
+# may take half of it (`Rules.decompressed_bytes_max`).
+_OPENED_BYTES_MAX = 256 * 1024 * 1024
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -88,6 +93,7 @@ class Broker:
         # Work that blocks or computes without the interpreter lock: fsync, codecs, deleting files.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla")
         self.turns = Turns()
+        self.opened_memory = Memory(_OPENED_BYTES_MAX)
         self._addresses: dict[str, tuple[str, int]] = {}
         self._store: EmbeddedStore | None = None
 

@@ -31,6 +31,13 @@ class DecompressionError(ValueError):
     """The bytes are not of this codec, or more would come out than allowed."""
 
 
+class TooLarge(DecompressionError):
+    """More would come out than allowed."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"decompresses to more than {limit_bytes} bytes")
+
+
 def compress(codec: Codec, data: Any, level: int | None = None) -> bytes:
     if codec is Codec.NONE:
         return bytes(data)
@@ -45,6 +52,11 @@ def compress(codec: Codec, data: Any, level: int | None = None) -> bytes:
 
 def decompress(codec: Codec, data: Any, limit_bytes: int) -> bytes:
     """The plain bytes, at most `limit_bytes` of them."""
+    return bytes(decompress_buffer(codec, data, limit_bytes))
+
+
+def decompress_buffer(codec: Codec, data: Any, limit_bytes: int) -> bytes | bytearray:
+    """The same without a copy, which would hold the interpreter lock for as long as the codec takes without it."""
     if codec is Codec.NONE:
         return bytes(data)
     try:
@@ -57,14 +69,14 @@ def decompress(codec: Codec, data: Any, limit_bytes: int) -> bytes:
         raise DecompressionError(f"not valid {codec.name.lower()}: {error}") from None
 
 
-def _stream_decompress(codec: Codec, data: Any, limit_bytes: int) -> bytes:
+def _stream_decompress(codec: Codec, data: Any, limit_bytes: int) -> bytearray:
     """Let the decoder write into a buffer of fixed size: a bomb fails when the buffer is full, not when memory is."""
     decode = {
         Codec.GZIP: cramjam.gzip.decompress_into,
         Codec.LZ4: cramjam.lz4.decompress_into,
         Codec.ZSTD: cramjam.zstd.decompress_into,
     }[codec]
-    size = min(limit_bytes, _size_hint(codec, data))
+    size = min(limit_bytes, size_hint(codec, data))
     while True:
         out = bytearray(size)
         try:
@@ -72,14 +84,15 @@ def _stream_decompress(codec: Codec, data: Any, limit_bytes: int) -> bytes:
         except Exception as error:
             if size >= limit_bytes or "whole buffer" not in str(error):
                 if "whole buffer" in str(error):
-                    raise DecompressionError(f"decompresses to more than {limit_bytes} bytes") from None
+                    raise TooLarge(limit_bytes) from None
                 raise
             size = min(limit_bytes, size * 4)
             continue
-        return bytes(memoryview(out)[:written])
+        del out[written:]
+        return out
 
 
-def _size_hint(codec: Codec, data: Any) -> int:
+def size_hint(codec: Codec, data: Any) -> int:
     """What the data say they grow to, or a guess: a buffer that fits is filled once and wastes little."""
     guess = max(4096, len(data) * 4)
     if codec is Codec.GZIP and len(data) > 18:
@@ -116,7 +129,7 @@ def _snappy_block(view: memoryview, limit_bytes: int) -> bytes:
     # The block states its size up front: refuse before anything is allocated.
     length = cramjam.snappy.decompress_raw_len(bytes(view[:8]))
     if length > limit_bytes:
-        raise DecompressionError(f"decompresses to more than {limit_bytes} bytes")
+        raise TooLarge(limit_bytes)
     return bytes(cramjam.snappy.decompress_raw(view))
 
 

@@ -14,7 +14,7 @@ _RECORDS_PER_STEP = 256
 _RECORD_BYTES_MIN = 7
 
 
-def keyless_records(data: bytes, count: int) -> Generator[None, None, list[int]]:
+def keyless_records(data: bytes | bytearray, count: int) -> Generator[None, None, list[int]]:
     """Yields between steps; returns the positions in the batch of the records without a key. Raises CorruptRecords."""
     if count * _RECORD_BYTES_MIN > len(data):
         raise CorruptRecords(f"{count} records cannot be in {len(data)} bytes")
@@ -34,7 +34,7 @@ def keyless_records(data: bytes, count: int) -> Generator[None, None, list[int]]
     return missing
 
 
-def _walk_record(data: bytes, at: int, number: int) -> tuple[int, bool]:
+def _walk_record(data: bytes | bytearray, at: int, number: int) -> tuple[int, bool]:
     """(where the record ends, whether it has a key)"""
     length, at = _varint(data, at)
     end = at + length
@@ -58,7 +58,7 @@ def _walk_record(data: bytes, at: int, number: int) -> tuple[int, bool]:
     return at, key_size >= 0
 
 
-def _walk_header(data: bytes, at: int, end: int) -> int:
+def _walk_header(data: bytes | bytearray, at: int, end: int) -> int:
     size, at = _varint(data, at)
     if size < 0:
         raise CorruptRecords("a header without a key")
@@ -81,7 +81,7 @@ def _skip(at: int, size: int, end: int) -> int:
     return at
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
     byte = data[at]
     at += 1
     if byte < 0x80:

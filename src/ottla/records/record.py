@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ottla.records import batch as v2
-from ottla.records.compression import Codec, compress, decompress
+from ottla.records.compression import Codec, compress, decompress_buffer
 
 # What one batch may decompress to unless the caller says otherwise.
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
@@ -28,7 +28,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[position]
@@ -62,8 +62,13 @@ def _read_sized(data: bytes, position: int, end: int) -> tuple[bytes | None, int
 
 def records_bytes(buffer: Any, position: int, header: v2.BatchHeader, limit_bytes: int) -> bytes:
     """The records of the batch at `position`, decompressed. Raises DecompressionError."""
+    return bytes(records_buffer(buffer, position, header, limit_bytes))
+
+
+def records_buffer(buffer: Any, position: int, header: v2.BatchHeader, limit_bytes: int) -> bytes | bytearray:
+    """The same without a copy."""
     raw = memoryview(buffer)[position + v2.HEADER_SIZE : position + header.size]
-    return decompress(Codec(header.codec), raw, limit_bytes) if header.codec else bytes(raw)
+    return decompress_buffer(Codec(header.codec), raw, limit_bytes)
 
 
 def read_records(buffer: Any, position: int = 0, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:

@@ -1,20 +1,21 @@
 """The cases in which a produced batch is opened: keys on compacted topics, and a topic that has its own codec.
 
 Small plain batches are opened where they are. The codecs work in a thread, where they release the interpreter lock;
-the walk over the records, which does not, takes turns on the loop.
+the walk over the records, which does not, takes turns on the loop. A batch may grow a hundredfold, and many may come at
+once: memory for what comes out is asked for before, and given back after.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any
+from typing import Any, Protocol
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.records import batch as v2
 from ottla.records.batch import BatchHeader, read_header
-from ottla.records.compression import Codec, DecompressionError, compress
+from ottla.records.compression import Codec, DecompressionError, TooLarge, compress, size_hint
 from ottla.records.key_check import keyless_records
-from ottla.records.record import CorruptRecords, assemble_batch, records_bytes
+from ottla.records.record import CorruptRecords, assemble_batch, records_buffer
 from ottla.records.validate import HeaderFields, RecordErrors, Rules, check_size
 
 _INLINE_BYTES_MAX = 16 * 1024
@@ -33,6 +34,14 @@ RunInThread = Callable[..., Awaitable[Any]]
 TakeTurns = Callable[[Generator[None, None, list[int]]], Awaitable[list[int]]]
 
 
+class Memory(Protocol):
+    """Of all requests together."""
+
+    async def reserve(self, size: int) -> None: ...
+
+    def release(self, size: int) -> None: ...
+
+
 def needs_records(rules: Rules, header: HeaderFields) -> bool:
     return rules.keys_required or _target_codec(rules, BatchHeader._make(header)) is not None
 
@@ -43,22 +52,42 @@ def _target_codec(rules: Rules, header: BatchHeader) -> Codec | None:
 
 
 async def prepare_records(
-    batch: bytes, rules: Rules, run_in_thread: RunInThread, take_turns: TakeTurns
+    batch: bytes, rules: Rules, run_in_thread: RunInThread, take_turns: TakeTurns, memory: Memory
 ) -> bytes | bytearray:
     """The batch as the topic wants it. Raises ApiError."""
     header = read_header(batch)
-    codec = _target_codec(rules, header)
-    # Whatever is compressed may turn out to be a bomb, however small it is.
-    run = _run_here if len(batch) <= _INLINE_BYTES_MAX and not header.codec else run_in_thread
     try:
-        plain: bytes = await run(records_bytes, batch, 0, header, rules.decompressed_bytes_max)
-        if rules.keys_required:
-            await _check_keys(plain, header.record_count, take_turns)
-        if codec is None:
-            return batch
-        changed: bytearray = await run(_with_codec, header, plain, codec, rules.codec_levels.get(codec))
+        # Whatever is compressed may turn out to be a bomb, however small it is.
+        if len(batch) <= _INLINE_BYTES_MAX and not header.codec:
+            return await _prepare(batch, header, rules, len(batch), _run_here, take_turns)
+        limit_bytes = rules.decompressed_bytes_max
+        size = min(limit_bytes, size_hint(Codec(header.codec), memoryview(batch)[v2.HEADER_SIZE :]))
+        while True:
+            # What comes out, and the same again in another codec.
+            reserved = size * (1 if _target_codec(rules, header) is None else 2)
+            await memory.reserve(reserved)
+            try:
+                return await _prepare(batch, header, rules, size, run_in_thread, take_turns)
+            except TooLarge:
+                if size >= limit_bytes:
+                    raise
+            finally:
+                memory.release(reserved)
+            size = min(limit_bytes, size * 4)
     except (CorruptRecords, DecompressionError) as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+
+
+async def _prepare(
+    batch: bytes, header: BatchHeader, rules: Rules, limit_bytes: int, run: RunInThread, take_turns: TakeTurns
+) -> bytes | bytearray:
+    plain: bytes = await run(records_buffer, batch, 0, header, limit_bytes)
+    if rules.keys_required:
+        await _check_keys(plain, header.record_count, take_turns)
+    codec = _target_codec(rules, header)
+    if codec is None:
+        return batch
+    changed: bytearray = await run(_with_codec, header, plain, codec, rules.codec_levels.get(codec))
     check_size(len(changed), rules)
     return changed
 

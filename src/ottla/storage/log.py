@@ -419,12 +419,12 @@ class Log(LogReader):
             raise self._disk_error(error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> timestamps.TimestampOffset | None:
-        """The first record with this timestamp or a later one."""
-        return timestamps.find_by_timestamp(self, timestamp)
+        """The first record with this timestamp or a later one, however long it takes to find."""
+        return timestamps.at_once(timestamps.find_by_timestamp(self, timestamp, timestamps.HERE))
 
     def max_timestamp(self) -> timestamps.TimestampOffset | None:
         """The first record that has the largest timestamp of the log."""
-        return timestamps.find_max_timestamp(self)
+        return timestamps.at_once(timestamps.find_max_timestamp(self, timestamps.HERE))
 
     # -- making durable --
 

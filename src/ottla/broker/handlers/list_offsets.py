@@ -8,12 +8,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
 from ottla.broker.leader_epochs import epoch_error
+from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from ottla.storage import timestamps
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -35,7 +38,8 @@ _FIRST_VERSION = {
 _READ_COMMITTED = 1
 
 
-def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
+    version = context.version
     committed = request.isolation_level == _READ_COMMITTED
     counts = Counter((topic.name, one.partition_index) for topic in request.topics for one in topic.partitions)
     topics = []
@@ -46,13 +50,14 @@ def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest)
             if counts[topic.name, asked.partition_index] > 1:
                 answer.error_code = ErrorCode.INVALID_REQUEST
             else:
-                _find(broker, context.version, topic.name, asked, committed, answer)
+                yield from _find(broker, version, topic.name, asked, committed, answer)
             found.append(answer)
+            yield None
         topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=found))
     return ListOffsetsResponse(topics=topics)
 
 
-def _find(broker: Broker, version: int, topic: str, asked: Asked, committed: bool, answer: Found) -> None:
+def _find(broker: Broker, version: int, topic: str, asked: Asked, committed: bool, answer: Found) -> Steps[None]:
     partition = broker.partitions.get(topic, asked.partition_index)
     if partition is None:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -65,12 +70,14 @@ def _find(broker: Broker, version: int, topic: str, asked: Asked, committed: boo
         return
     try:
         partition.log.check_usable()
-        _look_up(partition, asked.timestamp, committed, answer)
+        yield from _look_up(broker, partition, asked.timestamp, committed, answer)
+    except OSError:
+        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     except ApiError as error:
         answer.error_code = error.code
 
 
-def _look_up(partition: Partition, timestamp: int, committed: bool, answer: Found) -> None:
+def _look_up(broker: Broker, partition: Partition, timestamp: int, committed: bool, answer: Found) -> Steps[None]:
     log = partition.log
     end = log.last_stable_offset if committed else log.high_watermark
     if timestamp == _LATEST:
@@ -79,7 +86,19 @@ def _look_up(partition: Partition, timestamp: int, committed: bool, answer: Foun
         answer.offset = log.log_start_offset
         answer.leader_epoch = log.leader_epochs.epoch_for(log.log_start_offset)
     elif timestamp >= 0 or timestamp == _MAX_TIMESTAMP:
-        found = log.max_timestamp() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+        if timestamp == _MAX_TIMESTAMP:
+            found = yield from timestamps.find_max_timestamp(log, _Elsewhere(broker))
+        else:
+            found = yield from timestamps.find_by_timestamp(log, timestamp, _Elsewhere(broker))
         # Nobody may read what lies beyond the end yet, so nobody is told of it.
         if found is not None and found.offset < end:
             answer.timestamp, answer.offset, answer.leader_epoch = found
+
+
+class _Elsewhere:
+    """Where batches are opened: not on the event loop, and not more of them than there is memory for."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.run: Callable[..., Awaitable[Any]] = broker.run_in_thread
+        self.reserve = broker.opened_memory.reserve
+        self.release = broker.opened_memory.release

@@ -238,7 +238,9 @@ async def _append_later(
             await joining
         data: Any = batch
         if needs_records(partition.rules, header):
-            data = await prepare_records(batch, partition.rules, broker.run_in_thread, broker.turns.run)
+            data = await prepare_records(
+                batch, partition.rules, broker.run_in_thread, broker.turns.run, broker.opened_memory
+            )
         if entrance is not None:
             entrance.check_again()
         done = _append(partition, data, now_ms)
