@@ -155,9 +155,10 @@ def test_the_whole_name_has_to_match() -> None:
     assert partitions_of(desk.beat("m1", 0, regex="log")) == {"log": [0]}
 
 
-def test_internal_topics_are_nobodys() -> None:
-    desk = Desk(topics={"log": 1, "__consumer_offsets": 4})
-    assert partitions_of(desk.beat("m1", 0, regex=".*")) == {"log": [0]}
+def test_a_pattern_matches_internal_topics_too() -> None:
+    desk = Desk(topics={"log": 1, "__consumer_offsets": 2})
+    found = partitions_of(desk.beat("m1", 0, regex=".*"))
+    assert list(found.values()) == [[0, 1], [0]]
 
 
 @pytest.mark.parametrize("regex", ["(", "(a)\\1", "(?=a)"])

@@ -93,8 +93,7 @@ class Update:
         is_due = is_stale and not 0 <= age_ms < config.consumer_regex_refresh_interval_ms_min
         if not wanted or not (is_unresolved or is_due or age_ms >= config.consumer_regex_refresh_interval_ms):
             return False
-        # The feedback of commits into `__consumer_offsets` is nobody's topic, whatever the pattern.
-        names = [one.name for one in self.state.image.topics.values() if not one.is_internal]
+        names = self.state.image.topics.keys()  # with the internal ones, as in Kafka
         resolved = dict(self.regexes)
         has_changed = False
         for one in wanted:

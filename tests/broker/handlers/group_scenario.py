@@ -61,6 +61,7 @@ def transcript(bootstrap: str) -> dict[str, Any]:
             _consumer_requests,
             _consumer_group,
             _consumer_static,
+            _consumer_pattern,
             _migration,
             _deletion,
         ):
@@ -389,6 +390,28 @@ def _consumer_static(talk: Talk) -> None:
 
 
 # --- migration ---------------------------------------------------------------------------------------------------
+
+
+def _consumer_pattern(talk: Talk) -> None:
+    """Kafka matches a new pattern beside the request, so the assignment may come with a later heartbeat."""
+    for name, pattern, count in (("all", ".*", 2), ("internal", "__consumer.*", 1), ("part of a name", "order", 0)):
+        group = f"pattern {name}"
+        answer = talk.client.call(
+            consumer_heartbeat(talk, group, "m1", 0, topics=[], subscribed_topic_regex=pattern), 1
+        )
+        found = _assigned(answer)
+        for _ in range(300):
+            if len(found) >= count:
+                break
+            time.sleep(0.05)
+            answer = talk.client.call(consumer_heartbeat(talk, group, "m1", answer.member_epoch), 1)
+            found = _assigned(answer) or found
+        talk.note(f"how many partitions of each topic match: {name}", sorted(found))
+        talk.client.call(consumer_heartbeat(talk, group, "m1", -1), 1)
+
+
+def _assigned(answer: m.ConsumerGroupHeartbeatResponse) -> list[int]:
+    return [] if answer.assignment is None else [len(one.partitions) for one in answer.assignment.topic_partitions]
 
 
 def _migration(talk: Talk) -> None:
