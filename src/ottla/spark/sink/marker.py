@@ -39,7 +39,15 @@ _EARLIEST, _LATEST = -2, -1
 _FETCH_VERSION_MAX = 12  # later ones name topics by id
 _COMMIT = 1
 _CONTROL_KEY = struct.Struct(">hh")
-_PASSING = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE})
+_PASSING = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        # The log went back, or its beginning was deleted, since we asked where it begins and ends.
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,9 @@ class _Scan:
         leader = self._cluster.broker(self._leader())
         position, end = self._offset(leader, _EARLIEST), self._offset(leader, _LATEST)
         while position < end:
-            position = self._take(self._fetch(leader, position), position)
+            before, position = position, self._take(self._fetch(leader, position), position)
+            if position == before:
+                raise _MayPass(f"it ended at {end}, and there is nothing at {position} now")
         return None if self._found is None else Marker.from_json(self._found)
 
     def _leader(self) -> int:
