@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker import topic_plan
+from ottla.broker import topic_plan, topic_service
 from ottla.broker.topic_plan import NewPartitions, NewTopic, Placement
 from ottla.broker.topic_service import TopicService
 from ottla.common.errors import ApiError, ErrorCode
@@ -20,6 +20,7 @@ from ottla.metastore import cluster
 from ottla.metastore.embedded import EmbeddedStore
 from ottla.metastore.port import Operation, StoreUnavailable
 from ottla.storage.log_config import LogConfig
+from tests.support.loop_broker import LoopBroker
 
 
 class FakeLogs:
@@ -327,3 +328,44 @@ async def make_again(store: SlowStore, logs: FakeLogs) -> Callable[[], TopicServ
         )
 
     return make
+
+
+async def test_a_listener_that_failed_is_told_again_what_it_missed(
+    topics: TopicService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_service, "_TELL_AGAIN_S", 0.01)
+    told: list[tuple[list[str], list[str]]] = []
+    faults = 2
+
+    def now_and_then(old: ClusterImage, new: ClusterImage) -> None:
+        nonlocal faults
+        if faults:
+            faults -= 1
+            raise OSError("the disk is gone for a moment")
+        told.append((list(old.topics), list(new.topics)))
+
+    topics.subscribe(now_and_then)
+    await topics.create_one(NewTopic("a"))
+    await topics.create_one(NewTopic("b"))
+    while not told:
+        await asyncio.sleep(0.001)
+    assert told == [([], ["a", "b"])]
+    await topics.create_one(NewTopic("c"))
+    assert told[1:] == [(["a", "b"], ["a", "b", "c"])]
+    await topics.close()
+
+
+async def test_a_topic_whose_log_is_missing_for_a_moment_is_served_when_it_is_there(tmp_path: Path) -> None:
+    """And its neighbours at once."""
+    async with LoopBroker(tmp_path) as broker:
+        logs, service = broker.broker.logs, broker.broker.topics
+        get, missing = logs.get, {TopicPartition("b", 0)}
+        logs.get = lambda tp: None if tp in missing else get(tp)  # type: ignore[method-assign]
+        await service.create([NewTopic("a", 1), NewTopic("b", 1), NewTopic("c", 1)])
+        partitions = broker.broker.partitions
+        first = partitions.get("a", 0)
+        assert (first is not None, partitions.get("b", 0), partitions.get("c", 0) is not None) == (True, None, True)
+        missing.clear()
+        service._tell_again()
+        assert partitions.get("b", 0) is not None
+        assert partitions.get("a", 0) is first, "who was there stays, with those who wait for it"

@@ -225,8 +225,9 @@ class GroupService:
         if OFFSETS_TOPIC in gone:
             self._let_go()
         for shard in self._shards:
-            shard.state.on_image(new, has_new_topics=has_new)
-            shard.forget_topics(gone)
+            if shard.state.image is not new:  # else we are told a second time, and what it knows now is of later
+                shard.state.on_image(new, has_new_topics=has_new)
+                shard.forget_topics(gone)
         if not self._shards:
             self._take_over(new)
 
@@ -235,6 +236,7 @@ class GroupService:
     def _take_over(self, image: ClusterImage) -> None:
         if OFFSETS_TOPIC not in image.topics:
             return
+        shards: list[GroupShard] = []
         to_load: list[tuple[GroupShard, GroupLog]] = []
         for index, partition in enumerate(self._broker.partitions.of_topic(OFFSETS_TOPIC)):
             state = GroupState(self._config, lambda: str(uuid.uuid4()), image)
@@ -251,11 +253,12 @@ class GroupService:
                 # Folders are taken in one by one: topics of the groups may still be to come.
                 knows_all_topics=not self._broker.config.ottla_adopt_logs,
             )
-            self._shards.append(shard)
+            shards.append(shard)
             if partition.log.log_start_offset == partition.log.log_end_offset:
                 shard.loaded()
             else:
                 to_load.append((shard, group_log))
+        self._shards = shards
         if to_load:
             self._loading = self._broker.loop.create_task(self._load(to_load), name="load groups")
 

@@ -22,18 +22,25 @@ class Replicas:
         if old.topics is new.topics:
             return
         for name, topic in old.topics.items():
-            kept = new.topics.get(name)
-            if kept is None or kept.id != topic.id:
+            kept, held = new.topics.get(name), self._partitions.of_topic(name)
+            if (kept is None or kept.id != topic.id) and held and held[0].topic_id == topic.id:
                 self._partitions.remove_topic(topic)
         log_config = remembering(self._log_config)
+        failure: Exception | None = None
         for name, topic in new.topics.items():
             before = old.topics.get(name)
-            if before is None or before.id != topic.id:
-                self._add(topic, [], log_config)
-            elif before is not topic:
-                self._add(topic, self._partitions.of_topic(name), log_config)
-                if before.configs != topic.configs:
+            if before is topic:
+                continue
+            try:
+                # Those that are there stay, also if we are told a second time.
+                known = [one for one in self._partitions.of_topic(name) if one.topic_id == topic.id]
+                self._add(topic, known, log_config)
+                if before is not None and before.configs != topic.configs:
                     self.refresh_config(topic)
+            except Exception as error:  # of one topic; the others must not suffer for it
+                failure = error
+        if failure is not None:
+            raise failure
 
     def _add(self, topic: TopicImage, known: list[Partition], log_config: MakeLogConfig) -> None:
         config = log_config(topic.configs)

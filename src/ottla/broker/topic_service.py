@@ -36,6 +36,8 @@ log = logging.getLogger("ottla.topics")
 
 # Making thousands of logs must not stall others: after so long the event loop gets a turn.
 TURN_S = 0.002
+# After so long a subscriber that failed is told again what has changed.
+_TELL_AGAIN_S = 1.0
 
 T = TypeVar("T")
 OnImage = Callable[[ClusterImage, ClusterImage], None]
@@ -86,7 +88,8 @@ class TopicService:
         self._configs = configs
         self._placement = placement
         self._internal_topic = internal_topic
-        self._subscribers: list[OnImage] = []
+        self._subscribers: list[_Subscriber] = []
+        self._telling_again: asyncio.TimerHandle | None = None
         self._one_at_a_time = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metadata")
@@ -100,13 +103,17 @@ class TopicService:
         return self._image
 
     def subscribe(self, on_image: OnImage) -> None:
-        """`on_image(old, new)` is called on the event loop after each change, in the order of subscription."""
-        self._subscribers.append(on_image)
+        """`on_image(old, new)` is called on the event loop after each change, in the order of subscription. One that
+        raises is told again, with the image that it saw last, until it has caught up: so it must bear being told
+        twice."""
+        self._subscribers.append(_Subscriber(on_image, self._image))
 
     async def close(self) -> None:
         """Let changes that have begun come to their end."""
         while self._running:
             await asyncio.wait(self._running)
+        if self._telling_again is not None:
+            self._telling_again.cancel()
         self._thread.shutdown()
 
     # --- topics ---------------------------------------------------------------------------------------------------
@@ -335,16 +342,36 @@ class TopicService:
     async def _publish(self, new: ClusterImage) -> None:
         old, self._image = self._image, new
         self.changes += 1
-        for on_image in self._subscribers:
-            try:
-                on_image(old, new)
-            except Exception:
-                log.exception("a listener failed on a metadata change")
+        self._tell_subscribers()
         if change_log.is_heard():
             pause = _Pause()
             for what, facts in change_log.changes(old, new):
                 change_log.tell(what, self._by, **facts)
                 await pause.when_due()
+
+    def _tell_subscribers(self) -> None:
+        for one in self._subscribers:
+            if one.seen is self._image:
+                continue
+            try:
+                one.on_image(one.seen, self._image)
+                one.seen = self._image
+            except Exception:
+                log.exception("a part of the broker failed on a change of the metadata, it will be told again")
+        if self._telling_again is None and any(one.seen is not self._image for one in self._subscribers):
+            self._telling_again = asyncio.get_running_loop().call_later(_TELL_AGAIN_S, self._tell_again)
+
+    def _tell_again(self) -> None:
+        self._telling_again = None
+        self._tell_subscribers()
+
+
+class _Subscriber:
+    """`seen` is the last image that it has taken up."""
+
+    def __init__(self, on_image: OnImage, seen: ClusterImage) -> None:
+        self.on_image = on_image
+        self.seen = seen
 
 
 class _Pause:

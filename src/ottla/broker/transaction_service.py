@@ -224,7 +224,7 @@ class TransactionService:
     def _take_over(self, image: ClusterImage) -> None:
         if TRANSACTIONS_TOPIC not in image.topics:
             return
-        config = self._broker.config
+        config, shards = self._broker.config, list[Shard]()
         for partition in self._broker.partitions.of_topic(TRANSACTIONS_TOPIC):
             coordinator = TransactionCoordinator(
                 timeout_ms_max=config.transaction_max_timeout_ms,
@@ -233,7 +233,8 @@ class TransactionService:
             )
             shard = Shard(coordinator, TransactionLog(partition, self._broker.clock))
             shard.is_loading = partition.log.log_start_offset != partition.log.log_end_offset
-            self._shards.append(shard)
+            shards.append(shard)
+        self._shards = shards
         to_load = [shard for shard in self._shards if shard.is_loading]
         if to_load:
             self._loading = self._broker.loop.create_task(self._load(to_load), name="load transactions")
