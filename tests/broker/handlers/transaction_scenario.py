@@ -188,6 +188,7 @@ def transcript(client: RawClient) -> dict[str, Any]:
         _produce,
         _first_batches,
         _offsets,
+        _offsets_of_deleted_topics,
         _markers,
         _internal_topics,
         _lists,
@@ -460,6 +461,38 @@ def _offsets(scene: Scene) -> None:
     scene.ask("add offsets without a group", add_offsets_request(name, who, ""), 3)
     scene.end("commit", name, who, True)
     scene.committed("at the end", "group-o")
+
+
+def _offsets_of_deleted_topics(scene: Scene) -> None:
+    """Also those that wait for the end of a transaction go with their topic."""
+
+    def committed() -> list[int]:
+        asked = m.OffsetFetchRequest
+        topics = [asked.OffsetFetchRequestTopics(name="short", partition_indexes=[0, 1])]
+        wanted = [asked.OffsetFetchRequestGroup(group_id="group-d", topics=topics)]
+        (group,) = scene.client.call(asked(groups=wanted), 8).groups
+        return [one.committed_offset for topic in group.topics for one in topic.partitions]
+
+    def create() -> None:
+        topic = m.CreateTopicsRequest.CreatableTopic(name="short", num_partitions=2, replication_factor=1)
+        answer = retried(scene.client, m.CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 4)
+        assert not any(all_codes(answer))
+
+    name = "deleting"
+    create()
+    who = scene.init("first", name)
+    before = scene.init("before", "deleting-before")
+    retried(scene.client, offsets_request("deleting-before", before, "group-d", {("short", 1): 7}), 5)
+    scene.end("before", "deleting-before", before, True)
+    scene.note("committed", committed())
+    scene.ask("pending", offsets_request(name, who, "group-d", {("short", 0): 42}), 5)
+    state = m.DeleteTopicsRequest.DeleteTopicState(name="short")
+    scene.client.call(m.DeleteTopicsRequest(topics=[state], timeout_ms=20_000), 6)
+    while committed() != [-1, -1]:
+        time.sleep(0.05)  # Kafka's coordinator hears of it a little later
+    create()
+    scene.end("after", name, who, True)
+    scene.note("of the new topic", committed())
 
 
 def _markers(scene: Scene) -> None:
