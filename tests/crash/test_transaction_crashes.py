@@ -248,7 +248,11 @@ async def test_a_broker_that_forgets_decisions_is_found_out(tmp_path: Path, monk
     story = await crash_after_decision(tmp_path, clock, 2, 1)
     assert story is not None
     decided = decided_in_log(tmp_path)
-    monkeypatch.setattr(MarkerWriter, "finish", lambda self, shard: None)
+
+    async def forget(writer: MarkerWriter, shard: object) -> None:
+        pass
+
+    monkeypatch.setattr(MarkerWriter, "finish", forget)
     async with LoopBroker(tmp_path, clock=clock) as again:
         with pytest.raises(AssertionError):
             await check(again, clock, story, decided)
