@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ottla-setup
 JOBS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs test test-slow test-tools check bench bench-against wheel docs clean
+.PHONY: help setup up down status logs test test-quick test-slow test-tools check bench bench-against wheel docs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test-tools: setup
 test: setup test-tools  ## lint, types, contracts and the default tests
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(ARGS)
+
+test-quick: setup  ## what stays in one process, in less than three minutes: units, simulations, the broker in process
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder -m quick $(ARGS)
 
 test-slow: setup test-tools  ## the long runs: fuzzing, crash loops, big simulations
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder -m slow --timeout 3600 $(ARGS)

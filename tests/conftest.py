@@ -1,8 +1,15 @@
-"""What every test session shares: long groups begin first, and the last line says what was not run, and why."""
+"""What every test session shares: which tests are quick, long groups begin first, and the end says what was not run.
+
+Nobody marks a test as quick. It is when it stays in its own process: neither its module nor that of a fixture it uses
+has anything at hand that starts another one, and it is not marked as long or as in need of a JVM. Crashes at every
+write and other people's clients, which take their time in one process too, are not.
+"""
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
+from collections.abc import Generator
 
 # Its plugin would import it when a run ends, deep in other calls, where the parser of Python 3.11 loses count of its
 # own depth ("AST constructor recursion depth mismatch") and the run would fail after its last test.
@@ -12,10 +19,13 @@ import pytest
 pytest_plugins = ["pytester", "tests.support.brokers", "tests.support.broker_fixtures"]
 
 # Groups that one worker runs from end to end, longest first: begun late, they would go on when all others are done.
+STARTERS = {"subprocess", "multiprocessing", "OttlaProcess", "KafkaPeer", "Cli"}
+NEVER_QUICK = ("slow", "spark", "jvm", "foreign")
+NEVER_QUICK_FOLDERS = {"crash", "interop"}
 LONG_GROUPS = ("spark processes", "spark", "foreign", "crash", "python-clients", "kafka-peer")
 
 
-@pytest.hookimpl(trylast=True)  # other hooks add markers
+# Called after those of the folders below, which add markers, and before pytest selects by them.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
         mark = item.get_closest_marker("xdist_group")
@@ -23,6 +33,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return LONG_GROUPS.index(group) if group in LONG_GROUPS else len(LONG_GROUPS)
 
     items.sort(key=place)
+    for item in items:
+        if is_quick(item):
+            item.add_marker(pytest.mark.quick)
+
+
+def is_quick(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function) or any(item.get_closest_marker(name) for name in NEVER_QUICK):
+        return False
+    if NEVER_QUICK_FOLDERS & set(item.path.parts):
+        return False
+    fixtures = [one for several in item._fixtureinfo.name2fixturedefs.values() for one in several]
+    at_hand = [vars(item.module), *(getattr(one.func, "__globals__", {}) for one in fixtures)]
+    return not any(STARTERS & names.keys() for names in at_hand)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A report parses the source of what failed. If garbage is collected meanwhile, the parser of Python 3.11 loses
+    count (gh-106905), and instead of the failure there would be an internal error that ends the session."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def _reason(report: pytest.TestReport) -> str:
@@ -31,11 +65,14 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for each reason, however many tests have it."""
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(_reason(report) for report in skipped)
-    parts = [f"{count} skipped ({reason})" for reason, count in sorted(reasons.items())]
+    lines = [f"{count:6,} skipped: {reason}" for reason, count in reasons.most_common()]
     chosen = terminalreporter.config.option.markexpr
     if chosen:
-        parts.append(f"tests that are not `{chosen}` (markers in pyproject.toml; `make test-slow` runs the long ones)")
+        lines.append(f"   all that are not `{chosen}` (markers in pyproject.toml; `make test-slow` runs the long ones)")
     terminalreporter.write_line("")
-    terminalreporter.write_line("not run: " + ("; ".join(parts) if parts else "nothing, every test was run"))
+    terminalreporter.write_line("not run:" if lines else "not run: nothing, every test was run")
+    for line in lines:
+        terminalreporter.write_line(line)

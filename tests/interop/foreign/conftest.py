@@ -65,7 +65,7 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
                 started[name] = error
         found = started[name]
         if isinstance(found, Unavailable):
-            pytest.skip(f"{name} is not available: {found}")
+            pytest.skip(str(found))
         return found
 
     yield get
