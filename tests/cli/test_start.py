@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
@@ -14,6 +15,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, NewTopic, ResourceType
 
 from tests.cli.command import Cli
+from tests.support.brokers import OttlaProcess
 
 
 @pytest.fixture
@@ -65,6 +67,24 @@ def test_under_nohup_a_hang_up_is_ignored(cli: Cli, tmp_path: Path) -> None:
         broker.terminate()
         broker.communicate(timeout=60)
     assert broker.returncode == 0
+
+
+def test_the_log_tells_the_life_of_a_broker(tmp_path: Path) -> None:
+    def messages(broker: OttlaProcess) -> list[str]:
+        entries = [json.loads(line) for line in broker.log_tail(1000).splitlines()]
+        return [entry["message"].replace(str(broker.data_dir), "DIR").split(" in ")[0] for entry in entries]
+
+    with OttlaProcess(tmp_path / "broker", arguments=["--log-format", "json"]) as broker:
+        Cli(broker.bootstrap).ok("topic", "create", "t")
+        broker.restart()
+        broker.restart(kill=True)
+        broker.stop()
+        first = ["listening", "started", "topic created", "stopping", "stopped"]
+        again = ["DIR: loaded", "listening", "started"]
+        assert messages(broker) == [*first, *again, *again, "stopping", "stopped"]
+        loaded = [line for line in broker.log_tail(1000).splitlines() if "loaded in" in line]
+        assert "after a clean stop" in loaded[0]
+        assert "after a crash" in loaded[1]
 
 
 @pytest.mark.parametrize("everywhere", ["0.0.0.0", "[::]"])

@@ -142,6 +142,11 @@ class Listener:
         self.host, self.port = host, sock.getsockname()[1]
 
     @property
+    def address(self) -> tuple[str, int]:
+        """Where clients of this machine can connect."""
+        return self.host or "localhost", self.port
+
+    @property
     def families(self) -> tuple[socket.AddressFamily, ...]:
         """Of the addresses through which clients may come."""
         assert self._sock is not None

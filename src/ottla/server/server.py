@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
 import signal
 from collections.abc import Callable
@@ -51,6 +52,9 @@ class Server:
             raise
         for listener in self._listeners:
             listener.start()
+            told = _shown(self._advertised[listener.name])
+            where = {"listener": listener.name, "address": _shown(listener.address), "advertised": told}
+            log.info("listening", extra=where)
         self._warming_up = asyncio.create_task(router.warm_up())
         self.broker.timers.every(lambda: _IDLE_CHECK_MS, self._close_idle, "close idle connections")
 
@@ -89,7 +93,7 @@ class Server:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         """Where clients of this machine can connect, one for each listener."""
-        return [(one.host or "localhost", one.port) for one in self._listeners]
+        return [one.address for one in self._listeners]
 
     @property
     def ready_line(self) -> str:
@@ -131,6 +135,18 @@ async def run_until_signal(config: BrokerConfig, on_ready: Callable[[str], None]
             loop.add_signal_handler(one, stop, one)
     server = Server(config)
     await server.start()
+    log.info(
+        "started",
+        extra={
+            "version": __version__,
+            "node.id": config.node_id,
+            "cluster.id": server.broker.image.cluster_id,
+            "topics": len(server.broker.image.topics),
+            "partitions": server.broker.image.partition_count,
+            "open_files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            "pid": os.getpid(),
+        },
+    )
     on_ready(server.ready_line)
     received = await stopping
     log.info("stopping", extra={"signal": received.name})

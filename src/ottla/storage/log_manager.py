@@ -96,6 +96,7 @@ class LogManager(LogOwner):
             self._take_offline(log_dir, str(error))
 
     def _load_dir(self, log_dir: LogDir) -> None:
+        before, began_ms = len(self._logs), self.clock.monotonic_ms()
         try:
             clean = log_dir.take_clean_mark()
             points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
@@ -118,6 +119,11 @@ class LogManager(LogOwner):
                     log.cleaned_offset = cleaned.get(tp, 0)
         except OSError as error:
             self._take_offline(log_dir, str(error))
+        else:
+            stop = "a clean stop" if clean else "a crash: what was not on disk for sure was checked"
+            count, took_ms = len(self._logs) - before, self.clock.monotonic_ms() - began_ms
+            if count:
+                logger.info("%s: loaded in %d ms after %s; partitions: %d", log_dir.path, took_ms, stop, count)
 
     def _load(
         self, log_dir: LogDir, topic_partition: TopicPartition, clean: bool, start: int, recovery_point: int
