@@ -15,6 +15,7 @@ from ottla.broker.router import Router
 from ottla.broker.timers import Timers
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
+from ottla.server import service_manager
 from ottla.server.listener import ConnectionLimits, Listener
 from ottla.server.reachable import LOCAL_ONLY, reachable_host
 
@@ -148,7 +149,9 @@ async def run_until_signal(config: BrokerConfig, on_ready: Callable[[str], None]
         },
     )
     on_ready(server.ready_line)
+    service_manager.tell(service_manager.READY)
     received = await stopping
+    service_manager.tell(service_manager.STOPPING)
     log.info("stopping", extra={"signal": received.name})
     await server.stop()
     log.info("stopped")
