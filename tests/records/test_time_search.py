@@ -8,7 +8,7 @@ import pytest
 
 from ottla.records.batch import read_header
 from ottla.records.compression import Codec, compress
-from ottla.records.record import Record, build_batch
+from ottla.records.record import Record, assemble_batch, build_batch
 from ottla.records.time_search import first_record_since, needs_records, open_batch
 from tests.support.hostile_batches import UNREADABLE, patched, raw_body
 from tests.support.work import calls_made
@@ -53,6 +53,24 @@ def test_below_the_log_start() -> None:
     raw = batch()
     assert search(raw, BASE, start=103) == (BASE + 3000, 103)
     assert search(raw, BASE + 4000, start=105) is None
+
+
+@pytest.mark.parametrize("attributes", [0, 8])
+def test_a_batch_that_compaction_emptied_has_no_record(attributes: int) -> None:
+    raw = assemble_batch(
+        b"",
+        attributes=attributes,
+        base_offset=100,
+        leader_epoch=0,
+        last_offset_delta=4,
+        base_timestamp=-1,
+        max_timestamp=BASE + 4000,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=0,
+        count=0,
+    )
+    assert search(raw, BASE) is None
 
 
 def test_log_append_time_needs_no_look_at_the_records() -> None:

@@ -22,7 +22,7 @@ _RECORDS_PER_STEP = 256
 
 def needs_records(header: BatchHeader) -> bool:
     """Whether the header alone does not say it."""
-    return not header.uses_log_append_time and header.record_count <= _RECORDS_MAX
+    return not header.uses_log_append_time and 0 < header.record_count <= _RECORDS_MAX
 
 
 def open_batch(batch: Any, header: BatchHeader) -> bytes | bytearray | None:
@@ -36,11 +36,14 @@ def open_batch(batch: Any, header: BatchHeader) -> bytes | bytearray | None:
 def first_record_since(
     records: bytes | bytearray | None, header: BatchHeader, timestamp: int, start_offset: int
 ) -> Generator[None, None, tuple[int, int] | None]:
-    """(time, offset) of the first record at or after `timestamp`; None if that lies below `start_offset` alone.
+    """(time, offset) of the first record at or after `timestamp`; None if that lies below `start_offset` alone, or if
+    compaction took all records of the batch and left it as the memory of its producer.
 
     The batch's header says that it holds such a record. If the records cannot be read, or the header lied, the answer
     is as far as the header goes: the batch's first offset, or its last.
     """
+    if header.record_count == 0:
+        return None
     if records is None:
         return header.max_timestamp, max(header.base_offset, start_offset)
     below = False
