@@ -212,3 +212,14 @@ def test_batches_of_a_coordinator_have_no_sequence(tmp_path: Path) -> None:
         log.append(data, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
         (snapshot,) = log.producers.snapshot_entries()
         assert snapshot.last_sequence == -1
+
+
+def test_a_snapshot_brings_back_where_the_last_batch_without_a_sequence_is(tmp_path: Path) -> None:
+    """Compaction leaves it in place, as the memory of its producer."""
+    log = open_log(tmp_path)
+    data = batch(b"a", b"b", producer_id=PRODUCER, producer_epoch=0, attributes=TRANSACTIONAL_BIT)
+    log.append(data, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    log.close()
+    again = open_log(tmp_path, clean=True, recovery_point=2)
+    assert again.producers.snapshot_entries() == log.producers.snapshot_entries()
+    assert again.producers.snapshot_entries()[0].last_offset == 1

@@ -320,7 +320,7 @@ class ProducerState:
         self.end_offset = end_offset
         for one in entries:
             entry = self.entries[one.producer_id] = ProducerEntry(one.epoch, now_ms)
-            if one.last_sequence >= 0:
+            if one.last_offset >= 0:
                 entry.add(one.last_sequence, one.last_offset, one.offset_delta, one.timestamp)
                 entry.partial = True
             entry.last_timestamp = one.timestamp
