@@ -75,12 +75,14 @@ def test_compacted_only_logs_are_left_alone(tmp_path: Path) -> None:
     assert log.delete_old_segments(NOW_MS + DAY_MS) == 2
 
 
-def test_a_record_from_the_future_does_not_keep_its_segment_for_ever(tmp_path: Path) -> None:
+def test_records_of_the_future_stay_until_their_time_has_come_and_gone(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, retention_ms=5000))
-    log.append(batch(b"x", timestamp=NOW_MS + 1000 * DAY_MS), leader_epoch=0, now_ms=NOW_MS)
+    later_ms = NOW_MS + 30 * DAY_MS
+    log.append(batch(b"x", timestamp=later_ms), leader_epoch=0, now_ms=NOW_MS)
     log.high_watermark = 1
-    assert log.delete_old_segments(NOW_MS + 5000) == 0
-    assert log.delete_old_segments(NOW_MS + 5001) == 1
+    assert log.delete_old_segments(NOW_MS + 5001) == 0
+    assert log.delete_old_segments(later_ms + 5000) == 0
+    assert log.delete_old_segments(later_ms + 5001) == 1
 
 
 def test_records_without_timestamps_age_by_the_clock(tmp_path: Path) -> None:

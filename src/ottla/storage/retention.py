@@ -70,12 +70,12 @@ def _delete_by_age(log: Log, now_ms: int) -> int:
 
 
 def _age_stamp(segment: Segment, now_ms: int) -> int:
-    """The time a segment counts as being from: its largest timestamp. A record from the future must not keep its
-    segment for ever (KAFKA-14991), and one without a timestamp has none: then the time of the last append counts."""
+    """The time a segment counts as being from: its largest timestamp, also one of the future, which the topic has
+    allowed (message.timestamp.after.max.ms). Without any, the time of the last append."""
     timestamp = segment.largest_timestamp()
-    if timestamp < 0 or timestamp > now_ms:
-        return segment.modified_ms
-    return timestamp
+    if timestamp > now_ms:
+        logger.debug("%s in %s has records of the future: it is kept until then", segment, segment.directory)
+    return timestamp if timestamp >= 0 else segment.modified_ms
 
 
 def _delete_leading(log: Log, now_ms: int, may_go: Callable[[Segment, int], bool], reason: str) -> int:
