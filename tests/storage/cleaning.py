@@ -62,12 +62,15 @@ def clean(log: Log, now_ms: int = NOW_MS, *, map_bytes_max: int = 1 << 24, roll:
     return run_round(log, job)
 
 
-def run_round(log: Log, job: CompactionJob) -> RoundResult:
-    """What the broker and its worker do together, the values going through JSON as between them."""
+def run_round(log: Log, job: CompactionJob, *, synced: bool = False) -> RoundResult:
+    """What the broker and its worker do together, the values going through JSON as between them; with `synced` the
+    folder is synced after each group, as the broker does it."""
     sent = CompactionJob.from_json(json.loads(json.dumps(job.to_json())))
 
     def report(group: GroupResult) -> None:
         swap_in(log, job, GroupResult(**json.loads(json.dumps(asdict(group)))))
+        if synced and group.differs:
+            log.disk.fsync_path(log.dir)
 
     result = compact(sent, report, log.disk)
     log.cleaned_offset = result.end_offset
