@@ -11,17 +11,7 @@ from ottla.storage.results import Origin
 from ottla.storage.segment import TXN_INDEX_SUFFIX
 from tests.storage.batches import NOW_MS, append, open_log
 from tests.storage.markers import TRANSACTIONAL, marker
-from tests.support.durable_disk import DurableDisk
-
-
-class SyncedOnly:
-    """Takes the worst of what a cut may leave: nothing but what was synced."""
-
-    def choice(self, options: tuple[object, object]) -> object:
-        return options[1]
-
-    def randrange(self, _: int) -> int:
-        return 0
+from tests.support.durable_disk import DurableDisk, SyncedOnly
 
 
 def abort(log: Log, producer_id: int, sequence: int) -> tuple[int, int]:
@@ -41,7 +31,7 @@ def aborted(log: Log) -> list[tuple[int, int]]:
 
 
 def after_a_power_cut(disk: DurableDisk, target: Path, log: Log, *, clean: bool = False) -> Log:
-    disk.image(target, SyncedOnly())  # type: ignore[arg-type]
+    disk.image(target, SyncedOnly())
     return open_log(target, log.config, recovery_point=log.recovery_point, clean=clean)
 
 

@@ -145,7 +145,7 @@ def test_nothing_below_the_recovery_point_is_read(tmp_path: Path, monkeypatch: p
     log.snapshot_producers()
     for n in range(10):
         append(log, b"%d" % n)
-    log.segments[-1].persist_indexes()
+    log.segments[-1].finish()
     log.flush()
     read: list[tuple[int, int]] = []
     pread = os.pread

@@ -14,10 +14,21 @@ import shutil
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 from ottla.storage.disk import Disk, OpenFile
 
 Inode = tuple[int, int]
+
+
+class SyncedOnly(random.Random):
+    """Takes the worst of what a cut may leave: nothing but what was synced."""
+
+    def choice(self, seq: Any) -> Any:
+        return seq[1]
+
+    def randrange(self, *_: Any) -> int:
+        return 0
 
 
 class DurableDisk(Disk):

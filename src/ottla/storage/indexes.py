@@ -34,7 +34,7 @@ class _Index(ABC):
     -1 in both: there is a file that nobody has looked at.
     """
 
-    __slots__ = ("_on_disk", "_persisted", "_unloaded", "base_offset", "disk", "path")
+    __slots__ = ("_on_disk", "_persisted", "_unloaded", "base_offset", "disk", "path", "unsynced")
     ENTRY_BYTES: int
 
     def __init__(self, path: str | Path, base_offset: int, disk: Disk = DISK) -> None:
@@ -45,6 +45,8 @@ class _Index(ABC):
         self._persisted = 0
         # Whether the file is as long as `_persisted` says.
         self._on_disk = False
+        # Whether the file has content that no flush has synced.
+        self.unsynced = False
         self._clear()
 
     @property
@@ -128,10 +130,7 @@ class _Index(ABC):
         """Write what the file lacks."""
         if self._unloaded < 0 or (self._persisted == len(self) and self._on_disk):
             return
-        self.file_to_sync()
-
-    def file_to_sync(self) -> OpenFile:
-        """The file, up to date; for an fsync."""
+        self.unsynced = True
         count = len(self)
         file = self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)
         start = min(self._persisted, count)
@@ -142,7 +141,10 @@ class _Index(ABC):
             self.disk.ftruncate(file.fd, count * self.ENTRY_BYTES)
         self._persisted = count
         self._on_disk = True
-        return file
+
+    def open_unsynced(self) -> list[OpenFile]:
+        """The file, unless it is synced. Who syncs it says so in `unsynced`."""
+        return [self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)] if self.unsynced else []
 
     def _truncate_entries(self, keep: int) -> None:
         self.load()

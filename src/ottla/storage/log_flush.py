@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.storage.flusher import FlushJob
+from ottla.storage.indexes import OffsetIndex, TimeIndex
+from ottla.storage.txn_index import TxnIndex
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
@@ -22,10 +24,11 @@ class FlushFuture(Future[None]):
 
 
 class LogFlush:
-    """Sealed segments are synced with their indexes. Of the active segment only the log is: recovery reads it again
-    from the recovery point on, and its index with it."""
+    """Sealed segments are synced with their indexes. Of the active segment only the log and the aborted transactions
+    are: recovery reads it again from the recovery point on, and makes the other indexes with it. A start after a clean
+    stop looks at nothing, so before one everything is synced that was written."""
 
-    __slots__ = ("_job", "_log", "_new_folder", "_waiters", "folder_changed")
+    __slots__ = ("_job", "_log", "_new_folder", "_waiters", "closing", "folder_changed")
 
     def __init__(self, log: Log, *, new_folder: bool) -> None:
         self._log = log
@@ -34,6 +37,7 @@ class LogFlush:
         # Files came or went since the folder was last synced.
         self.folder_changed = new_folder
         self._new_folder = new_folder
+        self.closing = False
 
     def now(self, up_to: int) -> None:
         """In this thread. Raises ApiError when the disk fails."""
@@ -55,16 +59,18 @@ class LogFlush:
     def _has_other_changes(self) -> bool:
         # The folder of an empty log may be lost: it is made again.
         log = self._log
-        return log.log_end_offset > 0 and (
-            self.folder_changed or log.leader_epochs.unsynced or log.segments[-1].txns.unsynced
-        )
+        if self.closing and (
+            log.snapshots.unsynced or any(index.unsynced for segment in log.segments for index in segment.indexes)
+        ):
+            return True
+        return log.log_end_offset > 0 and (self.folder_changed or log.leader_epochs.unsynced)
 
     def later(self, up_to: int) -> FlushFuture:
         """In a flush thread; the future is done in the log's own thread once `up_to` is on disk."""
         log = self._log
         waiter = FlushFuture()
         flusher = log.owner.flusher
-        if up_to <= log.recovery_point:
+        if up_to <= log.recovery_point and not (self.closing and self._has_other_changes()):
             waiter.set_result(None)
         elif flusher is None:
             self.now(up_to)
@@ -91,18 +97,23 @@ class LogFlush:
         log = self._log
         end = min(up_to, log.log_end_offset)
         job = FlushJob(end, [], [])
-        first = log.segment_number(log.recovery_point)
-        segments = [one for one in log.segments[first:] if one.base_offset < end] or log.segments[first:][-1:]
-        for segment in segments:
+        indexes: list[OffsetIndex | TimeIndex | TxnIndex] = []
+        for segment in log.segments[log.segment_number(log.recovery_point) :]:
+            if segment.base_offset >= end:
+                break
             job.files.append(segment.file())
-            if segment is not log.segments[-1]:
-                job.files += segment.persist_indexes()
-            job.files += segment.txns.files_to_sync()
+            indexes += [segment.txns] if segment is log.segments[-1] else segment.indexes
+        for index in indexes:
+            index.persist()
+        if self.closing:
+            indexes = [index for segment in log.segments for index in segment.indexes]
+        for index in indexes:
+            job.files += index.open_unsynced()
         if log.leader_epochs.unsynced:
             job.paths.append(log.leader_epochs.save())
         # Nothing can fail any more before the job runs: what it syncs need not be synced again.
-        for segment in segments:
-            segment.txns.unsynced = False
+        for index in indexes:
+            index.unsynced = False
         job.paths += log.snapshots.take_unsynced()
         if self.folder_changed:
             job.paths += [log.dir, log.dir.parent] if self._new_folder else [log.dir]

@@ -45,6 +45,8 @@ def load_log(
     snapshots = SnapshotFiles(directory, folder.snapshot_offsets, disk)
     new = not segments
     if new:
+        if recovery_point > log_start_offset:
+            logger.error("%s is empty, but had records up to %d; it begins anew", directory, recovery_point - 1)
         segments.append(_segment(directory, log_start_offset, config, disk))
         segments[0].create(now_ms, when_used=log_start_offset == 0)
         recovery_point = log_start_offset
@@ -75,7 +77,7 @@ def load_log(
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
     producers = ProducerState(str(topic_partition))
-    removed = snapshots.delete_above(end)
+    removed = snapshots.delete_above(end if dirty_from is None else min(end, _last_trusted(segments, dirty_from)))
     load_producers(producers, snapshots, segments, end, now_ms, index_from=dirty_from, replay_until=replay_until)
     snapshots.delete_strays(segment.base_offset for segment in segments)
     log = Log(
@@ -109,6 +111,11 @@ def load_log(
 
 def _segment(directory: Path, offset: int, config: LogConfig, disk: Disk) -> Segment:
     return Segment(directory, offset, index_interval=config.index_interval_bytes, disk=disk)
+
+
+def _last_trusted(segments: list[Segment], recovery_point: int) -> int:
+    """After a crash: above this offset a snapshot may tell of batches that are lost, or were not what stands there."""
+    return max(recovery_point, segments[0].base_offset)
 
 
 def _number_of(segments: list[Segment], offset: int) -> int:

@@ -6,6 +6,7 @@ and copying replicas to one housekeeping thread.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -426,8 +427,10 @@ class LogManager(LogOwner):
         """Stop using the directories. `clean=False` leaves them as a crash would."""
         if clean:
             for log in self._logs.values():
-                if log.failed is None and log.recovery_point < log.log_end_offset:
-                    log.flush_async()
+                if log.failed is None:
+                    # What goes wrong here goes wrong again when it is closed.
+                    with contextlib.suppress(ApiError, OSError):
+                        log.prepare_close()
         self.flusher.close()
         unclean = {log.dir.parent for log in self._logs.values() if not (clean and self._close_log(log))}
         if clean:

@@ -61,6 +61,8 @@ class Recovery:
             self.end_offset = last_offset + 1
             valid_end = at + size
         segment.size = valid_end
+        # Whoever wrote them before may not have synced them.
+        segment.offsets.unsynced = segment.times.unsynced = True
         is_cut = valid_end < file_size and self._cut_tail(segment, file_size - valid_end)
         if not is_last:
             segment.finish()
@@ -73,8 +75,8 @@ class Recovery:
                 segment.offsets.truncate_to(self._recovery_point)
                 segment.times.truncate_to(self._recovery_point)
                 indexed, position = segment.offsets.last()
-                if position and segment.begins_batch(position, indexed) and _time_entry_holds(segment):
-                    segment.max_timestamp, segment.max_timestamp_offset = segment.times.last()
+                if position and segment.begins_batch(position, indexed):
+                    segment.max_timestamp, segment.max_timestamp_offset = _largest_timestamp(segment, position)
                     return position
             except (CorruptIndex, BrokenChain) as error:
                 logger.warning("%s: %s; making the indexes again", segment, error)
@@ -115,6 +117,8 @@ class Recovery:
             self.end_offset,
         )
         segment.disk.ftruncate(segment.file().fd, segment.size)
+        # Everything up to here may be synced already: no flush would make the cut durable.
+        segment.disk.fsync(segment.file().fd)
         return True
 
     def _drop_behind(self, number: int) -> None:
@@ -158,13 +162,20 @@ class Recovery:
             self.end_offset = before.next_offset()
 
 
-def _time_entry_holds(segment: Segment) -> bool:
-    """Whether the batch that the last time entry names has that timestamp."""
+def _largest_timestamp(segment: Segment, last: int) -> tuple[int, int]:
+    """(timestamp, last offset of its batch) of the batches up to the one at position `last`. The last time entry has
+    it, unless the file lacks later ones: of the active segment it is not synced. Raises CorruptIndex when the entry is
+    wrong."""
     timestamp, offset = segment.times.last()
-    if timestamp == v2.NO_TIMESTAMP:
-        return True
-    _, position = segment.offsets.lookup(offset)
-    for _, header in scan_headers(segment.file().fd, position, segment.size):
-        if header.last_offset >= offset:
-            return header.base_offset <= offset and header.max_timestamp == timestamp
-    return False
+    is_confirmed = timestamp == v2.NO_TIMESTAMP
+    start = 0 if is_confirmed else segment.offsets.lookup(offset)[1]
+    for position, header in scan_headers(segment.file().fd, start, segment.size):
+        if position > last:
+            break
+        if header.base_offset <= offset <= header.last_offset and header.max_timestamp == timestamp:
+            is_confirmed = True
+        elif header.max_timestamp > timestamp:
+            timestamp, offset = header.max_timestamp, header.last_offset
+    if not is_confirmed:
+        raise CorruptIndex(f"{segment.times.name} names a timestamp that is not there")
+    return timestamp, offset

@@ -113,6 +113,10 @@ class Segment:
         return [self.path(kind) for kind in SEGMENT_SUFFIXES]
 
     @property
+    def indexes(self) -> tuple[OffsetIndex, TimeIndex, TxnIndex]:
+        return self.offsets, self.times, self.txns
+
+    @property
     def max_offset(self) -> int:
         """Offsets are indexed relative to the base, in 32 bits."""
         return self.base_offset + INT32_MAX
@@ -196,19 +200,19 @@ class Segment:
         offsets = self._ask_index(self.offsets.__len__)
         return offsets >= index_bytes // 8 or self._ask_index(self.times.__len__) >= index_bytes // 12 - 1
 
+    def index_bytes(self) -> tuple[int, int]:
+        """Of offsets and times."""
+        offsets, times = self._ask_index(self.offsets.__len__), self._ask_index(self.times.__len__)
+        return offsets * self.offsets.ENTRY_BYTES, times * self.times.ENTRY_BYTES
+
     def finish(self) -> None:
         """Bring the indexes on disk to what a closed segment has."""
         if not self.is_made or self.max_timestamp == UNKNOWN_TIMESTAMP:
             return  # nothing was written since it was attached
         if self.size:
             self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-        self.offsets.persist()
-        self.times.persist()
-        self.txns.persist()
-
-    def persist_indexes(self) -> list[OpenFile]:
-        """Write offsets and times; gives the files back for a sync."""
-        return [self._ask_index(self.offsets.file_to_sync), self._ask_index(self.times.file_to_sync)]
+        for index in self.indexes:
+            index.persist()
 
     def give_up_indexes(self) -> None:
         """They cannot be written. Offsets and times are found again from what is there; aborted transactions only if

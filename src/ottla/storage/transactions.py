@@ -79,12 +79,11 @@ def load_producers(
 ) -> None:
     """Bring `producers` to what it was when the log ended at `upper`: the nearest snapshot, then batch headers.
 
-    After a stop that was not clean `index_from` is the recovery point. The transaction indexes of segments that reach
-    beyond it cannot be trusted beyond it, so the replay begins with a snapshot at or below it, and makes them again
-    from there. From `replay_until` on no batch is known to have a producer: there is nothing to replay.
+    After a stop that was not clean `index_from` is the recovery point. Snapshots above it are gone by now, and the
+    transaction indexes of segments that reach beyond it cannot be trusted beyond it: both are made again. From
+    `replay_until` on no batch is known to have a producer: there is nothing to replay.
     """
-    newest = upper if index_from is None else min(upper, max(index_from, segments[0].base_offset))
-    found = snapshots.latest(newest)
+    found = snapshots.latest(upper)
     if found is not None:
         producers.restore(found[1], found[0], now_ms)
     else:
@@ -93,6 +92,8 @@ def load_producers(
         is_last = number + 1 == len(segments)
         ends = upper if is_last else segments[number + 1].base_offset
         aborted: list[AbortedTxn] = []
+        if index_from is not None and producers.end_offset < segment.base_offset:
+            snapshots.write(segment.base_offset, producers.snapshot_entries())
         if ends > producers.end_offset and segment.base_offset < upper:
             aborted = _replay_segment(producers, segment, upper if replay_until is None else replay_until)
         # The last one also when it ends with the recovery point: its index may name what a crash has cut off.

@@ -99,17 +99,16 @@ class TxnIndex:
         """Write the file if it is behind."""
         if not self._dirty or self._entries is None:
             return
+        self.unsynced = True
         raw = self._encode()
         file = self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)
         self.disk.write_all(file.fd, raw, 0)
         self.disk.ftruncate(file.fd, len(raw))
         self._dirty = False
-        self.unsynced = True
 
-    def files_to_sync(self) -> list[OpenFile]:
-        """The file, up to date, unless it is synced. Who syncs it says so in `unsynced`."""
-        self.persist()
-        return [self.disk.open(self.path, os.O_WRONLY)] if self.unsynced else []
+    def open_unsynced(self) -> list[OpenFile]:
+        """The file, unless it is synced. Who syncs it says so in `unsynced`."""
+        return [self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)] if self.unsynced else []
 
     def _encode(self) -> bytes:
         return b"".join(_ENTRY.pack(_VERSION, *one) for one in self._entries or ())

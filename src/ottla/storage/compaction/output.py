@@ -107,9 +107,10 @@ class CleanedSegment:
         """Everything is on disk, in all senses, when this returns."""
         self._flush()
         self._target()
-        self.segment.finish()
         self.segment.txns.replace(aborted)
-        for file in [self._target(), *self.segment.persist_indexes(), *self.segment.txns.files_to_sync()]:
+        self.segment.finish()
+        indexes = [file for index in self.segment.indexes for file in index.open_unsynced()]
+        for file in [self._target(), *indexes]:
             self._disk.fsync(file.fd)
         # Retention of records without timestamps goes by the age of the file.
         os.utime(self.segment.path(LOG_SUFFIX), ns=(modified_ms * 1_000_000,) * 2)
