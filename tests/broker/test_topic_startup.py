@@ -19,6 +19,7 @@ from ottla.metadata import nodes
 from ottla.metastore.embedded import FILE_NAME, EmbeddedStore
 from ottla.metastore.port import Create, Delete
 from ottla.storage import checkpoints
+from tests.storage.batches import append
 
 
 @asynccontextmanager
@@ -66,6 +67,38 @@ async def test_a_missing_folder_is_made_again(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
         assert folders(tmp_path) == ["a-0", "a-1", "a-2"]
         assert checkpoints.read_partition_metadata(tmp_path / "a-1") == created.id
+
+
+async def test_a_missing_folder_of_a_partition_that_had_records_is_refused(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        await broker.topics.create_one(NewTopic("a", 3, 1))
+        for index in (1, 2):
+            append(broker.logs.logs[TopicPartition("a", index)], b"precious")
+    for index in (0, 1, 2):
+        shutil.rmtree(tmp_path / f"a-{index}")
+    with pytest.raises(OttlaError, match=r"a-1 \(and 1 more of this topic\) is missing.*make an empty folder"):
+        async with running(tmp_path):
+            pass
+    (tmp_path / "a-1").mkdir()
+    (tmp_path / "a-2").mkdir()
+    async with running(tmp_path) as broker:
+        assert [broker.logs.logs[TopicPartition("a", index)].log_end_offset for index in range(3)] == [0, 0, 0]
+        assert append(broker.logs.logs[TopicPartition("a", 1)], b"next") == 0
+
+
+async def test_a_topic_made_again_right_after_its_deletion_is_not_missed(tmp_path: Path) -> None:
+    """The checkpoint still names the records of the deleted one when the broker dies before it makes the folder."""
+    async with running(tmp_path) as broker:
+        await broker.topics.create_one(NewTopic("a", 1, 1))
+        append(broker.logs.logs[TopicPartition("a", 0)], b"x")
+    points = (tmp_path / checkpoints.RECOVERY_POINTS).read_text()
+    async with running(tmp_path, clean=False) as broker:
+        await broker.topics.delete(["a"])
+        await broker.topics.create_one(NewTopic("a", 1, 1))
+    shutil.rmtree(tmp_path / "a-0")
+    (tmp_path / checkpoints.RECOVERY_POINTS).write_text(points)
+    async with running(tmp_path) as broker:
+        assert broker.logs.logs[TopicPartition("a", 0)].log_end_offset == 0
 
 
 async def test_a_folder_that_nobody_knows_is_set_aside_and_kept(tmp_path: Path) -> None:

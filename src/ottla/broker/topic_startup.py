@@ -161,8 +161,8 @@ def reconcile(
     logs: LogManager,
     log_config: Callable[[Mapping[str, str]], LogConfig],
 ) -> None:
-    """Bring the loaded logs in step with the image. Raises OttlaError where a log dir cannot be used: its partitions
-    would seem to be missing, and made again elsewhere they would be empty."""
+    """Bring the loaded logs in step with the image. Raises OttlaError where a log dir cannot be used, or the folder of
+    a partition that had records is gone: made again they would be empty, without a word to anybody."""
     for log_dir in logs.dirs:
         if log_dir.offline is not None:
             raise OttlaError(f"The log directory {log_dir.path} cannot be used: {log_dir.offline}.")
@@ -187,11 +187,22 @@ def reconcile(
             index for index in range(len(topic.partitions)) if TopicPartition(topic.name, index) not in logs.logs
         ]
         if missing:
+            _check_nothing_lost(topic.name, missing, logs)
             config = log_config(topic.configs)
             for index in missing:
                 logs.create(TopicPartition(topic.name, index), topic.id, config)
     if deletions:
         store.multi([Delete(f"{nodes.DELETIONS}/{one}") for one in deletions], urgent=True)
+
+
+def _check_nothing_lost(topic: str, missing: Iterable[int], logs: LogManager) -> None:
+    lost = [path for index in missing if (path := logs.lost.get(TopicPartition(topic, index))) is not None]
+    if lost:
+        more = f" (and {len(lost) - 1} more of this topic)" if len(lost) > 1 else ""
+        raise OttlaError(
+            f"The folder {lost[0]}{more} is missing, and it had records; put it back from a backup, or make an empty "
+            "folder of that name to go on without them."
+        )
 
 
 def raise_leader_epochs(store: MetadataStore, image: ClusterImage) -> ClusterImage:

@@ -69,6 +69,8 @@ class LogManager(LogOwner):
         self._dir_of: dict[TopicPartition, LogDir] = {}
         # Partitions that the checkpoint files name.
         self._checkpointed: set[TopicPartition] = set()
+        # Folders that should be there and are not: partition -> path. Their records were synced once.
+        self.lost: dict[TopicPartition, Path] = {}
         # Files and folders to remove, with the monotonic time when it is due.
         self._doomed: list[tuple[int, Path]] = []
         self._housekeeping: ThreadPoolExecutor | None = None
@@ -85,6 +87,7 @@ class LogManager(LogOwner):
             for log_dir in self.dirs:
                 if log_dir.offline is None:
                     self._load_dir(log_dir)
+            self.lost = {tp: path for tp, path in self.lost.items() if tp not in self._logs}
         except OttlaError:
             self.close(clean=False)
             raise
@@ -105,6 +108,7 @@ class LogManager(LogOwner):
             watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
             log_dir.cleaned = cleaned = log_dir.read_offsets(checkpoints.CLEANER_OFFSETS)
             self._checkpointed |= points.keys() | starts.keys() | watermarks.keys() | cleaned.keys()
+            deleted: set[str] = set()
             for name in sorted(os.listdir(log_dir.path)):
                 folder = parse_folder(name)
                 if folder is None or not (log_dir.path / name).is_dir():
@@ -113,11 +117,16 @@ class LogManager(LogOwner):
                     continue
                 if folder.mark in (DELETE_SUFFIX, FUTURE_SUFFIX):  # of no use any more, or a copy that was cut short
                     self._doomed.append((self.clock.monotonic_ms(), log_dir.path / name))
+                    deleted.add(name.rpartition(".")[0])
                 elif not folder.mark:
                     tp = folder.topic_partition
                     log = self._load(log_dir, tp, clean, starts.get(tp, 0), points.get(tp, 0))
                     log.high_watermark = min(max(watermarks.get(tp, 0), log.log_start_offset), log.log_end_offset)
                     log.cleaned_offset = cleaned.get(tp, 0)
+            for tp in (tp for tp, point in points.items() if point > 0 and tp not in self._logs):
+                # Above 0 the folder itself was synced, but a checkpoint may still name what was deleted since.
+                if marked_folder(tp, DELETE_SUFFIX).rpartition(".")[0] not in deleted:
+                    self.lost[tp] = log_dir.path / str(tp)
         except OSError as error:
             self._take_offline(log_dir, str(error))
         else:
