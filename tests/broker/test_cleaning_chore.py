@@ -14,6 +14,7 @@ from ottla.broker.cleaning import Cleaning
 from ottla.common.clock import ManualClock
 from ottla.common.config import BrokerConfig
 from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.storage.compaction import plan
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager
@@ -100,6 +101,63 @@ async def test_it_can_be_switched_off(chore: Chore, settings: dict[str, str]) ->
     assert chore.worker.jobs == []
 
 
+@pytest.mark.parametrize("suffix", [".timeindex", ".index", ".txnindex"])
+@pytest.mark.parametrize("damage", ["cut", "zeros", "missing"])
+async def test_a_damaged_index_is_made_again_and_holds_up_nobody(tmp_path: Path, suffix: str, damage: str) -> None:
+    before = Chore(tmp_path)
+    for name in ("a", "bad", "c"):
+        before.dirty_log(name)
+    bad = before.logs.logs[TopicPartition("bad", 0)]
+    before.logs.close()
+    for segment in bad.segments[:-1]:
+        path = segment.path(suffix)
+        if damage == "missing":
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes()[:-1] if damage == "cut" else bytes(len(path.read_bytes()) + 12))
+    chore = Chore(tmp_path)
+    await chore.cleaning.tick()
+    assert sorted(chore.worker.jobs) == ["a-0", "bad-0", "c-0"]
+    assert [len(pairs(log)) for log in chore.logs.logs.values()] == [3, 3, 3]
+    chore.logs.close()
+
+
+async def test_a_log_that_cannot_be_looked_at_is_left_alone(chore: Chore, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [chore.dirty_log(name) for name in ("a", "bad", "c")]
+    monkeypatch.setattr(plan, "first_dirty_offset", broken_for(logs[1], plan.first_dirty_offset))
+    await chore.cleaning.tick()
+    assert sorted(chore.worker.jobs) == ["a-0", "c-0"]
+    assert chore.cleaning.uncleanable == [logs[1]]
+
+
+async def test_a_log_of_which_no_job_can_be_made_is_left_alone(chore: Chore, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [chore.dirty_log(name) for name in ("a", "bad", "c")]
+    monkeypatch.setattr(plan, "_aborted", broken_for(logs[1], plan._aborted))
+    await chore.cleaning.tick()
+    assert sorted(chore.worker.jobs) == ["a-0", "c-0"]
+    assert chore.cleaning.uncleanable == [logs[1]]
+
+
+def broken_for(bad: Log, ask: Callable[[Log], Any]) -> Callable[[Log], Any]:
+    def answer(log: Log) -> Any:
+        if log is bad:
+            raise ValueError("nobody thought of this")
+        return ask(log)
+
+    return answer
+
+
+async def test_what_a_round_rests_on_is_synced_first(chore: Chore) -> None:
+    """A power cut must not take the value that another one went for, nor the marker that decided about it."""
+    log = chore.dirty_log("a")
+    put(log, (b"behind", b"the dirty part"))
+    log.recovery_point = 0  # as after a start, or while the sync of a roll is under way
+    synced: list[int] = []
+    chore.worker.before_answer = lambda answer: synced.append(log.recovery_point)
+    await chore.cleaning.tick()
+    assert synced and set(synced) == {log.log_end_offset}
+
+
 async def test_a_damaged_log_is_not_tried_again(chore: Chore) -> None:
     bad, good = chore.dirty_log("bad"), chore.dirty_log("good")
     with bad.segments[0].path(".log").open("r+b") as file:
@@ -181,6 +239,7 @@ async def test_a_log_that_is_truncated_under_the_worker(chore: Chore) -> None:
 
 async def test_a_folder_that_cannot_be_synced_goes_offline(chore: Chore, monkeypatch: pytest.MonkeyPatch) -> None:
     log = chore.dirty_log("a")
+    log.flush()
 
     def fail(path: str | Path) -> None:
         raise OSError(5, os.strerror(5))

@@ -13,6 +13,7 @@ from typing import Any
 
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
+from ottla.common.errors import ApiError
 from ottla.storage.compaction.job import (
     DAMAGED,
     DISK,
@@ -23,7 +24,7 @@ from ottla.storage.compaction.job import (
     RoundResult,
 )
 from ottla.storage.compaction.output import remove_cleaned
-from ottla.storage.compaction.plan import CleanableLog, dirtiest, make_job
+from ottla.storage.compaction.plan import dirtiest, make_job, survey
 from ottla.storage.compaction.swap import SegmentsChanged, is_unchanged, swap_in
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
@@ -72,10 +73,10 @@ class Cleaning:
         """Clean until no log is due. Call it again after log.cleaner.backoff.ms."""
         self._forget_deleted()
         while self._config.log_cleaner_enable and self._config.log_cleaner_threads > 0:
-            due = dirtiest(self._candidates(), self._steady.now_ms())
+            due = dirtiest(self._candidates(), self._steady.now_ms(), self._failed)
             if due is None:
                 break
-            await self._clean(due)
+            await self._clean(due.log)
             self._worker_used_ms = self._clock.monotonic_ms()
         if self._clock.monotonic_ms() - self._worker_used_ms >= _WORKER_IDLE_MS:
             await self._worker.kill()
@@ -95,26 +96,21 @@ class Cleaning:
 
     # -- one round over one log --
 
-    async def _clean(self, due: CleanableLog) -> None:
-        target = due.log
+    async def _clean(self, target: Log) -> None:
         start_ms = self._clock.monotonic_ms()
-        rate = self._config.log_cleaner_io_max_bytes_per_second
-        job = make_job(
-            due,
-            self._steady.now_ms(),
-            self._clock.now_ms(),
-            map_bytes_max=self._config.log_cleaner_dedupe_buffer_size,
-            bytes_per_second=rate if rate < _NO_LIMIT else None,
-        )
         try:
-            result = await self._run(target, job)
+            # What goes now must not be needed after a power cut that takes what it went for.
+            await target.flush_async()
+            if self._logs.get(target.topic_partition) is not target:
+                return
+            result = await self._run(target, self._make_job(target))
             target.cleaned_offset = result.end_offset
             self._logs.checkpoint_cleaned(target)
         except SegmentsChanged as error:
             log.info("compaction starts over: %s", error)
             await self._abandon(target)
             return
-        except (RoundFailed, WorkerDied, OSError) as error:
+        except Exception as error:
             self._failed(target, error)
             return
         log.info(
@@ -131,6 +127,16 @@ class Cleaning:
         )
         if result.batches_unreadable:
             log.warning("%s: %d batches hold no valid records; they stay", target.name, result.batches_unreadable)
+
+    def _make_job(self, target: Log) -> CompactionJob:
+        rate = self._config.log_cleaner_io_max_bytes_per_second
+        return make_job(
+            survey(target, self._steady.now_ms()),
+            self._steady.now_ms(),
+            self._clock.now_ms(),
+            map_bytes_max=self._config.log_cleaner_dedupe_buffer_size,
+            bytes_per_second=rate if rate < _NO_LIMIT else None,
+        )
 
     async def _run(self, target: Log, job: CompactionJob) -> RoundResult:
         swapped = 0
@@ -169,11 +175,16 @@ class Cleaning:
     def _failed(self, target: Log, error: Exception) -> None:
         if self._logs.get(target.topic_partition) is not target:
             return
-        kind = error.kind if isinstance(error, RoundFailed) else DISK
+        kind = UNEXPECTED
+        if isinstance(error, RoundFailed):
+            kind = error.kind
+        elif isinstance(error, WorkerDied | OSError | ApiError):
+            kind = DISK
         if kind == GONE:
             log.info("compaction of %s starts over: %s", target.name, error)
         elif kind in (DAMAGED, UNEXPECTED):
-            log.error("%s cannot be compacted and is left as it is until the next start: %s", target.name, error)
+            reason = str(error) if isinstance(error, RoundFailed) else repr(error)
+            log.error("%s cannot be compacted and is left as it is until the next start: %s", target.name, reason)
             self._uncleanable[id(target)] = target
             return
         else:

@@ -11,7 +11,7 @@ together, or when its oldest dirty record has waited max.compaction.lag.ms. The 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ottla.storage.compaction.job import CompactionJob, SourceSegment
@@ -46,9 +46,21 @@ class CleanableLog:
         return (self.overdue and self.dirty_bytes > 0) or self.ratio > self.log.config.min_cleanable_dirty_ratio
 
 
-def dirtiest(logs: Iterable[Log], now_ms: int) -> CleanableLog | None:
-    """Of the compacted logs that are due, the one with the largest dirty share."""
-    surveyed = (survey(log, now_ms) for log in logs if log.config.cleanup_compact and log.failed is None)
+def dirtiest(
+    logs: Iterable[Log], now_ms: int, failed: Callable[[Log, Exception], None] | None = None
+) -> CleanableLog | None:
+    """Of the compacted logs that are due, the one with the largest dirty share. One that cannot be looked at is told
+    to `failed`, and keeps nobody else waiting."""
+    surveyed: list[CleanableLog] = []
+    for log in logs:
+        if not log.config.cleanup_compact or log.failed is not None:
+            continue
+        try:
+            surveyed.append(survey(log, now_ms))
+        except Exception as error:
+            if failed is None:
+                raise
+            failed(log, error)
     return max((one for one in surveyed if one.due), key=lambda one: one.ratio, default=None)
 
 
@@ -153,9 +165,10 @@ def group_segments(log: Log, upper_offset: int) -> list[list[Segment]]:
     size = index_bytes = time_index_bytes = 0
     below = [one for one in log.segments[:-1] if one.base_offset < upper_offset]
     for segment, end in zip(below, [*(one.base_offset for one in below[1:]), upper_offset], strict=False):
+        offsets_bytes, times_bytes = segment.index_bytes()
         size += segment.size
-        index_bytes += len(segment.offsets) * segment.offsets.ENTRY_BYTES
-        time_index_bytes += len(segment.times) * segment.times.ENTRY_BYTES
+        index_bytes += offsets_bytes
+        time_index_bytes += times_bytes
         if (
             groups
             and len(groups[-1]) < _GROUP_SEGMENTS_MAX
@@ -166,7 +179,5 @@ def group_segments(log: Log, upper_offset: int) -> list[list[Segment]]:
             groups[-1].append(segment)
         else:
             groups.append([segment])
-            size = segment.size
-            index_bytes = len(segment.offsets) * segment.offsets.ENTRY_BYTES
-            time_index_bytes = len(segment.times) * segment.times.ENTRY_BYTES
+            size, index_bytes, time_index_bytes = segment.size, offsets_bytes, times_bytes
     return groups
