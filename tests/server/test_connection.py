@@ -157,6 +157,19 @@ async def test_a_client_that_leaves_cancels_what_it_waited_for(listener: Listene
     assert listener.connection_count == 0
 
 
+async def test_a_request_that_is_given_up_by_others_closes_the_connection(listener: Listener, echo: Echo) -> None:
+    """Its client would take the next answer for this one, or wait for ever."""
+    waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    echo.answers[b"waits-forever"] = lambda: waiting
+    reader, writer = await connect(listener)
+    writer.write(framed(b"waits-forever") + framed(b"next-request"))
+    while not echo.frames:
+        await asyncio.sleep(0.01)
+    waiting.cancel()
+    assert await asyncio.wait_for(reader.read(), 10) == b""
+    writer.close()
+
+
 async def test_work_that_was_begun_ends_though_the_client_has_left(listener: Listener, echo: Echo) -> None:
     ended = asyncio.Event()
 

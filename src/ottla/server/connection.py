@@ -314,6 +314,8 @@ class Connection:
         if task.cancelled():
             if self._hung_up and not self._closed:
                 self._after_answer()
+            else:
+                self.close()  # an answer left out would shift all that follow
             return
         error = task.exception()
         if self._closed:
