@@ -192,9 +192,9 @@ def some_of(number: int) -> list[Case]:
         (129, [one for one in some_of(6) if one.version == 12]),  # more than are written in one go
         pytest.param(1, EVERY, marks=pytest.mark.slow),
         pytest.param(2, EVERY, marks=pytest.mark.slow),
-        pytest.param(128, some_of(20), marks=pytest.mark.slow),
-        pytest.param(129, EVERY, marks=pytest.mark.slow),
-        pytest.param(700, some_of(10), marks=pytest.mark.slow),
+        pytest.param(128, some_of(10), marks=pytest.mark.slow),
+        pytest.param(129, some_of(50), marks=pytest.mark.slow),
+        pytest.param(700, some_of(3), marks=pytest.mark.slow),
     ],
     ids=lambda value: str(value if isinstance(value, int) else len(value)),
 )
