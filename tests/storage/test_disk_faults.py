@@ -153,7 +153,7 @@ def broken(tmp_path: Path) -> Iterator[tuple[LogManager, BrokenDisk, list[Log]]]
 
 @pytest.mark.parametrize("call", ["fsync", "write"])
 def test_a_failing_disk_takes_its_directory_offline(
-    broken: tuple[LogManager, BrokenDisk, list[Log]], call: str, tmp_path: Path
+    broken: tuple[LogManager, BrokenDisk, list[Log]], call: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     logs, disk, made = broken
     disk.broken.add(call)
@@ -174,12 +174,30 @@ def test_a_failing_disk_takes_its_directory_offline(
         else:
             assert append(log, b"z") == 1
     assert [one.path for one in logs.dirs if one.offline] == [failed]
+    assert len([line for line in caplog.messages if f"{failed} is offline" in line]) == 1
     new = logs.create(TopicPartition("new", 0), random_topic_id(), LogConfig())
     assert new.dir.parent != failed
     logs.close()
     assert not (failed / ".kafka_cleanshutdown").exists()
     other = next(one.path for one in logs.dirs if one.path != failed)
     assert (other / ".kafka_cleanshutdown").exists()
+
+
+def test_a_stop_on_a_full_disk_is_one_line_for_all_partitions(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    disk = FullDisk()
+    logs = LogManager(
+        [tmp_path / "d"], node_id=1, cluster_id="c", clock=ManualClock(), default_config=LogConfig(), disk=disk
+    )
+    logs.open()
+    for number in range(5):
+        append(logs.create(TopicPartition("t", number), random_topic_id(), LogConfig()), b"x")
+    disk.room = 0
+    caplog.clear()
+    logs.close()
+    assert [line.split(":")[0] for line in caplog.messages] == [
+        str(tmp_path / "d"),
+        f"{tmp_path / 'd'} was not closed cleanly",
+    ]
 
 
 def test_a_failed_sync_is_never_tried_again(broken: tuple[LogManager, BrokenDisk, list[Log]]) -> None:

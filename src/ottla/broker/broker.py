@@ -229,7 +229,7 @@ def _make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OttlaError(f"cannot use {path} for data: {error.strerror}; choose another with --data-dir") from None
-    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
         raise OttlaError(
             f"cannot write to the data directory {path}: make it writable for {_user()}, "
             "or choose another with --data-dir"

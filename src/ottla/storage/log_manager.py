@@ -398,7 +398,12 @@ class LogManager(LogOwner):
         log_dir = self._dir_of.get(log.topic_partition)
         if log_dir is None:  # deleted meanwhile
             log.fail(f"{log.dir} failed: {error.strerror}")
-        else:
+        elif log_dir.offline is None:
+            logger.error(
+                "log directory %s is offline: %s; its partitions are refused until a restart: look at the disk first",
+                log_dir.path,
+                error.strerror,
+            )
             self._take_offline(log_dir, str(error.strerror))
 
     def disk_refused(self, log: Log, error: OSError) -> None:
@@ -425,7 +430,6 @@ class LogManager(LogOwner):
         if log_dir.offline is not None:
             return
         log_dir.offline = reason
-        logger.error("log directory %s is offline: %s", log_dir.path, reason)
         for topic_partition, log in self._logs.items():
             if self._dir_of[topic_partition] is log_dir:
                 log.fail(f"log directory {log_dir.path} is offline: {reason}")
@@ -453,6 +457,8 @@ class LogManager(LogOwner):
                     log_dir.write_clean_mark()
                 except OSError as error:
                     logger.warning("%s gets no mark of a clean stop: %s", log_dir.path, error)
+            elif clean and log_dir.path in unclean:
+                logger.warning("%s was not closed cleanly: the next start checks what was not written", log_dir.path)
             log_dir.unlock()
         self._logs.clear()
         self._dir_of.clear()
@@ -466,7 +472,8 @@ class LogManager(LogOwner):
         except OSError as error:
             self.disk_failed(log, error)
         except ApiError as error:
-            logger.warning("%s was not closed cleanly: %s", log.name, error)
+            if not self._refused(self._dir_of[log.topic_partition], error):
+                logger.warning("%s was not closed cleanly: %s", log.name, error)
         else:
             return True
         return False

@@ -41,7 +41,8 @@ class SnapshotFiles:
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            logger.warning("%s could not be written: %s", path, error.strerror)
+            # Whoever is to hear of a full disk does so from what is refused for it, once.
+            logger.debug("%s could not be written: %s", path, error.strerror)
             return
         if offset not in self.offsets:
             insort(self.offsets, offset)
