@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import struct
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ottla.broker.coordinator_load import all_batches
 from ottla.broker.partitions import Partition
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
@@ -22,15 +21,12 @@ from ottla.groups.state import GroupState
 from ottla.protocol.codec import MalformedMessage
 from ottla.records import batch as v2
 from ottla.records.compression import Codec, DecompressionError
-from ottla.records.record import CorruptRecords, build_batch, iterate_batches, read_records
+from ottla.records.record import CorruptRecords, build_batch, read_records
 from ottla.records.record import Record as LogRecord
 from ottla.storage.results import Origin
 
 log = logging.getLogger("ottla.groups")
 
-# Read at once while loading; and how long other work may have to wait meanwhile.
-_LOAD_BYTES = 256 * 1024
-_LOAD_TURN_S = 0.002
 _MARKER_KEY = struct.Struct(">hh")
 _COMMIT_MARKER = 1
 
@@ -103,25 +99,10 @@ class GroupLog:
     # --- reading
 
     async def load_into(self, state: GroupState) -> int:
-        """Replay the whole partition, giving the event loop its turns. How many records there were."""
-        partition_log = self._partition.log
-        offset = partition_log.log_start_offset
+        """Replay the whole partition. How many records there were. Raises ApiError or OSError."""
         count = 0
-        turn_ends = time.perf_counter() + _LOAD_TURN_S
-        while offset < (end := partition_log.log_end_offset):
-            part = partition_log.read(offset, _LOAD_BYTES, upper_offset=end, min_one=True)
-            data = os.pread(part.file, part.size, part.position) if part.size else b""
-            before = offset
-            for position, header in iterate_batches(data):
-                # Compaction leaves gaps: the batch says where the next one may begin, not the count (KAFKA-9065).
-                offset = header.last_offset + 1
-                count += self._replay_batch(state, data, position, header)
-                if time.perf_counter() > turn_ends:
-                    await asyncio.sleep(0)
-                    turn_ends = time.perf_counter() + _LOAD_TURN_S
-            if offset == before:
-                log.error("cannot read on", extra={"partition": self._partition.index, "offset": offset})
-                break
+        async for data, position, header in all_batches(self._partition.log):
+            count += self._replay_batch(state, data, position, header)
         return count
 
     def _replay_batch(self, state: GroupState, data: bytes, position: int, header: v2.BatchHeader) -> int:

@@ -268,9 +268,8 @@ class GroupService:
         for shard, group_log in to_load:
             try:
                 count += await group_log.load_into(shard.state)
-            except (ApiError, OSError):
+                shard.loaded()
+            except Exception:  # of one partition; the others must not suffer for it
                 log.exception("groups of a partition cannot be loaded and stay unavailable")
-                continue
-            shard.loaded()
         took_ms = round((time.perf_counter() - began) * 1000)
         log.info("groups loaded", extra={"partitions": len(to_load), "records": count, "took_ms": took_ms})

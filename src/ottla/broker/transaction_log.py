@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
-import time
 
+from ottla.broker.coordinator_load import all_batches
 from ottla.broker.partitions import Partition
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol.codec import MalformedMessage
 from ottla.records.compression import DecompressionError
-from ottla.records.record import CorruptRecords, Record, build_batch, iterate_batches, read_records
+from ottla.records.record import CorruptRecords, Record, build_batch, read_records
 from ottla.storage.results import Origin
 from ottla.transactions.coordinator import TransactionCoordinator
 from ottla.transactions.states import TxnState
 from ottla.transactions.transaction import Transaction, decode_key, decode_value, encode_key, encode_value
 
 log = logging.getLogger("ottla.transactions")
-
-# Read at once while loading; and how long other work may have to wait meanwhile.
-_LOAD_BYTES = 256 * 1024
-_LOAD_TURN_S = 0.002
 
 
 class TransactionLog:
@@ -70,26 +64,11 @@ class TransactionLog:
     # --- reading
 
     async def load_into(self, coordinator: TransactionCoordinator, now_ms: int) -> int:
-        """Replay the whole partition, giving the event loop its turns. How many records there were."""
-        partition_log = self._partition.log
-        offset, end = partition_log.log_start_offset, partition_log.log_end_offset
+        """Replay the whole partition. How many records there were. Raises ApiError or OSError."""
         count = 0
-        turn_ends = time.perf_counter() + _LOAD_TURN_S
-        while offset < end:
-            part = partition_log.read(offset, _LOAD_BYTES, upper_offset=end, min_one=True)
-            data = os.pread(part.file, part.size, part.position) if part.size else b""
-            before = offset
-            for position, header in iterate_batches(data):
-                # Compaction leaves gaps: the batch says where the next one may begin, not the count (KAFKA-9065).
-                offset = header.last_offset + 1
-                if not header.is_control:
-                    count += _replay_batch(coordinator, data, position, now_ms)
-                if time.perf_counter() > turn_ends:
-                    await asyncio.sleep(0)
-                    turn_ends = time.perf_counter() + _LOAD_TURN_S
-            if offset == before:
-                log.error("cannot read on", extra={"partition": self._partition.index, "offset": offset})
-                break
+        async for data, position, header in all_batches(self._partition.log):
+            if not header.is_control:
+                count += _replay_batch(coordinator, data, position, now_ms)
         return count
 
 

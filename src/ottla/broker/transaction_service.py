@@ -189,6 +189,8 @@ class TransactionService:
                 except ApiError as error:
                     what = {"transactional_id": transactional_id, "why": str(error)}
                     log.error("cannot abort an overdue transaction, will try again", extra=what)
+                except Exception:  # of one id; the others must not suffer for it
+                    log.exception("aborting failed, will try again", extra={"transactional_id": transactional_id})
             await self.markers.finish(shard)
 
     def _abort_overdue(self, shard: Shard, transactional_id: str) -> Steps[None]:
@@ -207,7 +209,7 @@ class TransactionService:
                     shard.write(forgotten)
                 except ApiError as error:
                     log.error("cannot forget unused transactional ids, will try again", extra={"why": str(error)})
-                    return
+                    break  # other partitions may be on other disks
 
     # --- taking over partitions
 
@@ -243,7 +245,7 @@ class TransactionService:
         for shard in shards:
             try:
                 await shard.log.load_into(shard.coordinator, self.now_ms())
-            except (ApiError, OSError):
+            except Exception:  # of one partition; the others must not suffer for it
                 log.exception("transactions of a partition cannot be loaded and stay unavailable")
                 continue
             shard.is_loading = False

@@ -347,10 +347,12 @@ class GroupShard:
         """Everything that is due by the clock."""
         now_ms = self._clock.monotonic_ms()
         self._alarm_ms = -1  # whatever is set meanwhile is looked at below
-        while (due := self.timers.pop_due(now_ms)) is not None:
-            self._fire(*due)
-        self._alarm_ms = NEVER
-        self._look_at_clock()
+        try:
+            while (due := self.timers.pop_due(now_ms)) is not None:
+                self._fire(*due)
+        finally:  # one that fails must not stop the clock for the rest
+            self._alarm_ms = NEVER
+            self._look_at_clock()
 
     def _fire(self, key: TimerKey, payload: Any) -> None:
         kind, group_id, member_id = key
