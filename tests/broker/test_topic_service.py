@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,12 @@ class FakeLogs:
 
     def get(self, tp: TopicPartition) -> object | None:
         return self.made.get(tp)
+
+    def is_any_checkpointed(self, partitions: Iterable[TopicPartition]) -> bool:
+        return False
+
+    def checkpoint_in_steps(self) -> Generator[None, None, list[Future[None]]]:
+        raise NotImplementedError
 
     def store_failed(self, error: Exception, *, is_full: bool) -> None:
         pass

@@ -69,7 +69,7 @@ def test_flush_ms_counts_from_the_last_sync(tmp_path: Path) -> None:
     append(log, b"x")
     for step, expected in ((999, 0), (1, 1)):
         clock.advance(step)
-        logs.tick_flush(clock.now_ms())
+        logs.tick_flush()
         logs.flusher.close()
         assert log.recovery_point == expected
     logs.close()

@@ -169,17 +169,20 @@ class Broker:
             self._store.keep_reserve()
             every(lambda: _RESERVE_CHECK_MS, self._store.keep_reserve, "reserve")
         every(lambda: config.log_retention_check_interval_ms, self._retain, "retention", first_ms)
-        every(lambda: config.log_flush_offset_checkpoint_interval_ms, self.logs.checkpoint, "checkpoint", first_ms)
+        every(lambda: config.log_flush_offset_checkpoint_interval_ms, self._checkpoint, "checkpoint", first_ms)
         every(lambda: min(config.log_flush_scheduler_interval_ms, _FLUSH_CHECK_MS), self._flush, "flush")
         self.cleaning = Cleaning(self.logs, config, self.clock, self.run_in_thread)
         every(lambda: max(1, config.log_cleaner_backoff_ms), self.cleaning.tick, "compaction")
 
-    def _retain(self) -> None:
+    async def _retain(self) -> None:
         self.logs.producer_id_expiration_ms = self.config.producer_id_expiration_ms
-        self.logs.tick_retention(self.clock.now_ms())
+        await self.turns.run(self.logs.retain_in_steps(self.clock.now_ms()))
 
-    def _flush(self) -> None:
-        self.logs.tick_flush(self.clock.now_ms())
+    async def _checkpoint(self) -> None:
+        await self.turns.run(self.logs.checkpoint_in_steps())
+
+    async def _flush(self) -> None:
+        await self.turns.run(self.logs.flush_in_steps())
         self.logs.tick_deletions()
 
     async def close(self, *, clean: bool) -> None:

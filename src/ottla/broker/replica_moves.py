@@ -1,8 +1,9 @@
 """Replicas on their way from one log directory to another: AlterReplicaLogDirs starts them, this sees them through.
 
-One move per partition. The copying runs in storage's housekeeping thread, so moves go one after another; producers and
-consumers notice a pause of a few milliseconds at the end. A move that a crash cuts short leaves a `-future` folder,
-which the next start removes.
+One move per partition. The copying runs in a thread of its own, so moves go one after another; producers and consumers
+notice a pause of a few milliseconds at the end. A move ends early when it is not wanted any more, and at once: the
+broker can stop in the middle of a terabyte. One that a crash cuts short leaves a `-future` folder, which the next start
+removes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from ottla.broker.partitions import Partitions
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
-from ottla.storage.future_log import FutureLog
+from ottla.storage.future_log import CopyGivenUp, FutureLog
 from ottla.storage.log_dir import LogDir
-from ottla.storage.log_manager import LogManager
+from ottla.storage.log_manager import COPIES, DELETIONS, LogManager
 
 log = logging.getLogger("ottla.broker")
 
@@ -30,6 +31,11 @@ class Move:
     # The copy, once it has begun.
     future: FutureLog | None = None
     cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        if self.future is not None:
+            self.future.give_up()
 
 
 class ReplicaMoves:
@@ -49,7 +55,7 @@ class ReplicaMoves:
         if under_way is not None:
             if under_way.target is target:
                 return
-            under_way.cancelled = True
+            under_way.cancel()
             del self._moves[tp]
         current = self._logs.get(tp)
         if current is None or current.dir.parent == target.path:
@@ -61,13 +67,15 @@ class ReplicaMoves:
 
     async def close(self) -> None:
         for move in self._moves.values():
-            move.cancelled = True
+            move.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     async def _run(self, tp: TopicPartition, move: Move) -> None:
         try:
             await self._copy_and_switch(tp, move)
+        except CopyGivenUp:
+            pass
         except (OSError, ApiError) as error:
             log.error("a replica was not moved", extra={"partition": str(tp), "why": str(error)})
         finally:
@@ -76,14 +84,18 @@ class ReplicaMoves:
 
     async def _copy_and_switch(self, tp: TopicPartition, move: Move) -> None:
         current = self._logs.get(tp)
-        if current is None:
+        if current is None or move.cancelled:
             return
         future = move.future = self._logs.begin_move(current, move.target)
         try:
             while missing := future.missing(self._clock.now_ms()):
-                await asyncio.wrap_future(self._logs.in_background(partial(future.copy, missing)))
+                await asyncio.wrap_future(self._logs.in_background(partial(future.copy, missing), COPIES))
                 if move.cancelled or self._logs.get(tp) is not current:
                     return
+            # So that little is left to sync while the log stands still.
+            await current.flush_async()
+            if move.cancelled or self._logs.get(tp) is not current:
+                return
             moved, error = self._logs.switch(future, move.target)
             partition = self._partitions.get(*tp)
             if partition is not None:
@@ -93,4 +105,4 @@ class ReplicaMoves:
             log.info("replica moved", extra={"partition": str(tp), "folder": str(moved.dir)})
         finally:
             if future.folder.exists():
-                self._logs.in_background(future.abandon)
+                self._logs.in_background(future.abandon, DELETIONS)

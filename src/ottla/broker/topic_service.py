@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -51,6 +51,10 @@ class Logs(Protocol):
     def delete(self, tp: TopicPartition) -> object: ...
 
     def get(self, tp: TopicPartition) -> object | None: ...
+
+    def is_any_checkpointed(self, partitions: Iterable[TopicPartition]) -> bool: ...
+
+    def checkpoint_in_steps(self) -> Generator[None, None, list[Future[None]]]: ...
 
     def store_failed(self, error: Exception, *, is_full: bool) -> None:
         """A change could not be written to the metadata store, which is in the first directory."""
@@ -173,6 +177,7 @@ class TopicService:
         """Pairs of a topic and its first new partition; a disk that refuses leaves no half-made topic."""
         log_config, pause = remembering(self._configs.log_config), _Pause()
         try:
+            await self._forget_deleted(planned)
             for topic, first in planned:
                 config = log_config(topic.configs)
                 for index in range(first, len(topic.partitions)):
@@ -186,6 +191,18 @@ class TopicService:
             if isinstance(error, OSError):
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"Creating the logs failed: {error}") from error
             raise
+
+    async def _forget_deleted(self, planned: Sequence[tuple[TopicImage, int]]) -> None:
+        """Partitions of these names that were deleted a moment ago leave nothing behind in the checkpoints."""
+        names = (TopicPartition(topic.name, n) for topic, first in planned for n in range(first, len(topic.partitions)))
+        if self._logs.is_any_checkpointed(names):
+            pause, steps = _Pause(), self._logs.checkpoint_in_steps()
+            try:
+                while True:
+                    next(steps)
+                    await pause.when_due()
+            except StopIteration as end:
+                await asyncio.gather(*map(asyncio.wrap_future, end.value))
 
     async def _remove_logs(self, topics: Iterable[tuple[TopicImage, int]]) -> None:
         pause = _Pause()

@@ -26,8 +26,14 @@ from ottla.storage.segment import (
 # An active segment of up to so much is copied while the log stands still.
 STANDSTILL_BYTES = 1 << 20
 _COPY_BYTES = 8 << 20
+# So much may have to be synced when a copy is to end early.
+_SYNC_BYTES = 64 << 20
 # Files that are about to go, or that nobody knows of yet.
 _PASSING = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)
+
+
+class CopyGivenUp(Exception):
+    """Somebody wants something else by now: another place, no log at all, or to stop."""
 
 
 class FutureLog:
@@ -37,7 +43,14 @@ class FutureLog:
         self._disk = log.disk
         # Base offset -> the segment as it was copied: compaction puts another object in its place.
         self._copied: dict[int, Segment] = {}
+        self._given_up = False
+        self._finishing = False
         folder.mkdir()
+
+    def give_up(self) -> None:
+        """A copy that is under way in another thread ends with CopyGivenUp after a few megabytes at most. So does one
+        whose log is deleted."""
+        self._given_up = True
 
     @property
     def size_bytes(self) -> int:
@@ -64,7 +77,7 @@ class FutureLog:
         return [segment for base_offset, segment in sealed.items() if base_offset not in self._copied]
 
     def copy(self, segments: Iterable[Segment]) -> None:
-        """In any thread. A segment that vanishes meanwhile is left out; the next round knows."""
+        """In any thread. A segment that vanishes meanwhile is left out; the next round knows. Raises CopyGivenUp."""
         for segment in segments:
             try:
                 self._copy_files(path.name for path in segment.paths() if path.exists())
@@ -75,6 +88,7 @@ class FutureLog:
 
     def finish(self) -> None:
         """Copy what is left of a log that was just closed, and make all of it durable."""
+        self._finishing = True
         have = {file_name(base_offset, "") for base_offset in self._copied}
         names = [one.name for one in os.scandir(self.log.dir) if one.is_file() and not one.name.endswith(_PASSING)]
         self._copy_files(name for name in names if name.split(".")[0] not in have or name.endswith(SNAPSHOT_SUFFIX))
@@ -87,10 +101,15 @@ class FutureLog:
         for name in names:
             source = OpenFile(os.open(self.log.dir / name, os.O_RDONLY))
             target = self._disk.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            size, position = os.fstat(source.fd).st_size, 0
+            size, position, synced = os.fstat(source.fd).st_size, 0, 0
             while position < size:
+                if self._given_up or (self.log.failed is not None and not self._finishing):
+                    raise CopyGivenUp
                 count = min(_COPY_BYTES, size - position)
                 position += self._disk.copy_range(source.fd, position, target.fd, position, count)
+                if position - synced >= _SYNC_BYTES:
+                    self._disk.fsync(target.fd)
+                    synced = position
             self._disk.fsync(target.fd)
 
     def _remove(self, stem: str) -> None:

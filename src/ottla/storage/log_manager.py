@@ -1,7 +1,8 @@
 """All logs of a broker, over one or several log directories.
 
-Everything here runs in the thread that owns the logs, except what blocks: syncs go to the flusher, and removing files
-and copying replicas to one housekeeping thread.
+Everything here runs in the thread that owns the logs, except what blocks: syncs go to the flusher, and writing
+checkpoints, removing files and copying replicas each to a thread of its own. There may be ten thousand logs, so chores
+over all of them are generators that stop every few logs.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import logging
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
@@ -35,6 +37,13 @@ from ottla.storage.refusals import PASSING
 from ottla.storage.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+
+# Kinds of work that have a thread of their own.
+CHECKPOINTS, DELETIONS, COPIES = "checkpoints", "deletions", "copies"
+_LOGS_PER_STEP = 32
 
 # The metadata log of a Kafka that used the folder before: not ours to touch.
 KRAFT_TOPIC = "__cluster_metadata"
@@ -73,7 +82,10 @@ class LogManager(LogOwner):
         self.lost: dict[TopicPartition, Path] = {}
         # Files and folders to remove, with the monotonic time when it is due.
         self._doomed: list[tuple[int, Path]] = []
-        self._housekeeping: ThreadPoolExecutor | None = None
+        self._closing = False
+        # How often a log came or went.
+        self._changes = 0
+        self._threads: dict[str, ThreadPoolExecutor] = {}
 
     # -- opening --
 
@@ -169,6 +181,7 @@ class LogManager(LogOwner):
         return loser
 
     def _add(self, log_dir: LogDir, log: Log) -> None:
+        self._changes += 1
         log.last_flush_ms = self.clock.monotonic_ms()
         self._logs[log.topic_partition] = log
         self._dir_of[log.topic_partition] = log_dir
@@ -186,9 +199,8 @@ class LogManager(LogOwner):
         log_dir = self._least_used_dir()
         directory = log_dir.path / str(topic_partition)
         try:
-            if topic_partition in self._checkpointed:
-                # Of a deleted partition of the same name: its offsets must not be taken for this one's after a crash.
-                self.checkpoint(wait=True)
+            if self.is_any_checkpointed([topic_partition]):
+                wait(self.checkpoint())
             self._make_folder(directory, topic_partition, topic_id)
             log = load_log(
                 directory,
@@ -234,6 +246,7 @@ class LogManager(LogOwner):
         log = self._logs.pop(topic_partition, None)
         if log is None:
             return
+        self._changes += 1
         log_dir = self._dir_of.pop(topic_partition)
         log.close(keep_files=False)
         if log_dir.offline is not None:
@@ -246,6 +259,7 @@ class LogManager(LogOwner):
     def set_aside(self, topic_partition: TopicPartition) -> None:
         """Take the log away and leave its files where a person finds them, under a name that marks a stray."""
         log = self._logs.pop(topic_partition)
+        self._changes += 1
         del self._dir_of[topic_partition]
         log.close()
         self.disk.rename(log.dir, log.dir.with_name(marked_folder(topic_partition, STRAY_SUFFIX)))
@@ -297,10 +311,14 @@ class LogManager(LogOwner):
     # -- chores --
 
     def tick_retention(self, now_ms: int) -> None:
+        _to_the_end(self.retain_in_steps(now_ms))
+
+    def retain_in_steps(self, now_ms: int) -> Steps[None]:
         """Delete what may go, forget silent producers, give back idle files. `now_ms` is not trusted blindly: a clock
         that jumps must not delete anything early."""
         steady_ms = min(now_ms, self._retention_clock.now_ms())
         for log in list(self._logs.values()):
+            yield
             if log.failed is not None:
                 continue
             try:
@@ -312,13 +330,18 @@ class LogManager(LogOwner):
             log.producers.expire(steady_ms, self.producer_id_expiration_ms)
         self.tick_deletions()
 
-    def tick_flush(self, now_ms: int) -> None:
+    def tick_flush(self) -> None:
+        _to_the_end(self.flush_in_steps())
+
+    def flush_in_steps(self) -> Steps[None]:
         """flush.ms: sync logs whose oldest unsynced record has waited that long."""
         self.flusher.drain()
         monotonic_ms = self.clock.monotonic_ms()
         for log_dir in self.dirs:
             log_dir.refusals.tick(monotonic_ms)
-        for log in self._logs.values():
+        for number, log in enumerate(list(self._logs.values())):
+            if number % _LOGS_PER_STEP == 0:
+                yield
             if log.recovery_point >= log.log_end_offset or log.failed is not None:
                 log.last_flush_ms = monotonic_ms
             elif monotonic_ms - log.last_flush_ms >= log.config.flush_ms:
@@ -330,42 +353,75 @@ class LogManager(LogOwner):
         self._doomed += [(due_ms, path) for path in paths]
 
     def tick_deletions(self) -> Future[None] | None:
-        """Remove the files and folders whose delay is over, in the housekeeping thread; None when there are none."""
+        """Remove the files and folders whose delay is over, in a thread; None when there are none."""
         now_ms = self.clock.monotonic_ms()
         due = [path for at_ms, path in self._doomed if at_ms <= now_ms]
         if not due:
             return None
         self._doomed = [one for one in self._doomed if one[0] > now_ms]
-        return self.in_background(lambda: _remove(due))
+        return self.in_background(lambda: self._remove(due), DELETIONS)
 
-    def in_background(self, work: Callable[[], None]) -> Future[None]:
-        if self._housekeeping is None:
-            self._housekeeping = ThreadPoolExecutor(1, thread_name_prefix="ottla-housekeeping")
-        return self._housekeeping.submit(work)
+    def _remove(self, paths: Iterable[Path]) -> None:
+        """What is left when the broker stops goes at the next start."""
+        for path in paths:
+            if self._closing:
+                return
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
-    def checkpoint(self, *, wait: bool = False) -> None:
-        """Write the checkpoints of every directory: what they say is gathered now, the files are written and synced in
-        the housekeeping thread, or at once with `wait`."""
-        self._checkpointed = set(self._logs)
-        for log_dir in self.dirs:
-            if log_dir.offline is not None:
+    def in_background(self, work: Callable[[], None], what: str) -> Future[None]:
+        """In the thread for this kind of work, so that what takes minutes holds back nothing else."""
+        thread = self._threads.get(what)
+        if thread is None:
+            thread = self._threads[what] = ThreadPoolExecutor(1, thread_name_prefix=f"ottla-{what}")
+        return thread.submit(work)
+
+    def checkpoint(self) -> list[Future[None]]:
+        return _to_the_end(self.checkpoint_in_steps())
+
+    def checkpoint_in_steps(self) -> Steps[list[Future[None]]]:
+        """Write the checkpoints of every directory: what they say is gathered here, and written and synced in a thread,
+        which is what the futures are of."""
+        changes = self._changes
+        content: dict[LogDir, dict[str, dict[TopicPartition, int]]] = {
+            log_dir: {checkpoints.RECOVERY_POINTS: {}, checkpoints.HIGH_WATERMARKS: {}, checkpoints.LOG_STARTS: {}}
+            for log_dir in self.dirs
+            if log_dir.offline is None
+        }
+        gathered: dict[TopicPartition, Log] = {}
+        for number, (tp, log) in enumerate(list(self._logs.items())):
+            if number % _LOGS_PER_STEP == 0:
+                yield
+            log_dir = self._dir_of.get(tp)
+            if log_dir not in content or self._logs.get(tp) is not log:
                 continue
-            logs = {tp: log for tp, log in self._logs.items() if self._dir_of[tp] is log_dir}
-            for log in logs.values():
-                log.snapshot_producers()
-            content = {
-                checkpoints.RECOVERY_POINTS: {tp: log.recovery_point for tp, log in logs.items()},
-                checkpoints.HIGH_WATERMARKS: {tp: log.high_watermark for tp, log in logs.items()},
-                checkpoints.LOG_STARTS: {
-                    tp: log.log_start_offset
-                    for tp, log in logs.items()
-                    if log.log_start_offset > log.segments[0].base_offset
-                },
-            }
-            written = self.in_background(partial(self._write_checkpoints, log_dir, content))
-            if wait:
-                written.result()
+            log.snapshot_producers()
+            gathered[tp] = log
+            points, watermarks, starts = content[log_dir].values()
+            points[tp] = log.recovery_point
+            watermarks[tp] = log.high_watermark
+            if log.log_start_offset > log.segments[0].base_offset:
+                starts[tp] = log.log_start_offset
+        if changes != self._changes:
+            # What went meanwhile is not written: the next partition of that name must not get its offsets.
+            gone = [tp for tp, log in gathered.items() if self._logs.get(tp) is not log]
+            for files in content.values():
+                for offsets in files.values():
+                    for tp in gone:
+                        offsets.pop(tp, None)
+        self._checkpointed = set(self._logs)
+        written = []
+        for log_dir, files in content.items():
+            written.append(self.in_background(partial(self._write_checkpoints, log_dir, files), CHECKPOINTS))
             self._checkpoint_cleaned(log_dir)
+        return written
+
+    def is_any_checkpointed(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether the checkpoint files tell offsets of deleted partitions of these names: then they are to be written
+        before such a partition is made again, or it would have those offsets after a crash."""
+        return any(tp in self._checkpointed and tp not in self._logs for tp in partitions)
 
     def checkpoint_cleaned(self, log: Log) -> None:
         log_dir = self._dir_of.get(log.topic_partition)
@@ -382,7 +438,7 @@ class LogManager(LogOwner):
         if offsets != log_dir.cleaned:
             log_dir.cleaned = offsets
             content = {checkpoints.CLEANER_OFFSETS: offsets}
-            self.in_background(lambda: self._write_checkpoints(log_dir, content))
+            self.in_background(lambda: self._write_checkpoints(log_dir, content), CHECKPOINTS)
 
     def _write_checkpoints(self, log_dir: LogDir, content: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         try:
@@ -448,9 +504,10 @@ class LogManager(LogOwner):
         unclean = {log.dir.parent for log in self._logs.values() if not (clean and self._close_log(log))}
         if clean:
             self.checkpoint()
-        if self._housekeeping is not None:
-            self._housekeeping.shutdown(wait=True)
-            self._housekeeping = None
+        self._closing = True
+        for thread in self._threads.values():
+            thread.shutdown(wait=True)
+        self._threads.clear()
         for log_dir in self.dirs:
             if clean and log_dir.offline is None and log_dir.path not in unclean:
                 try:
@@ -479,9 +536,10 @@ class LogManager(LogOwner):
         return False
 
 
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+def _to_the_end(steps: Steps[T]) -> T:
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
