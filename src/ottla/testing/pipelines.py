@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import confluent_kafka
+from confluent_kafka.admin import AdminClient
 
 from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.home import Home, Status
@@ -126,7 +127,7 @@ class Pipelines:
     def _ensure(self, topic: str) -> None:
         if topic in self._known:
             return
-        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
         if topic not in admin.list_topics(timeout=_ANSWER_S_MAX).topics:
             self.broker.create_topic(topic)
         self._known.add(topic)

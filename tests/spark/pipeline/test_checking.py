@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 
 from ottla.spark.pipeline.checking import Checked, check
 from ottla.spark.pipeline.definition import Pipeline, pipeline
 from ottla.spark.pipeline.failures import Hope, judge
+from ottla.spark.pipeline.spark_process import stack_traces_to
 from tests.cli.command import Cli
 from tests.spark import topics as kafka
 
@@ -79,6 +82,24 @@ def test_what_a_run_would_find_is_found(
     verdict = judge(caught.value)
     assert said in verdict.sentence
     assert verdict.hope is Hope.NONE
+
+
+def test_stack_traces_of_spark_go_to_the_log_and_not_to_the_terminal(
+    spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+    loggers = [PySparkLogger.getLogger(name) for name in names]
+    for logger in loggers:
+        monkeypatch.setattr(logger, "handlers", [*logger.handlers])
+    stack_traces_to(tmp_path / "spark.log")
+    with pytest.raises(AnalysisException):
+        spark.range(1).select("colour")
+    with pytest.raises(AnalysisException):
+        spark.sql("select colour from (select 1)")
+    for logger in loggers:
+        logger.handlers[0].close()
+    assert capfd.readouterr().err == ""
+    assert (tmp_path / "spark.log").read_text().count("UNRESOLVED_COLUMN") >= 2
 
 
 def test_what_needs_no_spark_is_told_without_one(cli: Cli, tmp_path: Path) -> None:

@@ -144,6 +144,13 @@ def test_a_bad_file_is_one_sentence(tmp_path: Path, name: str, text: str, said: 
     assert "\n" not in sentence
 
 
+def test_the_line_is_told_wherever_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, "a.py", "\nx = 1 / 0")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OttlaError, match=r"a\.py, line 2: ZeroDivisionError"):
+        load(Path("a.py"))
+
+
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(OttlaError, match=r"there is no file .*gone\.py"):
         load(tmp_path / "gone.py")

@@ -96,7 +96,8 @@ def _only_pipeline(path: Path, module: ModuleType) -> Pipeline:
 def line_of(error: Exception, path: Path) -> str:
     if isinstance(error, SyntaxError):
         return f", line {error.lineno}"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename) == path.absolute()]
     return f", line {lines[-1]}" if lines else ""
 
 

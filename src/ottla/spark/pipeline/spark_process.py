@@ -24,8 +24,19 @@ def open_session(app: str, master: str, conf: dict[str, str], log: Path) -> Spar
 
     # Py4J tells at length of a JVM that went away, which the runner tells in a sentence.
     logging.basicConfig(filename=log, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    stack_traces_to(log)
     with _own_signals(), _output_to(log):
         return ottla.spark.session(app=app, master=master, **conf)
+
+
+def stack_traces_to(log: Path) -> None:
+    """PySpark prints what is wrong with a query to stderr, with the JVM's stack trace; we tell it in a sentence."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logger = PySparkLogger.getLogger(name)
+        logger.handlers.clear()
+        logger.addHandler(logging.FileHandler(log))
 
 
 def close_session(spark: Any) -> None:
