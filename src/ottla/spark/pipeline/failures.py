@@ -17,6 +17,7 @@ from ottla.client.lookup import Passing
 from ottla.client.producing import ProducerFenced
 from ottla.client.security import AccessRefused
 from ottla.common.errors import OttlaError
+from ottla.spark.pipeline.sentences import first_sentence
 
 
 class Hope(Enum):
@@ -63,7 +64,6 @@ _OTHER_STATE = re.compile(
 )
 _LOST_JVM = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError")
 _WRONG_QUERY = ("AnalysisException", "ParseException", "IllegalArgumentException", "PySparkTypeError")
-_SPARK_CLASS = re.compile(r"^\[[A-Z_.0-9]+\]\s*")
 
 
 def judge(error: BaseException) -> Verdict:
@@ -127,14 +127,3 @@ def _unknown(kind: str, text: str) -> Verdict:
         name, said = raised[-1]
         return Verdict(Hope.NONE, f"the pipeline's own code failed: {name}: {said.strip().rstrip('.')}.")
     return Verdict(Hope.SOME, f"{kind}: {first_sentence(text)}")
-
-
-def first_sentence(text: str) -> str:
-    """Spark's messages begin with a class in brackets and go on with plans and stack traces."""
-    lines = [line for line in text.strip().splitlines() if line.strip()] or ["no reason was given"]
-    # Py4J says first which call failed, then with which exception.
-    line = lines[1] if lines[0].startswith("An error occurred while calling") and len(lines) > 1 else lines[0]
-    line = re.sub(r"^:?\s*[\w.$]+(?:Exception|Error): ", "", line)
-    line = _SPARK_CLASS.sub("", line.strip())
-    line = re.sub(r"\s*SQLSTATE: \w+", "", line).strip().rstrip(":;. ")
-    return line + "."

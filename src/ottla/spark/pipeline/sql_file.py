@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.definition import Pipeline
+from ottla.spark.pipeline.sentences import first_sentence
 
 if TYPE_CHECKING:
     from ottla.spark.pipeline.topics import Topics
@@ -183,7 +184,6 @@ def _at(path: Path, line: int) -> Iterator[None]:
     except Exception as error:
         if type(error).__name__ not in ("AnalysisException", "ParseException"):
             raise
-        from ottla.spark.pipeline.failures import first_sentence  # and with it PyArrow: not to look at a file
 
         position = _POSITION.search(str(error))
         where = line or (int(position[1]) if position else 0)
