@@ -236,3 +236,40 @@ def test_a_transaction_that_began_in_the_clean_part_is_aborted_in_the_dirty_one(
     log.cleaned_offset = 2
     clean(log)
     assert pairs(log) == [(0, b"k", b"good"), (4, b"end", b"1")]
+
+
+def test_a_marker_that_lost_its_record_still_fences_after_a_crash(tmp_path: Path) -> None:
+    log = open_log(tmp_path, COMPACT)
+    transactional(log, 1, 0, (b"a", b"bad"))
+    put_marker(log, 1, commit=False, epoch=1)
+    put(log, (b"end", b"1"))
+    for day in range(3):
+        clean(log, NOW_MS + 2 * day * DAY_MS)
+    assert (1, 1, 0) in bounds(log)
+    for path in tmp_path.glob("*.snapshot"):
+        path.unlink()
+    again = open_log(tmp_path, COMPACT)
+    (line,) = again.producers.describe()
+    assert (line.producer_epoch, line.current_txn_start_offset) == (1, -1)
+    with pytest.raises(ApiError) as caught:
+        transactional(again, 1, 1, (b"a", b"late"))
+    assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_marker_that_lost_its_record_still_ends_its_transaction_after_a_crash(tmp_path: Path) -> None:
+    """A snapshot may be older: it knows the transaction as open."""
+    log = open_log(tmp_path, COMPACT)
+    transactional(log, 1, 0, (b"a", b"bad"))
+    log.roll(NOW_MS)
+    put_marker(log, 1, commit=False, epoch=1)
+    put(log, (b"end", b"1"))
+    entries = log.snapshots.latest(1)
+    assert entries is not None
+    for day in range(3):
+        clean(log, NOW_MS + 2 * day * DAY_MS)
+    for path in tmp_path.glob("*.snapshot"):
+        path.unlink()
+    log.snapshots.write(1, entries[1])
+    again = open_log(tmp_path, COMPACT, recovery_point=1)
+    again.high_watermark = again.log_end_offset
+    assert again.last_stable_offset == again.log_end_offset

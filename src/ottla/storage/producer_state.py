@@ -251,6 +251,18 @@ class ProducerState:
         self._decided[first_offset] = offset
         return CompletedTxn(producer_id, first_offset, offset, not marker.commit)
 
+    def record_emptied_marker(self, header: tuple[Any, ...]) -> None:
+        """Compaction took all of a transaction, and the record of its marker. What is left of that ends the
+        transaction for whoever still knows it as open, and fences older epochs."""
+        producer_id, epoch = header[9], header[10]
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry(epoch, header[8])
+        self._ongoing.pop(entry.txn_first_offset, None)
+        entry.txn_first_offset = _NO_OFFSET
+        entry.start_epoch(epoch)
+        entry.last_timestamp = header[8]
+
     # -- asking --
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:

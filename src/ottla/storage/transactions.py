@@ -44,6 +44,9 @@ def replay_batch(producers: ProducerState, fd: int, position: int, header: v2.Ba
     if header.producer_id < 0:
         return None
     marker = None
+    if header.is_control and header.record_count == 0:
+        producers.record_emptied_marker(header)
+        return None
     if header.is_control:
         try:
             marker = read_marker(os.pread(fd, header.size, position))
