@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 from ottla.common.clock import ManualClock
 from ottla.common.ids import TopicPartition, random_topic_id
 from ottla.storage.log_config import LogConfig
+from ottla.storage.log_dir import CLEAN_SHUTDOWN_FILE
 from ottla.storage.log_manager import LogManager
 from tests.storage.batches import append
 
@@ -57,3 +59,25 @@ def test_an_untouched_partition_is_a_folder_with_its_topic_id(tmp_path: Path) ->
     logs.open()
     assert append(logs.logs[TopicPartition("t", 0)], b"first") == 0
     logs.close()
+
+
+def test_a_stop_needs_few_descriptors(tmp_path: Path) -> None:
+    """Also after a crash, when every index may have to be synced."""
+    logs = manager(tmp_path)
+    logs.open()
+    for n in range(300):
+        append(logs.create(TopicPartition("t", n), random_topic_id(), LogConfig()), b"x")
+    logs.close(clean=False)
+    logs = manager(tmp_path)
+    logs.open()
+    for log in logs.logs.values():
+        log.flush()
+        for segment in log.segments:
+            segment.release()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + 30, hard))
+    try:
+        logs.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (tmp_path / CLEAN_SHUTDOWN_FILE).exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import ApiError, ErrorCode
@@ -98,7 +99,7 @@ class LogFlush:
         end = min(up_to, log.log_end_offset)
         job = FlushJob(end, [], [])
         indexes: list[OffsetIndex | TimeIndex | TxnIndex] = []
-        for segment in log.segments[log.segment_number(log.recovery_point) :]:
+        for segment in log.segments[log.segment_number(log.recovery_point) :] if end > log.recovery_point else ():
             if segment.base_offset >= end:
                 break
             job.files.append(segment.file())
@@ -106,9 +107,11 @@ class LogFlush:
         for index in indexes:
             index.persist()
         if self.closing:
+            # By name: thousands of logs may wait here, and none of them needs a descriptor before its turn.
             indexes = [index for segment in log.segments for index in segment.indexes]
-        for index in indexes:
-            job.files += index.open_unsynced()
+            job.paths += [Path(index.path) for index in indexes if index.unsynced]
+        else:
+            job.files += [file for index in indexes for file in index.open_unsynced()]
         if log.leader_epochs.unsynced:
             job.paths.append(log.leader_epochs.save())
         # Nothing can fail any more before the job runs: what it syncs need not be synced again.
