@@ -7,7 +7,7 @@
 
 A turn is one round of the event loop: what was ready is called, then sockets are looked at again. It is measured in CPU
 time of the loop's own thread, so neither a busy machine nor another thread that works counts. The garbage collector is
-off meanwhile, for it would walk all that the test has.
+off but for `reset`, for it would walk all that the test has.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class LoopTurns:
         self.reset()
 
     def reset(self) -> None:
+        gc.collect()
         self.worst_s = 0.0
         # What ran longest in the worst turn.
         self.worst = ""
@@ -59,6 +60,7 @@ class LoopTurns:
         base_events.BaseEventLoop._run_once = run_once  # type: ignore[attr-defined]
         events.Handle._run = run_handle  # type: ignore[attr-defined]
         gc.collect()
+        gc.freeze()
         gc.disable()
         return self
 
@@ -68,6 +70,7 @@ class LoopTurns:
         base_events.BaseEventLoop._run_once = self._run_once  # type: ignore[attr-defined]
         events.Handle._run = self._run_handle  # type: ignore[attr-defined]
         gc.enable()
+        gc.unfreeze()
 
 
 def _name(handle: Any) -> str:

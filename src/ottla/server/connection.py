@@ -37,6 +37,8 @@ _SIZE = struct.Struct(">i")
 _TLS_HANDSHAKE = 0x1603
 # A frame up to this size gets its whole buffer at once; a larger one must first send what it announced.
 _FRAME_TRUST_BYTES = 2 * 1024 * 1024
+# A frame grows by no more at a time: to make so many pages is what everybody else waits for.
+_GROWTH_BYTES_MAX = 4 * 1024 * 1024
 # What we read ahead of a request that is still being worked on, mostly to notice that the client has gone.
 _READ_AHEAD_BYTES = 64 * 1024
 # File slices up to this size are read and sent together with the bytes around them: one system call, not three.
@@ -63,6 +65,7 @@ Answer = list[Part] | bytes | bytearray | None
 class Connection:
     __slots__ = (
         "_busy",
+        "_charged",
         "_closed",
         "_ending",
         "_fd",
@@ -101,6 +104,8 @@ class Connection:
         self._frame: bytearray | None = None
         self._frame_size = 0
         self._filled = 0
+        # What the request that is received, or worked on, counts for.
+        self._charged = 0
         self._read_ahead = bytearray()
         self._out: deque[Part] = deque()
         self._held: list[bytes] = []
@@ -156,7 +161,12 @@ class Connection:
 
     def _read_into_frame(self, frame: bytearray) -> None:
         if self._filled == len(frame):
-            frame.extend(bytes(min(len(frame), self._frame_size - len(frame))))
+            growth = min(len(frame), _GROWTH_BYTES_MAX, self._frame_size - len(frame))
+            if not self.listener.memory.take(self, growth):
+                self._pause_reading()
+                return
+            self._charged += growth
+            frame.extend(bytes(growth))
         received = self._sock.recv_into(memoryview(frame)[self._filled : self._frame_size])
         if received == 0:
             self.close()
@@ -164,10 +174,10 @@ class Connection:
         self._filled += received
         self.last_active_ms = self._poller.now_ms
         if self._filled == self._frame_size:
-            self._frame = None
-            self.listener.receiving -= 1
+            self._end_frame()
             self._handle(memoryview(frame)[: self._frame_size])
             if not self._busy:  # else the request may still be read where it is (framing.kept)
+                self._release_memory()
                 self.listener.recycle(frame)
 
     def _read_beyond(self) -> None:
@@ -210,11 +220,31 @@ class Connection:
             self._read_ahead += data[position:]
 
     def _start_frame(self, head: memoryview, size: int) -> None:
-        self._frame = self.listener.frame_buffer(min(size, _FRAME_TRUST_BYTES), len(head))
+        memory = self.listener.memory
+        trusted = len(head) if memory.is_short else min(size, _FRAME_TRUST_BYTES)
+        self._frame = self.listener.frame_buffer(trusted, len(head))
+        self._charged = len(self._frame)
+        memory.begin(self, self._charged)
         self.listener.receiving += 1
         self._frame_size = size
         self._filled = len(head)
         self._frame[: len(head)] = head
+
+    def _end_frame(self) -> None:
+        self._frame = None
+        self.listener.receiving -= 1
+        self.listener.memory.end(self)
+
+    def _release_memory(self) -> None:
+        if self._charged:
+            charged, self._charged = self._charged, 0
+            self.listener.memory.release(charged)
+
+    def resume_reading(self) -> None:
+        """There may be memory again for the rest of a request."""
+        if not self._closed and self._frame is not None:
+            self._reading = True
+            self._update_events()
 
     def _refuse_frame(self, size: int) -> None:
         if size >> 16 == _TLS_HANDSHAKE:
@@ -311,6 +341,7 @@ class Connection:
     def _on_answer(self, task: asyncio.Future[Answer]) -> None:
         self._busy = False
         self._task = None
+        self._release_memory()
         if task.cancelled():
             if self._hung_up and not self._closed:
                 self._after_answer()
@@ -453,8 +484,9 @@ class Connection:
         self._give_up_waiting()
         self._out.clear()
         if self._frame is not None:
-            self._frame = None
-            self.listener.receiving -= 1
+            self._end_frame()
+        if not self._busy:
+            self._release_memory()
         self._read_ahead = bytearray()
         self._sock.close()
         self.listener.forget(self)

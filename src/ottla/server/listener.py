@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import socket
+import sys
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 
@@ -15,6 +16,7 @@ from ottla.common.errors import OttlaError
 from ottla.protocol.framing import SHARED_BUFFER_BYTES
 from ottla.server.connection import Answer, Connection
 from ottla.server.poller import make_poller
+from ottla.server.request_memory import RequestMemory
 
 log = logging.getLogger("ottla.server")
 
@@ -89,6 +91,7 @@ class Listener:
         *,
         clock: Clock,
         limits: ConnectionLimits,
+        memory: RequestMemory | None = None,
         request_bytes_max: int,
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
@@ -100,6 +103,7 @@ class Listener:
         self.request_bytes_max = request_bytes_max
         self.scratch = memoryview(bytearray(SHARED_BUFFER_BYTES))
         self._limits = limits
+        self.memory = memory or RequestMemory(sys.maxsize)
         self.poller = make_poller(self.loop, clock)
         self._send_buffer_bytes = send_buffer_bytes
         self._receive_buffer_bytes = receive_buffer_bytes

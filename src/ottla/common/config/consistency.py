@@ -21,6 +21,8 @@ def check_together(config: BrokerConfig) -> None:
     _check_listeners(config)
     _check_guards(config)
     _check_groups(config)
+    if 0 < config.queued_max_request_bytes < config.socket_request_max_bytes:
+        raise OttlaError("queued.max.request.bytes must be at least socket.request.max.bytes, or 0 or less.")
     for retention in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
         if config.value(retention) == 0:
             raise OttlaError(f"{retention} must be -1 (without limit) or at least 1.")

@@ -52,6 +52,13 @@ class NetworkSettings(Configuration):
         unit=Unit.BYTES,
         check=at_least(1),
     )
+    queued_max_request_bytes = long(
+        "queued.max.request.bytes",
+        -1,
+        "What all requests that are being received or worked on may take; further ones wait in their sockets. "
+        "0 or less means 512 MB (in Kafka: no limit).",
+        unit=Unit.BYTES,
+    )
     socket_send_buffer_bytes = integer(
         "socket.send.buffer.bytes", -1, "SO_SNDBUF of client sockets; -1 leaves it to the system.", unit=Unit.BYTES
     )

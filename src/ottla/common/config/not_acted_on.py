@@ -32,7 +32,6 @@ cw int num.network.threads 3
 cw int num.recovery.threads.per.data.dir 2
 ro int offsets.load.buffer.size 5242880
 ro int producer.purgatory.purge.interval.requests 1000
-ro long queued.max.request.bytes -1
 ro int queued.max.requests 500
 """,
     "the jobs of retention and of checkpoints do it along with their own work": """

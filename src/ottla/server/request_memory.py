@@ -1,0 +1,57 @@
+"""Memory of requests that are being received or worked on: so much for all connections together.
+
+What has arrived counts, not what was announced. A connection that may not have more is not read from until others have
+given something back, so the rest of its request waits in the sockets. The request that began first may always go on:
+otherwise many that are half here could wait for one another for ever.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Receiver(Protocol):
+    def resume_reading(self) -> None: ...
+
+
+class RequestMemory:
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self.held_bytes = 0
+        # Requests of which a part is missing, the oldest first.
+        self._incomplete: dict[Receiver, None] = {}
+        self._waiting: dict[Receiver, None] = {}
+
+    @property
+    def is_short(self) -> bool:
+        return self.held_bytes >= self._bytes_max
+
+    def begin(self, receiver: Receiver, size: int) -> None:
+        """The first bytes of a request, which are here already."""
+        self._incomplete[receiver] = None
+        self.held_bytes += size
+
+    def take(self, receiver: Receiver, size: int) -> bool:
+        """Whether there is room for more of the same request; if not, it is told when there may be some."""
+        if self.held_bytes + size > self._bytes_max and next(iter(self._incomplete)) is not receiver:
+            self._waiting[receiver] = None
+            return False
+        self.held_bytes += size
+        return True
+
+    def end(self, receiver: Receiver) -> None:
+        """All of it is here, or nothing more will come."""
+        was_oldest = next(iter(self._incomplete), None) is receiver
+        self._incomplete.pop(receiver, None)
+        self._waiting.pop(receiver, None)
+        if was_oldest:
+            self._wake()
+
+    def release(self, size: int) -> None:
+        self.held_bytes -= size
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for receiver in waiting:
+            receiver.resume_reading()
