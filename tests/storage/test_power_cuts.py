@@ -8,8 +8,9 @@ import pytest
 
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
+from ottla.storage.results import Origin
 from tests.storage.batches import NOW_MS, append, open_log, read_all
-from tests.storage.markers import TRANSACTIONAL
+from tests.storage.markers import TRANSACTIONAL, marker
 from tests.support.durable_disk import DurableDisk, SyncedOnly
 
 CONFIG = LogConfig(index_interval_bytes=1)
@@ -100,3 +101,22 @@ def test_a_snapshot_of_batches_that_are_lost_leaves_no_transaction_open(tmp_path
     again.high_watermark = again.log_end_offset
     assert again.producers.describe() == []
     assert again.last_stable_offset == again.log_end_offset
+
+
+def test_a_snapshot_older_than_the_first_segment_leaves_no_transaction_open(tmp_path: Path) -> None:
+    """A transaction ended behind a snapshot, everything up to there was deleted, and the cut came before the snapshot
+    went, and took the one that was taken since."""
+    log = open_log(tmp_path)
+    append(log, b"x", producer_id=7, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL)
+    log.roll(NOW_MS)
+    older = log.snapshots.path(1).read_bytes()
+    log.append(marker(commit=True, producer_id=7), leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    log.high_watermark = log.log_end_offset
+    log.delete_records(2)
+    assert log.delete_old_segments(NOW_MS) == 2
+    log.snapshots.path(1).write_bytes(older)
+    log.snapshots.path(2).write_bytes(b"torn")
+    again = open_log(tmp_path, recovery_point=1)
+    assert (again.log_start_offset, again.producers.describe()) == (2, [])
+    append(again, b"next")
+    assert again.last_stable_offset == again.log_end_offset == 3

@@ -77,6 +77,7 @@ def load_log(
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
     producers = ProducerState(str(topic_partition))
+    snapshots.delete_below(segments[0].base_offset)
     removed = snapshots.delete_above(end if dirty_from is None else min(end, _last_trusted(segments, dirty_from)))
     load_producers(producers, snapshots, segments, end, now_ms, index_from=dirty_from, replay_until=replay_until)
     snapshots.delete_strays(segment.base_offset for segment in segments)

@@ -73,6 +73,11 @@ class SnapshotFiles:
             self.delete(one)
         return len(above)
 
+    def delete_below(self, offset: int) -> None:
+        """Of batches that are gone: what became of the transactions they know as open nobody could tell."""
+        for one in [one for one in self.offsets if one < offset]:
+            self.delete(one)
+
     def delete_strays(self, segment_offsets: Iterable[int]) -> None:
         """Keep one per segment and the newest: others are of segments that are gone."""
         keep = {*segment_offsets, *self.offsets[-1:]}

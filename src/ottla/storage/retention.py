@@ -97,6 +97,7 @@ def _delete_leading(log: Log, now_ms: int, may_go: Callable[[Segment, int], bool
     log.set_log_start(max(log.log_start_offset, segments[count].base_offset))
     del segments[:count]
     delete_segments(log, doomed)
+    log.snapshots.delete_below(segments[0].base_offset)
     return count
 
 
