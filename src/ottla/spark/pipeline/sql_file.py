@@ -184,7 +184,6 @@ def _at(path: Path, line: int) -> Iterator[None]:
     except Exception as error:
         if type(error).__name__ not in ("AnalysisException", "ParseException"):
             raise
-
         position = _POSITION.search(str(error))
         where = line or (int(position[1]) if position else 0)
         sentence = _POSITION.sub("", first_sentence(str(error)).rstrip(".")).rstrip(".; ")
