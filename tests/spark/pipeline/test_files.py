@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import shutil
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -149,6 +153,34 @@ def test_the_line_is_told_wherever_one_stands(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OttlaError, match=r"a\.py, line 2: ZeroDivisionError"):
         load(Path("a.py"))
+
+
+def test_modules_beside_the_file_are_loaded_anew_and_those_of_others_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a test, whose own module may lie in the same folder, while a broker imports modules in another thread."""
+
+    class Importing(ModuleType):
+        @property
+        def __file__(self) -> str:  # type: ignore[override]
+            monkeypatch.setitem(sys.modules, f"imported_meanwhile_{len(sys.modules)}", ModuleType("meanwhile"))
+            return "/elsewhere/importing.py"
+
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "importing", Importing("importing"))
+    mine = ModuleType("test_mine")
+    mine.__file__ = str(tmp_path / "test_mine.py")
+    monkeypatch.setitem(sys.modules, "test_mine", mine)
+    file = written(tmp_path, "any.py", "from beside_any import target\n" + PYTHON.replace('to="out"', "to=target"))
+    try:
+        for target in ("one", "another"):
+            written(tmp_path, "beside_any.py", f"target = {target!r}")
+            importlib.invalidate_caches()
+            shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+            assert load(file).to == target
+        assert sys.modules["test_mine"] is mine
+    finally:
+        sys.modules.pop("beside_any", None)
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:

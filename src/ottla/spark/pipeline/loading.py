@@ -13,6 +13,8 @@ from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.sql_file import parse_sql
 
 _MODULE = "ottla_pipeline_file"
+# Modules beside a pipeline's file that it imported.
+_imported: set[str] = set()
 
 
 def load(path: Path) -> Pipeline:
@@ -33,8 +35,10 @@ def load(path: Path) -> Pipeline:
 def _execute(path: Path) -> ModuleType:
     """Anew each time, with the modules beside it: what they made in a JVM (UDFs) is of no use in the next one."""
     folder = path.resolve().parent
-    for name in [name for name, module in sys.modules.items() if _is_in(folder, module)]:
-        del sys.modules[name]
+    for name in _imported:
+        sys.modules.pop(name, None)
+    _imported.clear()
+    before = set(sys.modules)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     spec = importlib.util.spec_from_file_location(_MODULE, path)
@@ -55,6 +59,8 @@ def _execute(path: Path) -> ModuleType:
                 "type with pyspark.sql.types."
             ) from None
         raise OttlaError(f"{where}: {type(error).__name__}: {_first_line(error)}.") from None
+    finally:
+        _imported.update(module.__name__ for module in _beside(folder) if module.__name__ not in before)
     _send_by_value(folder)
     return module
 
@@ -71,8 +77,13 @@ def _send_by_value(folder: Path) -> None:
         from pyspark import cloudpickle
     except ModuleNotFoundError:
         return
-    for module in [module for module in sys.modules.values() if _is_in(folder, module)]:
+    for module in _beside(folder):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
+def _beside(folder: Path) -> list[ModuleType]:
+    # A copy: other threads, such as a broker's in a test, import what they need at any moment.
+    return [module for module in list(sys.modules.values()) if _is_in(folder, module)]
 
 
 def _is_in(folder: Path, module: ModuleType) -> bool:
