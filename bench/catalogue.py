@@ -15,6 +15,7 @@ from pathlib import Path
 from bench import (
     lines_clients,
     lines_kernel,
+    lines_neighbour,
     lines_process,
     lines_spark,
     lines_spark_sink,
@@ -104,6 +105,7 @@ def _between_brokers(bench: Bench) -> Lines:
     add("librdkafka", lines_clients.librdkafka_line, RECORD_BYTES)
     add("e2e", lines_wire.end_to_end_line, RATES)
     _add_transactions(lines, bench)
+    lines["neighbour"] = lambda: lines_neighbour.neighbour_line(bench.all())
     lines["memory"] = lambda: lines_process.memory_line(bench.all())
     return lines
 
