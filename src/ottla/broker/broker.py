@@ -26,6 +26,7 @@ from ottla.broker.partitions import Partitions
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replica_moves import ReplicaMoves
 from ottla.broker.replicas import Replicas
+from ottla.broker.steps import Steps
 from ottla.broker.timers import Handle, Timers
 from ottla.broker.topic_plan import NewTopic, Placement
 from ottla.broker.topic_service import TopicService
@@ -93,6 +94,7 @@ class Broker:
         # Work that blocks or computes without the interpreter lock: fsync, codecs, deleting files.
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla")
         self.turns = Turns()
+        self._in_turns: set[asyncio.Task[None]] = set()
         self.opened_memory = Memory(_OPENED_BYTES_MAX)
         self._addresses: dict[str, tuple[str, int]] = {}
         self._store: EmbeddedStore | None = None
@@ -212,6 +214,12 @@ class Broker:
     def advertised_address(self, listener: str) -> tuple[str, int]:
         """Where clients that came in through this listener find us again."""
         return self._addresses[listener]
+
+    def in_turns(self, work: Steps[None]) -> None:
+        """Begin it; it tells nobody how it ends."""
+        task = self.loop.create_task(self.turns.run(work))
+        self._in_turns.add(task)
+        task.add_done_callback(self._in_turns.discard)
 
     def run_in_thread(self, work: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
         return self.loop.run_in_executor(self._threads, work, *arguments)

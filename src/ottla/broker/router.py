@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.apis import APIS, Api
 from ottla.broker.context import RequestContext
-from ottla.broker.large_requests import LargeRequests
 from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.protocol import codec
@@ -42,7 +41,6 @@ log = logging.getLogger("ottla.broker")
 Route = Callable[[RequestContext, memoryview, int], "Answer | Awaitable[Answer]"]
 KnownRoute = Callable[["Broker", RequestContext, memoryview], "Answer | Awaitable[Answer] | None"]
 
-_FETCH = 1
 # A request of this size names a thousand things and takes its time.
 _LARGE_BYTES = 16 * 1024
 _WARM_UP_PAUSE_S = 0.02
@@ -53,7 +51,6 @@ class Router:
         self._broker = broker
         self._routes: dict[int, Route] = {}
         self._known_frame: KnownRoute = lambda _broker, _context, _frame: None
-        self._large = LargeRequests(broker.loop, self._handle)
 
     async def warm_up(self) -> None:
         """Import all handlers, a little at a time: the first request of a kind need not wait for it, and does not fail
@@ -75,8 +72,6 @@ class Router:
                 return None
             if answer is not None:
                 return answer
-        if len(frame) > _LARGE_BYTES and int.from_bytes(frame[:2], "big") == _FETCH:
-            return self._large.add(connection, bytes(frame))
         return self._handle(connection, frame)
 
     def _handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:

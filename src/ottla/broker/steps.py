@@ -27,6 +27,16 @@ def run(steps: Steps[T]) -> T | Awaitable[T]:
     return _go_on(steps, waiting)
 
 
+def to_the_end(steps: Steps[T]) -> T:
+    """At once: for work that waits for nothing and is short this time."""
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
 def all_of(several: Iterable[Steps[T]]) -> Steps[list[T]]:
     """One after the other."""
     results = []

@@ -14,16 +14,23 @@ from typing import TYPE_CHECKING
 from ottla.broker.context import RequestContext
 from ottla.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchPartition, FetchSession, Key
 from ottla.broker.partitions import EVERYTHING, Partition
+from ottla.broker.steps import Steps, to_the_end
 from ottla.broker.timers import Handle
-from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.protocol import codec
-from ottla.protocol.framing import response_prefix
+from ottla.protocol.codec import MalformedMessage
+from ottla.protocol.framing import kept, response_prefix
 from ottla.protocol.messages import FetchRequest
 from ottla.storage.results import LogSlice
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.server.connection import Answer, Part
+
+# A request of this size, or a session with so many partitions, is worked on in turns.
+_LARGE_BYTES = 16 * 1024
+_PARTITIONS_AT_ONCE = 1_000
+_LINES_PER_STEP = 64
 
 _WITH_SESSIONS = 7
 _FLEXIBLE = 12
@@ -41,12 +48,48 @@ def handle_frame(
     broker: Broker, context: RequestContext, frame: memoryview, position: int
 ) -> Answer | Awaitable[Answer]:
     version = context.version
+    if len(frame) > _LARGE_BYTES:
+        return _fetch_in_turns(broker, version, context.correlation_id, kept(frame), position)
     request: FetchRequest = codec.decode("FetchRequest", version, frame, position)
     try:
-        fetch = Fetch(broker, version, context.correlation_id, request)
+        fetch = Fetch(broker, version, context.correlation_id, request, _asked(version, request))
     except ApiError as error:
         return _encode_empty(version, context.correlation_id, error.code)
     return fetch.answer_now_or_later(request.max_wait_ms)
+
+
+def _fetch_in_turns(
+    broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int
+) -> asyncio.Future[Answer]:
+    """A fetch that names thousands of partitions. It can be given up at any time, as any that waits."""
+    outcome: asyncio.Future[Answer] = broker.loop.create_future()
+
+    def begin() -> Steps[None]:
+        try:
+            request = yield from codec.decode_in_steps("FetchRequest", version, frame, position)
+            asked = yield from _asked_in_steps(version, request)
+            if not outcome.done():
+                fetch = Fetch(broker, version, correlation_id, request, asked)
+                fetch.answer_in_turns(outcome, request.max_wait_ms)
+        except ApiError as error:
+            _settle(outcome, _encode_empty(version, correlation_id, error.code))
+        except MalformedMessage as error:
+            _fail(outcome, CloseConnection(str(error)))
+        except Exception as error:
+            _fail(outcome, error)
+
+    broker.in_turns(begin())
+    return outcome
+
+
+def _settle(outcome: asyncio.Future[Answer], answer: Answer) -> None:
+    if not outcome.done():
+        outcome.set_result(answer)
+
+
+def _fail(outcome: asyncio.Future[Answer], error: Exception) -> None:
+    if not outcome.done():
+        outcome.set_exception(error)
 
 
 class Line:
@@ -79,10 +122,14 @@ class Fetch:
     """One fetch request while it lives, from the first look at the logs to the answer."""
 
     __slots__ = (
+        "_appended_meanwhile",
         "_broker",
         "_correlation_id",
         "_deadline",
         "_future",
+        "_is_large",
+        "_is_looking",
+        "_is_over",
         "_isolated",
         "_max_bytes",
         "_min_bytes",
@@ -94,15 +141,22 @@ class Fetch:
         "_watched",
     )
 
-    def __init__(self, broker: Broker, version: int, correlation_id: int, request: FetchRequest) -> None:
+    def __init__(
+        self, broker: Broker, version: int, correlation_id: int, request: FetchRequest, asked: list[FetchPartition]
+    ) -> None:
         self._broker = broker
         self._version = version
         self._correlation_id = correlation_id
         self._isolated = request.isolation_level == 1
         self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
-        self._session, self._partitions = _resolve_session(broker, version, request)
+        self._session, self._partitions = _resolve_session(broker, version, request, asked)
         self._missing = 0
+        # A look at so many partitions takes turns, and more may be appended meanwhile.
+        self._is_large = len(self._partitions) > _PARTITIONS_AT_ONCE
+        self._is_looking = False
+        self._is_over = False
+        self._appended_meanwhile = 0
         self._watched: list[Partition] = []
         self._wake_scheduled = False
         self._future: asyncio.Future[Answer] | None = None
@@ -111,12 +165,25 @@ class Fetch:
     # --- when to answer
 
     def answer_now_or_later(self, max_wait_ms: int) -> Answer | Awaitable[Answer]:
+        if self._is_large:
+            promised: asyncio.Future[Answer] = self._broker.loop.create_future()
+            self.answer_in_turns(promised, max_wait_ms)
+            return promised
         lines, size, failed = self._look()
         if size >= self._min_bytes or failed or max_wait_ms <= 0 or not self._partitions:
             return self._encode(lines)
-        loop = self._broker.loop
         self._missing = self._min_bytes - size
-        self._future = future = loop.create_future()
+        future: asyncio.Future[Answer] = self._broker.loop.create_future()
+        self._wait(future, max_wait_ms)
+        return future
+
+    def answer_in_turns(self, future: asyncio.Future[Answer], max_wait_ms: int) -> None:
+        self._is_large = True
+        self._wait(future, max_wait_ms)
+        self._look_again(is_over=max_wait_ms <= 0 or not self._partitions)
+
+    def _wait(self, future: asyncio.Future[Answer], max_wait_ms: int) -> None:
+        self._future = future
         self._deadline = self._broker.call_later(max_wait_ms, self._finish)
         self._broker.parked_fetches[id(self)] = self._finish
         future.add_done_callback(self._on_done)
@@ -125,10 +192,12 @@ class Fetch:
         self._watched = list(dict.fromkeys(one for one in found if one is not None))
         for partition in self._watched:
             partition.watch(self._on_append)
-        return future
 
     def _on_append(self, size: int) -> None:
         """Some watched partition has grown by `size` readable bytes (or is gone: then `size` is huge)."""
+        if self._is_looking:
+            self._appended_meanwhile += size
+            return
         self._missing -= size
         if self._missing <= 0 and not self._wake_scheduled:
             self._wake_scheduled = True
@@ -145,6 +214,12 @@ class Fetch:
         """Answer if there is enough now, or if the waiting is over."""
         if self._future is None or self._future.done():
             return
+        if self._is_large:
+            self._is_over = self._is_over or is_over
+            if not self._is_looking:
+                self._is_looking = True
+                self._broker.in_turns(self._look_and_answer(self._future))
+            return
         try:
             lines, size, failed = self._look()
             if is_over or failed or size >= self._min_bytes:
@@ -153,6 +228,24 @@ class Fetch:
                 self._missing = self._min_bytes - size
         except Exception as error:
             self._future.set_exception(error)  # else its client would wait for ever
+
+    def _look_and_answer(self, future: asyncio.Future[Answer]) -> Steps[None]:
+        """As `_look_again`, and again if as much was appended meanwhile as was missing."""
+        try:
+            while not future.done():
+                self._appended_meanwhile = 0
+                lines, size, failed = yield from self._look_in_steps()
+                if self._is_over or failed or size >= self._min_bytes:
+                    answer = yield from self._encode_in_steps(lines)
+                    _settle(future, answer)
+                    return
+                self._missing = self._min_bytes - size - self._appended_meanwhile
+                if self._missing > 0 and not self._is_over:
+                    return
+        except Exception as error:
+            _fail(future, error)  # else its client would wait for ever
+        finally:
+            self._is_looking = False
 
     def _on_done(self, _: asyncio.Future[Answer]) -> None:
         self._broker.parked_fetches.pop(id(self), None)
@@ -165,10 +258,15 @@ class Fetch:
     # --- what is there
 
     def _look(self) -> tuple[list[Line], int, bool]:
+        return to_the_end(self._look_in_steps())
+
+    def _look_in_steps(self) -> Steps[tuple[list[Line], int, bool]]:
         """Read every partition once: the lines, how many bytes count towards `min_bytes`, whether one failed."""
         lines: list[Line] = []
         total, counts, failed = 0, 0, False
-        for asked in self._partitions:
+        for number, asked in enumerate(self._partitions, 1):
+            if number % _LINES_PER_STEP == 0:
+                yield None
             line = self._read(asked, self._max_bytes - total, total == 0)
             lines.append(line)
             counts += line.counts
@@ -222,9 +320,12 @@ class Fetch:
     # --- the answer
 
     def _encode(self, lines: list[Line]) -> list[Part]:
+        return to_the_end(self._encode_in_steps(lines))
+
+    def _encode_in_steps(self, lines: list[Line]) -> Steps[list[Part]]:
         session = self._session
         if session is not None:
-            lines = _changed_lines(session, lines)
+            lines = yield from _changed_lines(session, lines)
         version, flexible = self._version, self._version >= _FLEXIBLE
         out = _head(version, session.id if session is not None else 0)
         parts: list[Part] = []
@@ -234,7 +335,9 @@ class Fetch:
         for key, members in topics.items():
             _write_topic(out, key, version)
             _write_length(out, len(members), flexible)
-            for line in members:
+            for number, line in enumerate(members, 1):
+                if number % _LINES_PER_STEP == 0:
+                    yield None
                 _write_line(out, line, version, flexible)
                 if line.slice is not None:
                     size += len(out) + line.slice.size
@@ -245,6 +348,7 @@ class Fetch:
                     out.append(0)
             if flexible:
                 out.append(0)
+            yield None
         if flexible:
             out.append(0)
         parts.append(out)
@@ -259,21 +363,28 @@ class Fetch:
 # --- sessions
 
 
+def _asked(version: int, request: FetchRequest) -> list[FetchPartition]:
+    return to_the_end(_asked_in_steps(version, request))
+
+
+def _asked_in_steps(version: int, request: FetchRequest) -> Steps[list[FetchPartition]]:
+    by_id = version >= _WITH_TOPIC_IDS
+    asked: list[FetchPartition] = []
+    for topic in request.topics:
+        key = topic.topic_id if by_id else topic.topic.encode()
+        for one in topic.partitions:
+            where = (key, one.partition)
+            asked.append(FetchPartition(where, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch))
+            if len(asked) % _LINES_PER_STEP == 0:
+                yield None
+    return asked
+
+
 def _resolve_session(
-    broker: Broker, version: int, request: FetchRequest
+    broker: Broker, version: int, request: FetchRequest, asked: list[FetchPartition]
 ) -> tuple[FetchSession | None, list[FetchPartition]]:
     """The session this fetch belongs to (None: there is none) and the partitions to read, in order."""
     by_id = version >= _WITH_TOPIC_IDS
-    asked = [
-        FetchPartition(
-            (topic.topic_id if by_id else topic.topic.encode(), one.partition),
-            one.fetch_offset,
-            one.partition_max_bytes,
-            one.current_leader_epoch,
-        )
-        for topic in request.topics
-        for one in topic.partitions
-    ]
     sessions = broker.fetch_sessions
     if version < _WITH_SESSIONS:
         return None, asked
@@ -293,10 +404,12 @@ def _resolve_session(
     return session, list(session.partitions.values())
 
 
-def _changed_lines(session: FetchSession, lines: list[Line]) -> list[Line]:
+def _changed_lines(session: FetchSession, lines: list[Line]) -> Steps[list[Line]]:
     """What the client of a session has not heard yet."""
     changed = []
-    for line in lines:
+    for number, line in enumerate(lines, 1):
+        if number % _LINES_PER_STEP == 0:
+            yield None
         asked = line.asked
         if line.slice is None and not line.error:
             if line.high_watermark == asked.told_high_watermark and line.log_start_offset == asked.told_log_start:
