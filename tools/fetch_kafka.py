@@ -26,19 +26,26 @@ DEFAULT_FOLDER = REPO_ROOT / ".cache" / "kafka" / "libs"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 MAVEN_SECONDS_MAX = 900
 
+# The broker and its tools; what runs beside it: Streams, Connect with a connector for files, MirrorMaker 2.
+ARTIFACTS = (
+    f"kafka_{SCALA_VERSION}",
+    "kafka-tools",
+    "kafka-streams",
+    "connect-runtime",
+    "connect-file",
+    "connect-mirror",
+)
 POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>ottla</groupId><artifactId>kafka-peer</artifactId><version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka_{scala}</artifactId><version>{kafka}</version>
-    </dependency>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{kafka}</version>
-    </dependency>
-  </dependencies>
+  <dependencies>{dependencies}</dependencies>
 </project>
+"""
+DEPENDENCY = """
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>{artifact}</artifactId><version>{version}</version>
+    </dependency>
 """
 
 
@@ -47,9 +54,7 @@ class CannotFetch(Exception):
 
 
 def is_complete(folder: Path, version: str) -> bool:
-    return (folder / f"kafka_{SCALA_VERSION}-{version}.jar").is_file() and (
-        folder / f"kafka-tools-{version}.jar"
-    ).is_file()
+    return all((folder / f"{artifact}-{version}.jar").is_file() for artifact in ARTIFACTS)
 
 
 def fetch(folder: Path, version: str = KAFKA_VERSION) -> None:
@@ -60,12 +65,13 @@ def fetch(folder: Path, version: str = KAFKA_VERSION) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as work:
         pom = Path(work) / "pom.xml"
-        pom.write_text(POM.format(scala=SCALA_VERSION, kafka=version))
+        wanted = [DEPENDENCY.format(artifact=artifact, version=version) for artifact in ARTIFACTS]
+        pom.write_text(POM.format(dependencies="".join(wanted)))
         arrived = Path(work) / "libs"
         command = [maven, "-B", "-q", "-f", str(pom), PLUGIN, f"-DoutputDirectory={arrived}", "-DincludeScope=runtime"]
         run_maven(command, f"Apache Kafka {version}")
         if not is_complete(arrived, version):
-            raise CannotFetch(f"Maven ended well but brought no kafka_{SCALA_VERSION} {version}")
+            raise CannotFetch(f"Maven ended well but did not bring all of {', '.join(ARTIFACTS)} {version}")
         if folder.exists():
             shutil.rmtree(folder)
         os.replace(arrived, folder)
