@@ -129,7 +129,7 @@ def _shown(address: tuple[str, int]) -> str:
 
 async def run_until_signal(config: BrokerConfig, on_ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM, SIGINT, or the SIGHUP of a terminal that closes."""
-    _allow_many_files()
+    allow_many_files()
     loop = asyncio.get_running_loop()
     stopping: asyncio.Future[signal.Signals] = loop.create_future()
 
@@ -167,7 +167,7 @@ async def run_until_signal(config: BrokerConfig, on_ready: Callable[[str], None]
     log.info("stopped")
 
 
-def _allow_many_files() -> None:
+def allow_many_files() -> None:
     """Every connection and every partition in use holds a descriptor; 1024, the usual soft limit, is soon used up."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:

@@ -3,7 +3,9 @@
     from ottla.testing import Broker
 
     with Broker() as broker:
-        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
+        broker.produce("orders", {"euro": 7}, key="customer-1")
+        run_my_application(broker.bootstrap_servers)
+        assert broker.records("sales", count=1)[0].json == {"euro": 7}
 
 With pytest the fixtures `ottla_broker` (one for the session) and `ottla_topic` (a fresh topic for the test) are there
 without an import, and for pipelines on Spark `ottla_pipelines` (see `ottla.testing.pipelines`).
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
     from ottla.testing.broker import Broker
     from ottla.testing.movable_clock import MovableClock
     from ottla.testing.pipelines import Pipelines
+    from ottla.testing.records import Record
 
-__all__ = ["Broker", "MovableClock", "Pipelines"]
+__all__ = ["Broker", "MovableClock", "Pipelines", "Record"]
 
 # The pytest plugin lives in this package, and every pytest session of whoever has Ottla installed imports it: the
 # broker is loaded when somebody asks for it.
@@ -27,6 +30,7 @@ _HOMES = {
     "Broker": "ottla.testing.broker",
     "MovableClock": "ottla.testing.movable_clock",
     "Pipelines": "ottla.testing.pipelines",
+    "Record": "ottla.testing.records",
 }
 
 

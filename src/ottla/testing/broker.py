@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -15,8 +16,10 @@ from typing import Any, Self, TypeVar
 from ottla.broker.timers import JumpingTimers
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
-from ottla.server.server import Server
+from ottla.common.errors import OttlaError
+from ottla.server.server import Server, allow_many_files
 from ottla.testing.movable_clock import MovableClock
+from ottla.testing.records import Headers, Key, NoTopic, Record, Sender, Value, read_all
 
 T = TypeVar("T")
 
@@ -29,6 +32,7 @@ _DEFAULTS = {
     "offsets.topic.num.partitions": "4",
     "log.cleaner.backoff.ms": "500",
 }
+_LOOK_AGAIN_S = 0.05
 
 
 class Broker:
@@ -36,7 +40,7 @@ class Broker:
 
     `properties` are Kafka's broker properties, e.g. `{"num.partitions": "3"}`; None puts one that is set for tests back
     to Kafka's default. With a `data_dir` the data stay there after `stop()`, and the next broker on it finds them.
-    `clock.advance(hours=1)` moves the broker's time.
+    `clock.advance(hours=1)` moves the broker's time. `produce` and `records` save a test its own clients.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Broker:
         self._stopping: asyncio.Event | None = None
         self._server: Server | None = None
         self._port = 0
+        self._sender: Sender | None = None
         self.data_dir: Path | None = None
 
     # --- life
@@ -58,6 +63,7 @@ class Broker:
     def start(self) -> Self:
         if self._thread is not None:
             raise RuntimeError("this broker is running already")
+        allow_many_files()
         self.data_dir = self._given_dir or self.data_dir or Path(tempfile.mkdtemp(prefix="ottla-"))
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name="ottla-broker", daemon=True)
@@ -84,6 +90,7 @@ class Broker:
     def _end(self) -> None:
         if self._thread is None or self._loop is None or self._stopping is None:
             return
+        self._sender = None
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
         self._thread = None
@@ -140,6 +147,50 @@ class Broker:
 
         server = self._running()
         self.run(server.broker.topics.create_one(NewTopic(name, partitions, configs=dict(configs or {}))))
+
+    def produce(
+        self,
+        topic: str,
+        *values: Value,
+        key: Key = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """Send records and wait until the broker has them. They are stamped with the broker's time unless told.
+
+        Text is sent as UTF-8, dicts and lists as JSON, None as a null.
+        """
+        if self._sender is None:
+            self._sender = Sender(self.bootstrap_servers)
+        stamp_ms = self.clock.now_ms() if timestamp_ms is None else timestamp_ms
+        self._sender.send(topic, values, key, headers or {}, partition, stamp_ms)
+
+    def records(
+        self, topic: str, *, count: int = 0, timeout_s: float = 10.0, committed_only: bool = True
+    ) -> list[Record]:
+        """All records of a topic, by partition and offset; waits until there are at least `count`, and for the topic.
+
+        Raises TimeoutError, which says how many there were. Records of open and aborted transactions are left out
+        unless `committed_only` is False.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            found, problem = self._read(topic, committed_only)
+            if problem is None and len(found) >= count:
+                return found
+            if problem is not None and not count:
+                raise problem
+            if time.monotonic() > deadline:
+                there = str(problem) if problem is not None else f"topic '{topic}' has {len(found)} records."
+                raise TimeoutError(f"{count} records were awaited for {timeout_s:g} s: {there}")
+            time.sleep(_LOOK_AGAIN_S)
+
+    def _read(self, topic: str, committed_only: bool) -> tuple[list[Record], OttlaError | None]:
+        try:
+            return read_all(self.bootstrap_servers, topic, committed_only), None
+        except NoTopic as error:
+            return [], error
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the broker's own loop and wait for it."""
