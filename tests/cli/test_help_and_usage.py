@@ -87,9 +87,17 @@ def test_what_is_offered_is_meant() -> None:
         "txn abort",
         "config set",
         "config unset",
+        "pipeline delete",
     }
-    asking = {"topic delete", "topic trim", "group seek", "group delete", "txn abort", "pipeline run"}
-    assert {" ".join(path) for path, text in offered.items() if "--yes" in text} == asking
+    assert {" ".join(path) for path, text in offered.items() if "--yes" in text} == {
+        "topic delete",
+        "topic trim",
+        "group seek",
+        "group delete",
+        "txn abort",
+        "pipeline run",
+        "pipeline delete",
+    }
 
 
 def cli_help(command: click.Command) -> str:

@@ -40,7 +40,7 @@ def test_keys_headers_partitions_and_timestamps(broker: Broker) -> None:
         "all-of-it", "v", key="k", headers={"a": "1", "b": None}, partition=2, timestamp_ms=1_700_000_000_000
     )
     assert broker.records("all-of-it") == [
-        Record("all-of-it", 2, 0, 1_700_000_000_000, b"k", b"v", (("a", b"1"), ("b", None)))
+        Record("all-of-it", 2, 0, 1_700_000_000_000, b"k", b"v", {"a": b"1", "b": None})
     ]
 
 

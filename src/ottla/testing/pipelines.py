@@ -12,15 +12,13 @@ the last one was.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import confluent_kafka
 from confluent_kafka.admin import AdminClient
 
 from ottla.spark.pipeline.definition import Pipeline
@@ -29,6 +27,7 @@ from ottla.spark.pipeline.loading import load
 from ottla.spark.pipeline.progress import BatchFigures
 from ottla.spark.pipeline.runner import Runner, RunSettings
 from ottla.testing.broker import Broker
+from ottla.testing.records import Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,12 +36,6 @@ _ANSWER_S_MAX = 60.0
 _PAUSE_S = 0.1
 
 Payload = bytes | str | Mapping[str, Any] | None
-
-
-class Record(NamedTuple):
-    key: bytes | None
-    value: bytes | None
-    headers: dict[str, bytes | None]
 
 
 class Pipelines:
@@ -77,11 +70,11 @@ class Pipelines:
     def send(self, topic: str, values: Iterable[Payload] | Mapping[str, Payload]) -> None:
         """Values in order, or by key. A dict becomes JSON, None a record without a value."""
         self._ensure(topic)
-        pairs = values.items() if isinstance(values, Mapping) else ((None, value) for value in values)
-        producer = confluent_kafka.Producer({"bootstrap.servers": self.broker.bootstrap_servers})
-        for key, value in pairs:
-            producer.produce(topic, json.dumps(value) if isinstance(value, Mapping) else value, key)
-        assert producer.flush(_ANSWER_S_MAX) == 0, f"the broker did not take the records for '{topic}'"
+        if isinstance(values, Mapping):
+            for key, value in values.items():
+                self.broker.produce(topic, value, key=key)
+        else:
+            self.broker.produce(topic, *values)
 
     # --- the pipeline
 
@@ -105,24 +98,11 @@ class Pipelines:
 
     def records(self, topic: str) -> list[Record]:
         """All that is committed, partition after partition."""
-        consumer = confluent_kafka.Consumer(
-            {
-                "bootstrap.servers": self.broker.bootstrap_servers,
-                "group.id": "ottla-testing",
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "enable.auto.commit": False,
-            }
-        )
-        try:
-            numbers = sorted(consumer.list_topics(topic, _ANSWER_S_MAX).topics[topic].partitions)
-            return [one for number in numbers for one in _partition(consumer, topic, number)]
-        finally:
-            consumer.close()
+        return self.broker.records(topic)
 
     def rows(self, topic: str) -> list[Any]:
         """The values of `records`, decoded from JSON."""
-        return [None if one.value is None else json.loads(one.value) for one in self.records(topic)]
+        return [one.json for one in self.records(topic)]
 
     def _ensure(self, topic: str) -> None:
         if topic in self._known:
@@ -131,18 +111,6 @@ class Pipelines:
         if topic not in admin.list_topics(timeout=_ANSWER_S_MAX).topics:
             self.broker.create_topic(topic)
         self._known.add(topic)
-
-
-def _partition(consumer: Any, topic: str, number: int) -> Iterator[Record]:
-    consumer.assign([confluent_kafka.TopicPartition(topic, number, confluent_kafka.OFFSET_BEGINNING)])
-    while True:
-        message = consumer.poll(_ANSWER_S_MAX)
-        assert message is not None, f"the broker does not answer for '{topic}'"
-        if message.error():
-            if message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
-                return
-            raise confluent_kafka.KafkaException(message.error())
-        yield Record(message.key(), message.value(), dict(message.headers() or ()))
 
 
 @contextmanager

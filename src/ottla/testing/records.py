@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
@@ -37,7 +37,7 @@ class Record:
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
+    headers: dict[str, bytes | None] = field(default_factory=dict)  # of a name that comes twice, the last
 
     @property
     def text(self) -> str:
@@ -156,5 +156,5 @@ def _record(message: Any) -> Record:
         timestamp_ms=message.timestamp()[1],
         key=message.key(),
         value=message.value(),
-        headers=tuple(message.headers() or ()),
+        headers=dict(message.headers() or ()),
     )
