@@ -10,15 +10,14 @@ import pytest
 from ottla.testing import Broker
 from tests.support.raw_client import RawClient, batch_of, fetch_request
 
-PARTITIONS = 1_500
+PARTITIONS = 1_100
 LONG_MS = 600_000
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     with Broker() as running:
-        for name in ("parked", "left", "session"):
-            running.create_topic(name, PARTITIONS)
+        running.create_topic("wide", PARTITIONS)
         yield running
 
 
@@ -28,12 +27,14 @@ def client(broker: Broker) -> Iterator[RawClient]:
         yield connected
 
 
-def everywhere(topic: str) -> list[tuple[str | bytes, int, int]]:
-    return [(topic, index, 0) for index in range(PARTITIONS)]
+def at_the_end(broker: Broker) -> list[tuple[str | bytes, int, int]]:
+    """Of every partition what comes next."""
+    found = broker._running().broker.partitions.of_topic("wide")
+    return [("wide", one.index, one.log.log_end_offset) for one in found]
 
 
-def watchers(broker: Broker, topic: str) -> int:
-    return sum(len(one._watchers) for one in broker._running().broker.partitions.of_topic(topic))
+def watchers(broker: Broker) -> int:
+    return sum(len(one._watchers) for one in broker._running().broker.partitions.of_topic("wide"))
 
 
 def until(done: Callable[[], bool]) -> None:
@@ -44,43 +45,41 @@ def until(done: Callable[[], bool]) -> None:
 
 
 def test_one_that_waits_is_answered_when_something_comes(broker: Broker, client: RawClient) -> None:
-    client.send(fetch_request(everywhere("parked"), max_wait_ms=LONG_MS), 12)
-    until(lambda: watchers(broker, "parked") == PARTITIONS)
+    client.send(fetch_request(at_the_end(broker), max_wait_ms=LONG_MS), 12)
+    until(lambda: watchers(broker) == PARTITIONS)
     with RawClient.to(broker.bootstrap_servers) as other:
-        other.produce("parked", batch_of(b"here"), partition=1_234)
+        other.produce("wide", batch_of(b"here"), partition=1_034)
     answer = client.receive("FetchRequest", 12)
     found = {line.partition_index for topic in answer.responses for line in topic.partitions if line.records}
-    assert found == {1_234}
-    assert watchers(broker, "parked") == 0
+    assert found == {1_034}
+    assert watchers(broker) == 0
 
 
 def test_nothing_is_missed_that_comes_while_it_looks(broker: Broker, client: RawClient) -> None:
     """Each fetch is on its way when the record comes: before, in the middle of or after its look."""
     with RawClient.to(broker.bootstrap_servers) as other:
-        for number in range(20):
-            at = {7: number, 1_234: 1}
-            offsets = [("parked", index, at.get(index, 0)) for index in range(PARTITIONS)]
-            client.send(fetch_request(offsets, max_wait_ms=LONG_MS), 12)
-            time.sleep(0.002 * number)
-            other.produce("parked", batch_of(b"here"), partition=7)
+        for number in range(8):
+            client.send(fetch_request(at_the_end(broker), max_wait_ms=LONG_MS), 12)
+            time.sleep(0.004 * number)
+            other.produce("wide", batch_of(b"here"), partition=7)
             answer = client.receive("FetchRequest", 12)
             assert {line.partition_index for one in answer.responses for line in one.partitions if line.records} == {7}
 
 
 def test_one_whose_client_has_gone_is_forgotten(broker: Broker, client: RawClient) -> None:
-    client.send(fetch_request(everywhere("left"), max_wait_ms=LONG_MS), 12)
-    until(lambda: watchers(broker, "left") == PARTITIONS)
+    client.send(fetch_request(at_the_end(broker), max_wait_ms=LONG_MS), 12)
+    until(lambda: watchers(broker) == PARTITIONS)
     client.close()
-    until(lambda: watchers(broker, "left") == 0)
+    until(lambda: watchers(broker) == 0)
 
 
 def test_a_session_goes_on_with_small_requests(broker: Broker, client: RawClient) -> None:
-    opened = client.call(fetch_request(everywhere("session"), session_epoch=0, max_wait_ms=0), 12)
+    opened = client.call(fetch_request(at_the_end(broker), session_epoch=0, max_wait_ms=0), 12)
     assert sum(len(topic.partitions) for topic in opened.responses) == PARTITIONS
     client.send(fetch_request([], session_id=opened.session_id, session_epoch=1, max_wait_ms=LONG_MS), 12)
-    until(lambda: watchers(broker, "session") == PARTITIONS)
+    until(lambda: watchers(broker) == PARTITIONS)
     with RawClient.to(broker.bootstrap_servers) as other:
-        other.produce("session", batch_of(b"here"), partition=3)
+        other.produce("wide", batch_of(b"here"), partition=3)
     answer = client.receive("FetchRequest", 12)
     assert [(line.partition_index, bool(line.records)) for one in answer.responses for line in one.partitions] == [
         (3, True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.internal_topics import OFFSETS_TOPIC
 from ottla.broker.partitions import Partition
-from ottla.broker.steps import Steps, run
+from ottla.broker.steps import Steps
 from ottla.broker.transaction_log import TransactionLog
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
@@ -120,7 +120,7 @@ class MarkerWriter:
         wait goes on although its client hangs up."""
         if markers.transactional_id in shard.completing:
             return
-        waiting = run(self._complete(shard, markers))
+        waiting = self._broker.turns.start(self._complete(shard, markers))
         if waiting is not None:
             yield asyncio.shield(self._in_background(waiting, _FAILED))
 
@@ -142,7 +142,7 @@ class MarkerWriter:
             if markers is None or name in shard.completing:
                 continue
             try:
-                waiting = run(self._complete(shard, markers))
+                waiting = self._broker.turns.start(self._complete(shard, markers))
                 if waiting is not None:
                     self._in_background(waiting, _FAILED)
             except ApiError as error:
@@ -152,7 +152,8 @@ class MarkerWriter:
     def _write_all(self, completion: Completion) -> Steps[None]:
         flushing: list[tuple[TopicPartition, Awaitable[None]]] = []
         batch = self._batch(completion)
-        for one in completion.markers.partitions:
+        for one in tuple(completion.markers.partitions):
+            yield None
             if one in self._queues:
                 self._queues[one].append(completion)  # others wait for this destination already
                 continue
