@@ -14,7 +14,7 @@ from tests.loop.largest import NARROW, WIDE, WIDE_PARTITIONS, largest_requests, 
 from tests.support.raw_client import ConnectionClosed, RawClient, request_frame
 
 GOAL_MS = 20
-ANSWER_S_MAX = 120.0
+ANSWER_S_MAX = 20.0
 IDLE_S = 2.0
 NOBODY = "nobody"
 # One name again and again: Kafka tells it as often as it is asked, in answers that its heap does not hold.
@@ -66,15 +66,15 @@ def _ask(contender: Contender, frame: bytes) -> None:
         client.sock.sendall(frame)
         try:
             client.receive_frame()
-        except ConnectionClosed:
-            pass  # too large for this broker: that is an answer, too
+        except (ConnectionClosed, TimeoutError):
+            pass  # too large for this broker; what its neighbours wait is told all the same
 
 
 class Pinger:
     """Asks for ApiVersions all the while."""
 
     def __init__(self, contender: Contender) -> None:
-        self._client = RawClient(contender.broker.host, contender.broker.port, timeout_s=ANSWER_S_MAX)
+        self._client = RawClient(contender.broker.host, contender.broker.port, timeout_s=10 * ANSWER_S_MAX)
         request = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
         self._frame = request_frame(request, 3)
         self._worst_ms = 0.0
