@@ -122,14 +122,51 @@ async def test_a_client_that_goes_while_its_request_is_worked_on_holds_the_memor
     await listener.stop(0)
 
 
+async def test_a_request_whose_size_comes_alone_waits_as_any_other() -> None:
+    memory = RequestMemory(LIMIT_BYTES)
+    handle = Slow(memory)
+    listener = make_listener(handle, memory)
+    others = [asyncio.ensure_future(ask(listener)) for _ in range(2)]
+    while len(handle.asked) < len(others):
+        await asyncio.sleep(0.001)
+    assert memory.is_short
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    writer.write(FRAME[:4])
+    while not listener.receiving:
+        await asyncio.sleep(0.001)
+    writer.write(FRAME[4:])
+    answer = asyncio.ensure_future(reader.readexactly(len(ANSWER)))
+    while len(handle.asked) < 3:
+        assert not answer.done()
+        await asyncio.sleep(0.001)
+    for told in handle.asked:
+        told.set_result(ANSWER)
+    assert await asyncio.gather(*others, answer) == [ANSWER] * 3
+    await listener.stop(0)
+    assert memory.held_bytes == 0
+
+
+class Told:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def resume_reading(self) -> None:
+        self.count += 1
+
+
+def test_what_is_given_back_wakes_as_many_as_it_is_enough_for() -> None:
+    memory = RequestMemory(10)
+    waiting = [Told() for _ in range(100)]
+    memory.begin(Told(), 10)
+    for one in waiting:
+        memory.begin(one, 0)
+        assert not memory.take(one, 2)
+    memory.release(5)
+    assert [one.count for one in waiting[:3]] == [1, 1, 0]
+    assert sum(one.count for one in waiting) == 2
+
+
 def test_the_oldest_request_may_always_go_on() -> None:
-    class Told:
-        def __init__(self) -> None:
-            self.count = 0
-
-        def resume_reading(self) -> None:
-            self.count += 1
-
     memory, first, second = RequestMemory(10), Told(), Told()
     memory.begin(first, 6)
     memory.begin(second, 6)

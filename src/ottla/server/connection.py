@@ -221,7 +221,8 @@ class Connection:
 
     def _start_frame(self, head: memoryview, size: int) -> None:
         memory = self.listener.memory
-        trusted = len(head) if memory.is_short else min(size, _FRAME_TRUST_BYTES)
+        # At least a byte: what has no room cannot be told from a client that has gone.
+        trusted = len(head) + 1 if memory.is_short else min(size, _FRAME_TRUST_BYTES)
         self._frame = self.listener.frame_buffer(trusted, len(head))
         self._charged = len(self._frame)
         memory.begin(self, self._charged)

@@ -20,7 +20,8 @@ class RequestMemory:
         self.held_bytes = 0
         # Requests of which a part is missing, the oldest first.
         self._incomplete: dict[Receiver, None] = {}
-        self._waiting: dict[Receiver, None] = {}
+        # What each that waits wants, first come first.
+        self._waiting: dict[Receiver, int] = {}
 
     @property
     def is_short(self) -> bool:
@@ -34,7 +35,7 @@ class RequestMemory:
     def take(self, receiver: Receiver, size: int) -> bool:
         """Whether there is room for more of the same request; if not, it is told when there may be some."""
         if self.held_bytes + size > self._bytes_max and next(iter(self._incomplete)) is not receiver:
-            self._waiting[receiver] = None
+            self._waiting[receiver] = size
             return False
         self.held_bytes += size
         return True
@@ -52,6 +53,15 @@ class RequestMemory:
         self._wake()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for receiver in waiting:
+        """As many as there is room for, and the oldest. All of them have something to read: nobody sleeps on it."""
+        oldest = next(iter(self._incomplete), None)
+        if oldest is not None and self._waiting.pop(oldest, None) is not None:
+            oldest.resume_reading()
+        room = self._bytes_max - self.held_bytes
+        while self._waiting:
+            receiver, size = next(iter(self._waiting.items()))
+            if size > room:
+                return
+            room -= size
+            del self._waiting[receiver]
             receiver.resume_reading()
