@@ -269,15 +269,16 @@ class Segment:
         return self._walk(position, self.size)
 
     def _walk(self, position: int, end: int) -> Iterator[tuple[int, v2.BatchHeader]]:
-        fd, trail = self.file().fd, Trail()
+        # Held to the end: the segment may be released between two steps, and the descriptor be of another file then.
+        file, trail = self.file(), Trail()
         while True:
             try:
-                for at, header in scan_headers(fd, position, end, trail.previous):
+                for at, header in scan_headers(file.fd, position, end, trail.previous):
                     yield at, header
                     trail.passed(at, header.last_offset)
                 return
             except BrokenChain as broken:
-                found = trail.resume(fd, broken.position, end)
+                found = trail.resume(file.fd, broken.position, end)
                 logger.error("%s: %s; %s", self, broken, "nothing follows" if found is None else f"goes on at {found}")
                 if found is None:
                     return

@@ -85,9 +85,11 @@ def _first_since(
     segment: Segment, timestamp: int, start_offset: int, elsewhere: Elsewhere
 ) -> Search[TimestampOffset | None]:
     offset = segment.last_offset_up_to(timestamp - 1)
+    # The segment may be deleted or compacted meanwhile: its positions are those of this file.
+    file = segment.file()
     for position, header in segment.headers_from(max(offset, start_offset)):
         if header.max_timestamp >= timestamp:
-            found = yield from _first_in_batch(segment, position, header, timestamp, start_offset, elsewhere)
+            found = yield from _first_in_batch(file, position, header, timestamp, start_offset, elsewhere)
             if found is not None:
                 return TimestampOffset(*found, header.leader_epoch)
         yield None
@@ -95,11 +97,10 @@ def _first_since(
 
 
 def _first_in_batch(
-    segment: Segment, position: int, header: v2.BatchHeader, timestamp: int, start_offset: int, elsewhere: Elsewhere
+    file: OpenFile, position: int, header: v2.BatchHeader, timestamp: int, start_offset: int, elsewhere: Elsewhere
 ) -> Search[tuple[int, int] | None]:
     if not needs_records(header):
         return (yield from first_record_since(None, header, timestamp, start_offset))
-    file = segment.file()
     if header.size <= _INLINE_BYTES_MAX and not header.codec:
         records = _read_and_open(file, position, header)
         return (yield from first_record_since(records, header, timestamp, start_offset))
