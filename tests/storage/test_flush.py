@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,44 @@ def test_the_recovery_point_never_passes_the_end(tmp_path: Path) -> None:
     append(log, b"x")
     log.flush(up_to=100)
     assert log.recovery_point == 1
+
+
+class SlowTopics(Disk):
+    """Syncs of a topic's files wait until they are let go."""
+
+    def __init__(self, *topics: str) -> None:
+        self.go = {topic: threading.Event() for topic in topics}
+
+    def fsync(self, fd: int) -> None:
+        for topic, go in self.go.items():
+            assert f"/{topic}-0" not in os.readlink(f"/proc/self/fd/{fd}") or go.wait(10)
+        super().fsync(fd)
+
+
+@pytest.mark.timeout(20)
+async def test_a_stop_in_another_thread_waits_for_what_follows_a_sync_under_way(tmp_path: Path) -> None:
+    disk = SlowTopics("quick", "slow")
+    logs = manager(tmp_path, disk)
+    log, slow = (logs.create(TopicPartition(one, 0), random_topic_id(), LogConfig()) for one in disk.go)
+    failures: list[dict[str, object]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failures.append(context))
+    append(log, b"first")
+    append(slow, b"first")
+    waiting = [log.flush_async(), slow.flush_async()]
+    append(log, b"second")  # to be synced when the first one is
+    waiting.append(log.flush_async())
+    pool = logs.flusher._pool
+    assert pool is not None
+    closing = loop.run_in_executor(None, logs.close)
+    while not pool._shutdown:
+        await asyncio.sleep(0.001)
+    disk.go["quick"].set()
+    # Nothing is heard of it before the stop is through: a job that the loop starts now would find no threads.
+    await asyncio.sleep(0.05)
+    disk.go["slow"].set()
+    await closing
+    for one in waiting:
+        await one
+    assert failures == []
+    assert (log.recovery_point, log.log_end_offset) == (2, 2)

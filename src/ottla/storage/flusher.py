@@ -8,6 +8,8 @@ have dropped the dirty pages and would call the second try a success.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -40,46 +42,58 @@ class FlushJob:
 
 
 class Flusher:
-    """Outcomes go to the event loop that the job was submitted from; outside of one they wait for `drain`."""
+    """Outcomes are delivered in the event loop that the job was submitted from, or in the thread that calls `drain`."""
 
     def __init__(self, disk: Disk = DISK) -> None:
         self._disk = disk
         self._pool: ThreadPoolExecutor | None = None
-        self._waiting: deque[Callable[[], object]] = deque()
+        self._outcomes: deque[Callable[[], object]] = deque()
+        self._delivering = threading.Lock()
+        self._is_closing = False
 
     def submit(self, job: FlushJob, finished: Callable[[OSError | None], None]) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(FLUSH_THREADS, thread_name_prefix="ottla-flush")
         try:
-            post: Callable[[Callable[[], object]], object] = asyncio.get_running_loop().call_soon_threadsafe
+            loop = asyncio.get_running_loop()
         except RuntimeError:
-            post = self._waiting.append
-        self._pool.submit(self._run, job, finished, post)
+            loop = None
+        self._pool.submit(self._run, job, finished, loop)
 
     def _run(
-        self,
-        job: FlushJob,
-        finished: Callable[[OSError | None], None],
-        post: Callable[[Callable[[], object]], object],
+        self, job: FlushJob, finished: Callable[[OSError | None], None], loop: asyncio.AbstractEventLoop | None
     ) -> None:
         outcome: OSError | None = None
         try:
             job.run(self._disk)
         except OSError as error:
             outcome = error
-        try:
-            post(lambda: finished(outcome))
-        except RuntimeError:  # the loop was closed meanwhile
-            self._waiting.append(lambda: finished(outcome))
+        self._outcomes.append(lambda: finished(outcome))
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # it was closed meanwhile
+                loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        with self._delivering:
+            if not self._is_closing:
+                self.drain()
 
     def drain(self) -> None:
         """Deliver outcomes that wait here; in the owner's thread."""
-        while self._waiting:
-            self._waiting.popleft()()
+        while self._outcomes:
+            self._outcomes.popleft()()
+
+    def take_over(self) -> None:
+        """The logs belong to this thread now, until `close` is done: no loop delivers an outcome beside it."""
+        with self._delivering:
+            self._is_closing = True
 
     def close(self) -> None:
         """Wait for the jobs under way, those that their outcomes start included."""
+        self.take_over()
         while self._pool is not None:
-            self._pool.shutdown(wait=True)
-            self._pool = None
+            # Who submits a job from now on gets new threads, and is waited for as well.
+            pool, self._pool = self._pool, None
+            pool.shutdown(wait=True)
             self.drain()
+        self._is_closing = False

@@ -494,6 +494,7 @@ class LogManager(LogOwner):
 
     def close(self, clean: bool = True) -> None:
         """Stop using the directories. `clean=False` leaves them as a crash would."""
+        self.flusher.take_over()
         if clean:
             for log in self._logs.values():
                 if log.failed is None:
