@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -70,7 +71,9 @@ def test_the_options_of_every_command_are_shown_apart(cli: Cli) -> None:
     assert "--where" in own
     assert "--bootstrap-server" in shared
     assert "--dry-run" not in text
-    assert "--dry-run" in cli.ok("topic", "delete", "-h").out
+    own, _, shared = cli.ok("topic", "delete", "-h").out.partition("Options of every command:")
+    assert "--dry-run" in own
+    assert "--dry-run" not in shared
 
 
 def test_what_is_offered_is_meant() -> None:
@@ -98,6 +101,15 @@ def test_what_is_offered_is_meant() -> None:
         "pipeline run",
         "pipeline delete",
     }
+
+
+def test_every_option_and_every_verb_says_what_it_is_for() -> None:
+    for path, command in verbs().items():
+        assert command.help, path
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                said = re.sub(r"\[.*\]|repeatable", "", option.help or "", flags=re.IGNORECASE)
+                assert re.search(r"\w", said), (path, option.opts)
 
 
 def cli_help(command: click.Command) -> str:

@@ -96,7 +96,12 @@ def _value(entry: dict[str, Any]) -> str | None:
 @name_argument
 @click.argument("assignments", nargs=-1, required=True, metavar="SETTING=VALUE...")
 def set_(settings: Settings, kind: str, name: str, assignments: tuple[str, ...]) -> None:
-    """Change settings; they hold at once and survive restarts."""
+    """Change settings; they hold at once and survive restarts.
+
+    \b
+      ottla config set topic orders retention.ms=86400000
+      ottla config set broker 1 log.cleaner.threads=2
+    """
     changes: dict[str, str | None] = dict(parse_assignment(one, "SETTING=VALUE") for one in assignments)
     _change(settings, kind, name, changes)
 

@@ -194,7 +194,11 @@ class Cluster:
         """The sentence for a topic that is not there, with the nearest name that is."""
         known = list(self.all_topics().topics)
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"create it with `ottla topic create {name}`."
+        hint = (
+            f"did you mean '{near[0]}'?"
+            if near
+            else f"`ottla topic list` shows what there is, `ottla topic create {name}` makes it."
+        )
         return OttlaError(f"there is no topic '{name}': {hint}")
 
     def _reach_once(self) -> None:

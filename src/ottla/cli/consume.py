@@ -31,7 +31,12 @@ ISOLATIONS = ("read_committed", "read_uncommitted")
 @click.option("-J", "--json", "as_json", is_flag=True, help="One JSON object per line.")
 @click.option("--grep", metavar="REGEX", help="Only records whose key or value matches.")
 @click.option("--where", metavar="EXPR", help='Only records for which this holds: value.amount > 100 and key =~ "^eu".')
-@click.option("--isolation", type=click.Choice(ISOLATIONS), default="read_committed", help="[read_committed]")
+@click.option(
+    "--isolation",
+    type=click.Choice(ISOLATIONS),
+    default="read_committed",
+    help="read_uncommitted: open and aborted transactions too.",
+)
 def consume(
     settings: Settings,
     topics: tuple[str, ...],

@@ -33,7 +33,12 @@ ARRIVE_S_MAX = 15.0
 @click.option("-n", "--count", type=at_least(1), default=5000, help="How many records [5000].")
 @click.option("--rate", type=at_least(0.1), default=1000.0, help="Records per second [1000].")
 @click.option("--size", type=at_least(STAMP.size), default=100, help="Bytes of a value [100].")
-@click.option("--acks", type=click.Choice(("0", "1", "all")), default="all", help="[all]")
+@click.option(
+    "--acks",
+    type=click.Choice(("0", "1", "all")),
+    default="all",
+    help="Which replicas must have a record: none, the leader, all in sync [all].",
+)
 def e2e(settings: Settings, topic: str, count: int, rate: float, size: int, acks: str) -> None:
     """Send COUNT records to TOPIC at RATE, consume them, and measure how long each was on its way."""
     cluster = Cluster(settings)

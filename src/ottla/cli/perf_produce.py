@@ -27,8 +27,13 @@ POLL_EVERY = 64
 @click.option("-n", "--count", type=at_least(1), default=100_000, help="How many records [100000].")
 @click.option("--size", type=at_least(1), default=1000, help="Bytes of a value [1000].")
 @click.option("--rate", type=at_least(0.1), help="Records per second [as fast as it goes].")
-@click.option("-z", "--compression", type=click.Choice(CODECS), default="none", help="[none]")
-@click.option("--acks", type=click.Choice(("0", "1", "all")), default="all", help="[all]")
+@click.option("-z", "--compression", type=click.Choice(CODECS), default="none", help="Codec of the batches [none].")
+@click.option(
+    "--acks",
+    type=click.Choice(("0", "1", "all")),
+    default="all",
+    help="Which replicas must have a record: none, the leader, all in sync [all].",
+)
 def produce(
     settings: Settings, topic: str, count: int, size: int, rate: float | None, compression: str, acks: str
 ) -> None:

@@ -87,8 +87,12 @@ def at_least(least: Number) -> Callable[[str], Number]:
 # -- the options themselves ---------------------------------------------------------------------------------------
 
 
-class GlobalOption(click.Option):
-    """An option that every command takes; shown in a section of its own."""
+class SettingsOption(click.Option):
+    """An option that writes into `Settings`, before the verb or after it."""
+
+
+class GlobalOption(SettingsOption):
+    """One that every command takes; shown in a section of its own."""
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -102,6 +106,10 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 def _global(*names: str, **more: Any) -> GlobalOption:
     return GlobalOption(names, expose_value=False, callback=_remember, **more)
+
+
+def _of_changes(*names: str, **more: Any) -> SettingsOption:
+    return SettingsOption(names, is_flag=True, expose_value=False, callback=_remember, **more)
 
 
 def connection_options() -> list[click.Parameter]:
@@ -120,11 +128,11 @@ def connection_options() -> list[click.Parameter]:
 
 
 def dry_run_option() -> click.Parameter:
-    return _global("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+    return _of_changes("--dry-run", help="Say what would be done, and do nothing.")
 
 
 def yes_option(**more: Any) -> click.Parameter:
-    return _global("-y", "--yes", is_flag=True, help="Do not ask.", **more)
+    return _of_changes("-y", "--yes", help="Do not ask.", **more)
 
 
 partition_option = click.option(

@@ -24,12 +24,28 @@ from ottla.common.errors import OttlaError
     help="What clients are told to connect to [what --listen says, or the host name].",
 )
 @click.option(
-    "--data-dir", "data_dirs", multiple=True, metavar="DIR", type=click.Path(path_type=Path), help="Repeatable."
+    "--data-dir",
+    "data_dirs",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where records are kept [/tmp/ottla-logs]; repeatable.",
 )
-@click.option("--config", "config_file", metavar="FILE", type=click.Path(path_type=Path), help="A server.properties.")
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A server.properties, as Kafka has it.",
+)
 @click.option("-X", "overrides", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
-@click.option("--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", help="[info]")
-@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="[text]")
+@click.option(
+    "--log-level",
+    type=click.Choice(("debug", "info", "warning", "error")),
+    default="info",
+    help="The least that is logged [info].",
+)
+@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Of the log [text].")
 @click.pass_obj
 def start(
     settings: Settings,

@@ -31,7 +31,12 @@ def create(
     configs: tuple[str, ...],
     if_not_exists: bool,
 ) -> None:
-    """Create topics."""
+    """Create topics.
+
+    \b
+      ottla topic create orders -p 3
+      ottla topic create users -c cleanup.policy=compact --if-not-exists
+    """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import NewTopic
 
@@ -90,7 +95,12 @@ def _raise_all(failures: list[OttlaError]) -> None:
 def alter(
     settings: Settings, topic: str, partitions: int | None, configs: tuple[str, ...], unset: tuple[str, ...]
 ) -> None:
-    """Add partitions to TOPIC, or change its settings."""
+    """Add partitions to TOPIC, or change its settings.
+
+    \b
+      ottla topic alter orders -p 6
+      ottla topic alter orders -c retention.ms=86400000 --unset retention.bytes
+    """
     changes: dict[str, str | None] = dict(parse_assignment(one, "-c") for one in configs)
     changes |= dict.fromkeys(unset)
     if not changes and partitions is None:
@@ -176,7 +186,12 @@ def _and_their_size(cluster: Cluster, described: dict[str, Any]) -> str:
 @click.option("--to", "to", required=True, metavar="WHERE", help="Delete what is before: N, @TIME, end; -N keeps N.")
 @partition_option
 def trim(settings: Settings, topic: str, to: str, partitions: tuple[int, ...]) -> None:
-    """Delete the oldest records of TOPIC, up to --to."""
+    """Delete the oldest records of TOPIC, up to --to. Shows what it will delete, and asks.
+
+    \b
+      ottla topic trim orders --to @-7d             what is older than a week
+      ottla topic trim orders --to -1000 -p 0       all but the last thousand of partition 0
+    """
     position = parse_position(to, "--to")
     cluster = Cluster(settings)
     present = {partition.id for partition in cluster.topics([topic])[topic].partitions}
