@@ -200,6 +200,37 @@ def test_a_stop_on_a_full_disk_is_one_line_for_all_partitions(tmp_path: Path, ca
     ]
 
 
+@pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE])
+def test_a_snapshot_that_cannot_be_written_holds_back_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    class NoSnapshots(Disk):
+        def replace_file(self, path: Path, content: bytes, *, sync: bool) -> None:
+            if path.suffix == ".snapshot" and path.parent.name == "bad-0":
+                raise OSError(error, os.strerror(error))
+            super().replace_file(path, content, sync=sync)
+
+    monkeypatch.setattr("ottla.storage.log._SNAPSHOT_BYTES", 1)
+    dirs = [tmp_path / "a", tmp_path / "b"]
+    for one in dirs:
+        one.mkdir()
+    logs = LogManager(
+        dirs, node_id=1, cluster_id="c", clock=ManualClock(), default_config=LogConfig(), disk=NoSnapshots()
+    )
+    logs.open()
+    for name in ("bad", "good"):
+        log = logs.create(TopicPartition(name, 0), random_topic_id(), LogConfig())
+        append(log, b"x")
+        log.flush()
+    for written in logs.checkpoint():
+        written.result()
+    assert (dirs[1] / "recovery-point-offset-checkpoint").read_text().splitlines()[2:] == ["good 0 1"]
+    assert logs.dirs[1].offline is None
+    # A disk that fails is given up; one that only lacks something is not.
+    assert (logs.dirs[0].offline is None) == (error == errno.EMFILE)
+    logs.close(clean=False)
+
+
 def test_a_failed_sync_is_never_tried_again(broken: tuple[LogManager, BrokenDisk, list[Log]]) -> None:
     logs, disk, made = broken
     disk.broken.add("fsync")

@@ -397,7 +397,12 @@ class LogManager(LogOwner):
             log_dir = self._dir_of.get(tp)
             if log_dir not in content or self._logs.get(tp) is not log:
                 continue
-            log.snapshot_producers()
+            try:
+                log.snapshot_producers()
+            except OSError as error:  # of one log: the checkpoints of the others do not wait for it
+                if not self._refused(log_dir, error):
+                    self.disk_failed(log, error)
+                    continue
             gathered[tp] = log
             points, watermarks, starts = content[log_dir].values()
             points[tp] = log.recovery_point
@@ -414,6 +419,8 @@ class LogManager(LogOwner):
         self._checkpointed = set(self._logs)
         written = []
         for log_dir, files in content.items():
+            if log_dir.offline is not None:
+                continue  # by now
             written.append(self.in_background(partial(self._write_checkpoints, log_dir, files), CHECKPOINTS))
             self._checkpoint_cleaned(log_dir)
         return written
