@@ -1,0 +1,96 @@
+"""What a task and the driver's spool say to each other.
+
+    driver -> task     greeting, a nonce
+    task   -> driver   proof of the secret, and who it is: Hello
+    driver -> task     a verdict: empty if it may send, else the sentence that says why not
+    task   -> driver   frames, each one record batch, and last the sum of them: Sum
+    driver -> task     a verdict: empty once all of it is in the file
+
+A frame on the wire is a frame in the file, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import socket
+import struct
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+GREETING = b"ottla-spool-1\n"
+NONCE_BYTES = 16
+PROOF_BYTES = 32
+HELLO_BYTES_MAX = 4096
+# Bytes of the batch, bytes of the topic's name, partition, number of records.
+FRAME = struct.Struct(">IHii")
+FRAME_BYTES_MAX = 0x7FFF_FFFF
+# Stands where a frame has the bytes of its batch: the sum follows.
+LAST = 0xFFFF_FFFF
+SUM = struct.Struct(">QQ")
+LENGTH = struct.Struct(">I")
+
+
+class SpoolRefused(Exception):
+    """The other side cannot take what it is sent; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """Who sends: one attempt of one task, for one spooled batch."""
+
+    batch: str
+    task: int
+    attempt: int
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Hello:
+        """Raises ValueError."""
+        try:
+            found = json.loads(data)
+            return Hello(str(found["batch"]), int(found["task"]), int(found["attempt"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"no hello: {error}") from None
+
+
+class Sum(NamedTuple):
+    """What an attempt has sent."""
+
+    frames: int
+    bytes: int
+
+
+def proof(secret: bytes, nonce: bytes, hello: bytes) -> bytes:
+    return hmac.digest(secret, nonce + hello, hashlib.sha256)
+
+
+def send_verdict(connection: socket.socket, sentence: str) -> None:
+    text = sentence.encode()
+    connection.sendall(LENGTH.pack(len(text)) + text)
+
+
+def receive_verdict(connection: socket.socket) -> None:
+    """Raises SpoolRefused with the sentence of the other side."""
+    (length,) = LENGTH.unpack(receive_exactly(connection, LENGTH.size))
+    if length:
+        raise SpoolRefused(receive_exactly(connection, min(length, 64 * 1024)).decode(errors="replace"))
+
+
+def receive_exactly(connection: socket.socket, count: int) -> bytes:
+    """Raises ConnectionResetError when the other side has hung up."""
+    data = bytearray(count)
+    receive_into(connection, memoryview(data))
+    return bytes(data)
+
+
+def receive_into(connection: socket.socket, room: memoryview) -> None:
+    filled = 0
+    while filled < len(room):
+        count = connection.recv_into(room[filled:])
+        if not count:
+            raise ConnectionResetError("the other side of the spool hung up")
+        filled += count
