@@ -3,7 +3,7 @@
     python -m tests.spark.large_driver '{"bootstrap": ..., "folder": ..., "source": ..., "target": ..., "times": ...}'
 
 `spark.driver.maxResultSize` counts from the start of a Spark, so this is a process of its own. Says how every batch
-came to the driver: `at once`, `here` (as rows) or `in pieces`.
+came to the driver: `here` (as rows) or `spooled`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 import ottla.spark
-from ottla.spark.sink import collecting, streaming
+from ottla.spark.sink import streaming
 
 PER_BATCH = 200
 
@@ -31,9 +31,8 @@ def say(word: str, function: Any) -> Any:
 
 def main() -> None:
     settings = json.loads(sys.argv[1])
-    collecting.collect_in_pieces = say("in pieces", collecting.collect_in_pieces)
-    collecting._of_table = say("at once", collecting._of_table)
-    streaming.encode_here = say("here", collecting.encode_here)
+    streaming.spooled = say("spooled", streaming.spooled)  # type: ignore[assignment]
+    streaming.encode_here = say("here", streaming.encode_here)  # type: ignore[assignment]
     spark = ottla.spark.session(
         app="large", master="local[2]", **{"spark.ui.enabled": False, "spark.driver.maxResultSize": "2m"}
     )

@@ -1,11 +1,7 @@
-"""Which batches are small, and how a large one is cut: no Spark is needed to tell."""
+"""Which batches are small: no Spark is needed to tell."""
 
 from __future__ import annotations
 
-import pytest
-
-from ottla.common.errors import OttlaError
-from ottla.spark.sink.collecting import _Part, _parts
 from ottla.spark.sink.load import SMALL_BYTES, Load
 from ottla.spark.sink.marker import Marker
 
@@ -15,8 +11,7 @@ def _after(*batches: tuple[int, int], is_bound_to_input: bool = True) -> Load:
     load = Load(is_bound_to_input=is_bound_to_input)
     for records, size in batches:
         load.is_small(records)
-        load.bytes += size
-        load.note(records)
+        load.note(records, size)
     return load
 
 
@@ -44,19 +39,3 @@ def test_a_query_that_writes_its_whole_state_has_no_small_batches() -> None:
 def test_records_between_markers() -> None:
     before = Marker("q", 1, {"a": {"0": 10, "1": 5}})
     assert Marker("q", 2, {"a": {"0": 12, "1": 5}, "b": {"0": 3}}).records_since(before) == 5
-
-
-def test_pieces_keep_the_order_and_stay_below_their_share() -> None:
-    sizes = [[10, 10, 10, 10], [], [25, 3], [3]]
-    assert list(_parts(sizes, 100)) == [
-        _Part(0, 0, 2),
-        _Part(0, 2, 4),
-        _Part(2, 0, 1),
-        _Part(2, 1, 2),
-        _Part(3, 0, 1),
-    ]
-
-
-def test_a_record_batch_that_the_driver_may_not_have_is_said_in_one_sentence() -> None:
-    with pytest.raises(OttlaError, match=r"a record batch of 90 bytes is more .* set spark\.driver\.maxResultSize"):
-        list(_parts([[90]], 100))

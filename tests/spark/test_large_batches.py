@@ -1,4 +1,4 @@
-"""More than `spark.driver.maxResultSize` in one batch: it comes in pieces, and all of it is written once."""
+"""More than `spark.driver.maxResultSize` in one batch: it is spooled, and all of it is written once."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ TIMES = 30
 
 @pytest.mark.parametrize(
     ("small_batches", "first"),
-    # A batch of 200 records of 2 KB comes at once, or here when such batches are known; 30 times as much does neither.
-    [(0, []), (3, ["at once", "at once", "here"])],
+    # A batch of 200 records of 2 KB comes as rows when such batches are known; 30 times as much does not.
+    [(0, []), (3, ["spooled", "spooled", "here"])],
     ids=["from the start", "after small ones"],
 )
 def test_a_batch_larger_than_the_driver_may_hold_is_written_once(
@@ -45,7 +45,7 @@ def test_a_batch_larger_than_the_driver_may_hold_is_written_once(
         topics.produce(servers, source, range(count))
         said = _run(bootstrap=servers, folder=str(tmp_path / "checkpoint"), source=source, target=target,
                     times=TIMES, **{"from": small_batches * PER_BATCH})  # fmt: skip
-        assert said == [*first, "in pieces", "in pieces"]
+        assert said == [*first, "spooled", "spooled"]
         written = Counter(committed_records(servers, target))
     assert written == Counter(
         (b"k%d" % number, _text(number, copy))

@@ -14,7 +14,7 @@ import ottla.spark
 from ottla.client.cluster import ClusterClient
 from ottla.client.group_offsets import committed_offsets
 from ottla.common.errors import OttlaError
-from ottla.spark.sink import collecting, load, publishing, streaming
+from ottla.spark.sink import load, publishing, spooling, streaming
 from ottla.testing import Broker
 from tests.spark import topics
 from tests.spark.reading import committed_records
@@ -155,11 +155,14 @@ def test_good_rows_and_dead_letters_share_a_transaction(pipeline: Pipeline, serv
     assert len(committed_records(servers, pipeline.out[1])) == 10
 
 
-def test_a_batch_too_large_for_the_driver_comes_in_pieces(
+def test_rows_that_are_not_as_few_as_they_seemed_are_encoded_by_the_executors(
     pipeline: Pipeline, servers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def too_large(rows: Any, plan: Any) -> Any:
+        raise RuntimeError("Total size of serialized results is bigger than spark.driver.maxResultSize")
+
+    monkeypatch.setattr(streaming, "encode_here", too_large)
     topics.produce(servers, pipeline.source, range(40), 2)
-    monkeypatch.setattr(streaming, "collect", collecting.collect_in_pieces)
     pipeline.run(pipeline.shouted())
     assert pipeline.values() == expected(range(40))
 
@@ -173,7 +176,7 @@ def test_wherever_rows_are_encoded_they_are_written_alike(
 
     def noted(rows: Any, plan: Any) -> Any:
         seen.append(plan.turn)
-        return collecting.encode_here(rows, plan)
+        return spooling.encode_here(rows, plan)
 
     monkeypatch.setattr(load, "SMALL_BYTES", small_bytes)
     monkeypatch.setattr(streaming, "encode_here", noted)

@@ -1,8 +1,6 @@
 """The part of the sink that runs on executors: rows of one task to compressed record batches.
 
-There is no shuffle: a task writes to all the partitions that its rows belong to, and keeps their order. A mistake in
-the data (a topic that does not exist, a partition out of range) comes back as a row of its own, since a sentence in a
-row reaches the user as it is and an exception arrives wrapped in two stack traces.
+There is no shuffle: a task writes to all the partitions that its rows belong to, and keeps their order.
 """
 
 from __future__ import annotations
@@ -14,32 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from ottla.client.address import ClusterAddress
 from ottla.common.errors import OttlaError
 from ottla.kernel.encode import BatchEncoder, Encoded, route
 from ottla.spark.sink.shape import shaped_arrow
-
-# Of Spark's own types: a text would be sent to the JVM to be parsed, for every batch.
-SCHEMA = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("records", IntegerType()),
-        StructField("batch", BinaryType()),
-        StructField("problem", StringType()),
-    ]
-)
-_ARROW_SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("records", pa.int32()),
-        ("batch", pa.binary()),
-        ("problem", pa.string()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -64,22 +41,6 @@ class EncodePlan:
             if batch.num_rows:
                 yield from table.named(_append(encoder, table, shaped_arrow(batch), batch.num_rows))
         yield from table.named(encoder.finish())
-
-    def run(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """As `encode`, in the form of `mapInArrow`."""
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        try:
-            for topic, partition, count, data in self.encode(rows, context.partitionId() if context else 0):
-                yield _row(topic, partition, count, data, None)
-        except OttlaError as problem:
-            yield _row(None, None, None, None, str(problem))
-
-
-def _row(*cells: Any) -> pa.RecordBatch:
-    arrays = [pa.array([cell], kind) for cell, kind in zip(cells, _ARROW_SCHEMA.types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
 
 
 class _Slots:

@@ -10,18 +10,15 @@ class Load:
     def __init__(self, *, is_bound_to_input: bool = True) -> None:
         # Not so where every batch writes the whole state.
         self._is_bound_to_input = is_bound_to_input
-        # What the batch that is being written came to.
-        self.bytes = 0
         self._bytes_per_record: float | None = None
 
     def is_small(self, records: int | None) -> bool:
         """Of the batch that begins now, with so many records of the sources, if that is known."""
-        self.bytes = 0
         if not self._is_bound_to_input or records is None or self._bytes_per_record is None:
             return False
         return records * self._bytes_per_record <= SMALL_BYTES
 
-    def note(self, records: int | None) -> None:
+    def note(self, records: int | None, written_bytes: int) -> None:
         if records:
             # Windows come out all at once, after batches that gave nothing: what was large is forgotten slowly.
-            self._bytes_per_record = max(self.bytes / records, 0.95 * (self._bytes_per_record or 0.0))
+            self._bytes_per_record = max(written_bytes / records, 0.95 * (self._bytes_per_record or 0.0))

@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.client.settings import parse_address
@@ -29,12 +28,13 @@ from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.kernel.compressing import NUMBERS
 from ottla.spark.sink.checkpoint import Checkpoint, is_local
-from ottla.spark.sink.collecting import EncodedRow, collect, encode_here
-from ottla.spark.sink.encoding import SCHEMA, EncodePlan
+from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.sink.load import Load
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from ottla.spark.sink.shape import check_columns, merged, shaped
+from ottla.spark.sink.spooling import EncodedFrame, encode_here, spooled, start_spool
+from ottla.spark.spool.server import SpoolServer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,17 +61,17 @@ class WriteQuery(StreamingQuery):
         try:
             has_ended = super().awaitTermination(timeout)
         except Exception:
-            self._writer.publisher.close()
+            self._writer.close()
             if self._writer.failure is not None:
                 raise self._writer.failure from None
             raise
         if has_ended is not False:  # nor is None: there was no time limit
-            self._writer.publisher.close()
+            self._writer.close()
         return has_ended
 
     def stop(self) -> None:
         super().stop()
-        self._writer.publisher.close()
+        self._writer.close()
 
     def finish(self) -> None:
         """Stop at a batch boundary: the batch that is being written is finished, and no other is begun."""
@@ -125,8 +125,10 @@ def write_stream(
     settings = PublisherSettings(address, name, group or name, marker_topic, transaction_timeout_ms)
     plan = EncodePlan(address, topic, codec=NUMBERS[compression], level=compression_level, batch_bytes=batch_bytes)
     load = Load(is_bound_to_input=output_mode != "complete")
-    writer = _BatchWriter(Publisher(settings), Checkpoint(frame.sparkSession, checkpoint), plan, outputs, load)
-    writer.publisher.check_cluster(topic)
+    publisher = Publisher(settings)
+    publisher.check_cluster(topic)
+    spool = start_spool(frame.sparkSession)
+    writer = _BatchWriter(publisher, spool, Checkpoint(frame.sparkSession, checkpoint), plan, outputs, load)
     _choose_file_manager(frame.sparkSession, checkpoint)
     started = frame.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
     if trigger is not None:
@@ -147,9 +149,16 @@ class _BatchWriter:
     """What Spark calls for every micro-batch, on the driver."""
 
     def __init__(
-        self, publisher: Publisher, checkpoint: Checkpoint, plan: EncodePlan, outputs: Outputs | None, load: Load
+        self,
+        publisher: Publisher,
+        spool: SpoolServer,
+        checkpoint: Checkpoint,
+        plan: EncodePlan,
+        outputs: Outputs | None,
+        load: Load,
     ) -> None:
         self.publisher = publisher
+        self._spool = spool
         self.failure: OttlaError | None = None
         # Held while a batch is written.
         self.turn = threading.Lock()
@@ -187,30 +196,44 @@ class _BatchWriter:
             check_columns(one.schema, self._plan.topic)
         marker = Marker(self._query_id, batch_id, end.offsets)
         records = None if end.is_partial or self.publisher.last is None else marker.records_since(self.publisher.last)
-        with _computed_once(frame, is_shared=len(frames) > 1):
-            rows = self._encoded(frames, batch_id, is_small=self._load.is_small(records))
-            self.publisher.publish(marker, self._batches(rows))
-        self._load.note(records)
+        with (
+            _computed_once(frame, is_shared=len(frames) > 1),
+            self._encoded(frames, batch_id, is_small=self._load.is_small(records)) as encoded,
+        ):
+            self.publisher.publish(marker, self._batches(encoded))
+        self._load.note(records, encoded.bytes)
 
-    def _encoded(self, frames: list[DataFrame], batch_id: int, *, is_small: bool) -> Iterator[EncodedRow]:
+    @contextmanager
+    def _encoded(self, frames: list[DataFrame], batch_id: int, *, is_small: bool) -> Iterator[EncodedFrame]:
         frame = merged([shaped(one) for one in frames])
         # Topics that were written to before: tasks need not look them up.
         counts = self.publisher.partition_counts(self._topics)
         plan = replace(self._plan, partition_counts=counts, turn=batch_id)
-        rows = encode_here(frame, plan) if is_small else None
-        if rows is not None:
-            return rows
+        if is_small and (encoded := _encoded_here(frame, plan)) is not None:
+            yield encoded
+            return
+        with spooled(frame, plan, self._spool) as encoded:
+            yield encoded
 
-        def encode(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return plan.run(rows)
+    def _batches(self, encoded: EncodedFrame) -> Iterator[tuple[TopicPartition, Any]]:
+        for partition, data in encoded:
+            self._topics.add(partition.topic)
+            yield partition, data
 
-        return collect(frame.mapInArrow(encode, SCHEMA))
+    def close(self) -> None:
+        self.publisher.close()
+        self._spool.close()
 
-    def _batches(self, rows: Iterator[EncodedRow]) -> Iterator[tuple[TopicPartition, Any]]:
-        for topic, partition, data in rows:
-            self._topics.add(topic)
-            self._load.bytes += len(data)
-            yield TopicPartition(topic, partition), data
+
+def _encoded_here(frame: DataFrame, plan: EncodePlan) -> EncodedFrame | None:
+    """None when it cannot be done here. That it was judged to be small does not make it so, and Spark does not let the
+    driver have just anything; the executors then tell what is wrong, if something is."""
+    try:
+        return encode_here(frame, plan)
+    except OttlaError:
+        raise
+    except Exception:
+        return None
 
 
 @contextmanager

@@ -100,7 +100,8 @@ class SpoolServer:
             return self._batches.get(batch_id)
 
     def close(self) -> None:
-        if os.getpid() != self._owner:
+        """As often as you like."""
+        if os.getpid() != self._owner or not self._thread.is_alive():
             return
         self._listener.shutdown()
         self._listener.server_close()

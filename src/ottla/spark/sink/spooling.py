@@ -1,0 +1,144 @@
+"""A frame's rows, encoded by its tasks, on the driver's disk: one Spark job, whatever the size.
+
+A task sends what it encodes to the spool and gives Spark one small row: which attempt it was, and how much it sent. A
+row that Spark hands to the driver is of an attempt whose result it accepted, so exactly these attempts are published;
+those that were lost, ran twice or came too late are left where they are. Nothing is computed or fetched again.
+
+A mistake in the data (a topic that does not exist, a partition out of range) comes back in that row too, since a
+sentence in a row reaches the user as it is and an exception arrives wrapped in two stack traces.
+
+A few rows come as they are and are encoded on the driver: a process for them, and the function that it is to run, would
+take longer than they do.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.spark.sink.encoding import EncodePlan
+from ottla.spark.spool.files import Winner
+from ottla.spark.spool.sending import EncodedBatch, SpoolTarget, send
+from ottla.spark.spool.server import SpoolServer
+from ottla.spark.spool.wire import SpoolRefused, Sum
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HOST, BIND, PORT, FOLDER = (
+    "spark.driver.host",
+    "spark.driver.bindAddress",
+    "spark.ottla.spool.port",
+    "spark.ottla.spool.dir",
+)
+# Of Spark's own types: a text would be sent to the JVM to be parsed, for every batch.
+_SCHEMA = StructType(
+    [
+        StructField("task", IntegerType()),
+        StructField("attempt", LongType()),
+        StructField("frames", LongType()),
+        StructField("bytes", LongType()),
+        StructField("problem", StringType()),
+    ]
+)
+_ARROW_SCHEMA = pa.schema(
+    [
+        ("task", pa.int32()),
+        ("attempt", pa.int64()),
+        ("frames", pa.int64()),
+        ("bytes", pa.int64()),
+        ("problem", pa.string()),
+    ]
+)
+
+
+class EncodedFrame:
+    """All batches of a frame. It may be read as often as a transaction needs it."""
+
+    def __init__(self, total: int, batches: Any) -> None:
+        self.bytes = total
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[tuple[TopicPartition, Any]]:
+        return iter(self._batches())
+
+
+def start_spool(spark: SparkSession) -> SpoolServer:
+    """Raises OttlaError when it cannot listen, or has no folder to write to."""
+    conf = spark.sparkContext.getConf()
+    host = conf.get(HOST) or "127.0.0.1"
+    port = conf.get(PORT) or "0"
+    if not port.isdigit():
+        raise OttlaError(f"{PORT} is '{port}', which is no port number.")
+    folder = conf.get(FOLDER) or (conf.get("spark.local.dir") or tempfile.gettempdir()).split(",")[0]
+    return SpoolServer(host=host, bind=conf.get(BIND) or host, port=int(port), folder=folder)
+
+
+def encode_here(frame: DataFrame, plan: EncodePlan) -> EncodedFrame:
+    """Of rows that are few: whatever goes wrong when they come to the driver, they may not have been."""
+    batches = [
+        (TopicPartition(topic, partition), data)
+        for topic, partition, _, data in plan.encode(iter(frame.toArrow().to_batches()), task=0)
+    ]
+    return EncodedFrame(sum(len(data) for _, data in batches), lambda: batches)
+
+
+@contextmanager
+def spooled(frame: DataFrame, plan: EncodePlan, spool: SpoolServer) -> Iterator[EncodedFrame]:
+    """Encoded on the executors. Raises OttlaError for the first problem that a task reports."""
+    batch = spool.begin()
+    target = spool.target(batch)
+
+    def encode(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return run_task(plan, target, rows)
+
+    try:
+        reports = frame.mapInArrow(encode, _SCHEMA).toArrow().to_pylist()
+        if batch.failure is not None:
+            raise batch.failure
+        winners = _winners(reports)
+        batch.check(winners)
+        total = sum(one.sum.bytes for one in winners)
+        yield EncodedFrame(total, lambda: ((one.partition, one.data) for one in batch.frames(winners)))
+    finally:
+        spool.end(batch)
+
+
+def _winners(reports: Sequence[dict[str, Any]]) -> list[Winner]:
+    for one in sorted(reports, key=lambda one: int(one["task"])):
+        if one["problem"] is not None:
+            raise OttlaError(one["problem"])
+    return [Winner(one["task"], one["attempt"], Sum(one["frames"], one["bytes"])) for one in reports]
+
+
+def run_task(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """On an executor, in the form of `mapInArrow`."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    task, attempt = context.partitionId(), context.taskAttemptId()
+    try:
+        total = _send(target, task, attempt, plan.encode(iter(rows), task))
+        yield _report(task, attempt, *total, None)
+    except (OttlaError, SpoolRefused) as problem:
+        yield _report(task, attempt, 0, 0, str(problem))
+
+
+def _send(target: SpoolTarget, task: int, attempt: int, batches: Iterator[EncodedBatch]) -> Sum:
+    """Tasks without rows are common, and a connection is not for nothing."""
+    first = next(batches, None)
+    return Sum(0, 0) if first is None else send(target, task, attempt, chain([first], batches))
+
+
+def _report(*cells: Any) -> pa.RecordBatch:
+    arrays = [pa.array([cell], kind) for cell, kind in zip(cells, _ARROW_SCHEMA.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
