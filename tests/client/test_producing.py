@@ -12,8 +12,9 @@ from confluent_kafka import TopicPartition as Assigned
 
 from ottla.client.cluster import ClusterClient, Unreachable
 from ottla.client.group_offsets import committed_offsets
-from ottla.client.producing import Committed, ProducerFenced, TransactionalProducer
+from ottla.client.producing import Committed, ProducerFenced, TransactionalProducer, TransactionRefused
 from ottla.common.errors import OttlaError
+from ottla.common.failures import Failure
 from ottla.common.ids import TopicPartition
 from ottla.kernel.encode import BatchEncoder
 from ottla.protocol.messages import UpdateFeaturesRequest
@@ -93,9 +94,12 @@ def test_a_second_producer_of_the_name_shuts_the_first_out(bootstrap: str, produ
     with ClusterClient(bootstrap) as cluster:
         second = TransactionalProducer(cluster, "writer")
         second.start()
-        with pytest.raises(ProducerFenced, match="another writer has taken over 'writer'"):
+        with pytest.raises(TransactionRefused, match="or another writer has taken over") as refused:
             producer.produce([(TopicPartition(OUT, 1), batch(b"late"))])
             producer.commit()
+        assert refused.value.failure is Failure.EPOCH
+        with pytest.raises(ProducerFenced, match="another writer has taken over 'writer'"):
+            producer.abort()
         second.begin()
         second.produce([(TopicPartition(OUT, 0), batch(b"second"))])
         second.commit()

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 from ottla.client.address import ClusterAddress
 from ottla.client.connection import BrokerConnection
 from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.failures import RETRIABLE, Retriable
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import FindCoordinatorRequest, MetadataRequest
 
@@ -18,19 +19,10 @@ T = TypeVar("T")
 _GROUP, _TRANSACTION = 0, 1
 _BATCHED_SINCE = 4
 _RETRY_S = 0.1
-# What passes by itself while a cluster settles.
-_PASSING = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-    }
-)
+_NO_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
-class Unreachable(OttlaError):
+class Unreachable(Retriable):
     """Nobody answers there now; it may pass."""
 
 
@@ -115,8 +107,12 @@ class ClusterClient:
         """The broker that leads each partition. Raises OttlaError for a topic that is not there."""
         found: dict[TopicPartition, int] = {}
         for topic in self.metadata(topics).topics:
-            if topic.error_code:
+            if topic.error_code in _NO_TOPIC:
                 raise OttlaError(f"there is no topic '{topic.name}': `ottla topic list` shows what there is.")
+            if topic.error_code in RETRIABLE:
+                raise Retriable(f"topic '{topic.name}' cannot be served now: {ErrorCode(topic.error_code).name}.")
+            if topic.error_code:
+                raise OttlaError(f"topic '{topic.name}' cannot be used: {ErrorCode(topic.error_code).name}.")
             for partition in topic.partitions:
                 found[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
         return found
@@ -152,6 +148,8 @@ class ClusterClient:
             code, answer = ask()
             if not code:
                 return answer
-            if code not in _PASSING or time.monotonic() > deadline:
+            if code not in RETRIABLE:
                 raise OttlaError(f"the cluster refused: {ErrorCode(code).name}.")
+            if time.monotonic() > deadline:
+                raise Retriable(f"the cluster has not settled yet: {ErrorCode(code).name}.")
             time.sleep(_RETRY_S)

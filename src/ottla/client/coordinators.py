@@ -13,23 +13,11 @@ from typing import Any
 
 from ottla.client.cluster import ClusterClient, Unreachable
 from ottla.client.connection import BrokerConnection
-from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.errors import ErrorCode
+from ottla.common.failures import MOVED, RETRIABLE, Retriable
 
 RETRY_S = 0.02
 RETRY_S_MAX = 0.5
-
-MOVED = frozenset(
-    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-)
-PASSING = MOVED | {
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.NETWORK_EXCEPTION,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.LEADER_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS,
-    ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.UNSTABLE_OFFSET_COMMIT,
-}
 
 
 class Patience:
@@ -73,12 +61,12 @@ class Coordinator:
         codes: Callable[[Any], set[int]],
         patience: Patience,
     ) -> tuple[int, Any]:
-        """The first code that will not pass (0: it went well) and the answer. Raises OttlaError when time is over."""
+        """The first code that will not pass (0: it went well) and the answer. Raises Retriable when time is over."""
         while True:
             problem: str
             try:
                 answer = request(self.connection())
-            except (OSError, Unreachable) as error:
+            except (OSError, Retriable) as error:
                 self._cluster.close()
                 self.forget()
                 problem = str(error).rstrip(".")
@@ -87,12 +75,12 @@ class Coordinator:
             else:
                 self.features = self.connection().finalized_features
                 found = codes(answer) - {0}
-                lasting = found - PASSING
+                lasting = found - RETRIABLE
                 if not found or lasting:
                     return min(lasting, default=0), answer
                 if found & MOVED:
                     self.forget()
                 problem = ErrorCode(min(found)).name
             if patience.is_over:
-                raise OttlaError(f"{self._what} does not answer as it should: {problem}.")
+                raise Retriable(f"{self._what} does not answer as it should: {problem}.")
             patience.pause()

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from ottla.client.cluster import ClusterClient, Unreachable
 from ottla.client.connection import Sent
 from ottla.client.coordinators import Patience
-from ottla.common.errors import ApiError, ErrorCode, OttlaError
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.failures import RETRIABLE, Retriable
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import ProduceRequest
 
@@ -25,26 +26,6 @@ IN_FLIGHT_MAX = 5
 REQUEST_BYTES = 1024 * 1024
 _TIMEOUT_MS = 30_000
 _ACKS_ALL = -1
-
-_PASSING = frozenset(
-    {
-        ErrorCode.CONCURRENT_TRANSACTIONS,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +104,7 @@ class Delivery:
                         return
                 sent = self._cluster.broker(leader).send(self._request(its), self._produce_version_max)
                 waiting.append(_OnItsWay(sent, {one.partition: one for one in its}))
-        except (OSError, Unreachable) as error:
+        except (OSError, Retriable) as error:
             self._broken(error)
 
     def _by_leader(self, batches: list[Outgoing]) -> dict[int, list[Outgoing]]:
@@ -168,7 +149,7 @@ class Delivery:
             self._unacknowledged[partition].remove(batch)
             return
         follows_a_failure = code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and partition in self._failed
-        if code not in _PASSING and not follows_a_failure:
+        if code not in RETRIABLE and not follows_a_failure:
             told = f": {row.error_message}" if row.error_message else ""
             raise ApiError(
                 ErrorCode(code),
@@ -183,7 +164,7 @@ class Delivery:
             for leader, waiting in self._on_their_way.items():
                 while waiting:
                     self._receive(leader)
-        except (OSError, Unreachable) as error:
+        except (OSError, Retriable) as error:
             self._broken(error)
 
     def _broken(self, error: Exception) -> None:
@@ -200,7 +181,7 @@ class Delivery:
         while any(self._unacknowledged.values()):
             self._drain()
             if patience.is_over:
-                raise OttlaError(f"records could not be written for {self._patience_s:g} s: {self._failure}.")
+                raise Retriable(f"records could not be written for {self._patience_s:g} s: {self._failure}.")
             if self._failure:
                 patience.pause()
             self._failure = ""

@@ -15,6 +15,7 @@ from ottla.client.connection import BrokerConnection, Sent
 from ottla.client.lookup import EARLIEST, LATEST, MISSING_TOPIC_TIMEOUT_S, Absent, ClusterReader, Passing, check
 from ottla.client.retrying import Patience
 from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.failures import ClientFailure, Failure
 from ottla.common.ids import TopicPartition
 from ottla.kernel.decode import fetched_until
 from ottla.protocol.messages import FetchRequest
@@ -50,8 +51,10 @@ class Fetched(NamedTuple):
     aborted: list[tuple[int, int]]
 
 
-class DataLoss(OttlaError):
+class DataLoss(ClientFailure):
     """Offsets that were to be read are not there any more."""
+
+    failure = Failure.DATA
 
 
 OnLoss = Callable[[str], None]

@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ottla.client.cluster import ClusterClient, Unreachable
-from ottla.client.retrying import PASSING, Patience
+from ottla.client.retrying import Patience
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.failures import RETRIABLE, Retriable
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import ListOffsetsRequest
 
@@ -23,7 +24,7 @@ MISSING_TOPIC_TIMEOUT_S = 2.0
 _MISSING_TOPIC_PAUSE_S = 0.2
 
 
-class Passing(OttlaError):
+class Passing(Retriable):
     """An error that leader changes and restarts bring and take away again."""
 
 
@@ -160,6 +161,6 @@ def check(code: int, what: str) -> None:
     if not code:
         return
     name = ErrorCode(code).name if code in ErrorCode._value2member_map_ else str(code)
-    if code in PASSING:
+    if code in RETRIABLE:
         raise Passing(f"the cluster cannot serve {what} now: {name}.")
     raise OttlaError(f"the cluster refused to serve {what}: {name}.")

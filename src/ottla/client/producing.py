@@ -13,6 +13,7 @@ AddOffsetsToTxn come first. Batches come without producer, epoch and sequence nu
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -21,7 +22,9 @@ from typing import Any, NamedTuple, NoReturn, Self
 from ottla.client.cluster import ClusterClient
 from ottla.client.coordinators import Coordinator, Patience
 from ottla.client.delivery import Delivery, Outgoing
-from ottla.common.errors import ApiError, ErrorCode, OttlaError
+from ottla.client.transactions import describe_transactions
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.failures import ClientFailure, Failure, failure_of
 from ottla.common.ids import TopicPartition
 from ottla.kernel.patching import patch, record_count
 from ottla.protocol.messages import (
@@ -40,19 +43,22 @@ _PRODUCE_MAX = {True: 12, False: 11}
 _OFFSETS_MAX = {True: 5, False: 4}
 _END_MAX = {True: 5, False: 4}
 _SEQUENCE_MASK = 0x7FFFFFFF
-
-_FENCED = frozenset(
-    {
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-        ErrorCode.PRODUCER_FENCED,
-        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-    }
-)
+# Ten times what a producer waits before it asks for its epoch again, when it found a transaction open.
+_TAKEOVER_S = 1.0
 
 
-class ProducerFenced(OttlaError):
-    """Another producer uses the same name now, or the transaction took longer than its time-out."""
+class TransactionRefused(ClientFailure):
+    """The cluster refused a step of a transaction: `failure` says of what kind it is."""
+
+    def __init__(self, sentence: str, failure: Failure) -> None:
+        super().__init__(sentence)
+        self.failure = failure
+
+
+class ProducerFenced(ClientFailure):
+    """Another producer uses the same name now."""
+
+    failure = Failure.FENCED
 
 
 class Committed(NamedTuple):
@@ -217,11 +223,47 @@ class TransactionalProducer:
             self._refused(error)
 
     def abort(self) -> None:
-        """Nothing of it becomes visible; a new transaction may begin."""
+        """Nothing of it becomes visible, unless its commit was decided already; a new transaction may begin.
+
+        Raises ProducerFenced when another producer has taken over. A transaction that timed out, an expired
+        transactional id and a commit whose answer was lost are none of that: the coordinator knows our epoch as its
+        last one, or knows nobody, and gives us the next (KIP-360, KIP-890).
+        """
         self._leaders.close()
-        self._end(committed=False)
+        try:
+            self._end(committed=False)
+        except TransactionRefused:
+            pass  # the next question is answered by how things are
         # What was on its way is forgotten, so the sequence numbers are not known: a new epoch starts them afresh.
-        self._initialise(self._producer_id, self._epoch)
+        try:
+            self._initialise(self._producer_id, self._epoch)
+        except TransactionRefused as refused:
+            if refused.failure is not Failure.EPOCH:
+                raise
+            if not self._has_timed_out():
+                raise ProducerFenced(
+                    f"another writer has taken over '{self.transactional_id}': this one must stop."
+                ) from None
+            self._initialise(-1, -1)
+
+    def _has_timed_out(self) -> bool:
+        """Before transactions v2 a coordinator that aborts an overdue transaction shuts its owner out for good. That is
+        seen by what it left: one epoch more, and an abort after which nobody came. Another producer comes at once."""
+        for is_last in (False, True):
+            found = describe_transactions(self._cluster, [self.transactional_id])[self.transactional_id]
+            if (
+                found is None
+                or (found.producer_id, found.epoch) != (self._producer_id, self._epoch + 1)
+                or found.state not in ("PrepareAbort", "CompleteAbort")
+            ):
+                return False
+            if not is_last:
+                time.sleep(_TAKEOVER_S)
+        return True
+
+    def set_transaction_timeout(self, timeout_ms: int) -> None:
+        """From the next `start` or `abort` on."""
+        self._transaction_timeout_ms = timeout_ms
 
     def close(self) -> None:
         self._leaders.close()
@@ -258,6 +300,9 @@ class TransactionalProducer:
         topics: dict[str, list[int]] = {}
         for one in sorted(new):
             topics.setdefault(one.topic, []).append(one.partition)
+        if unknown := topics.keys() - {one.topic for one in self._known_leaders}:
+            # A coordinator does not tell a topic that is missing from one that it has not heard of yet.
+            self._known_leaders |= self._leaders.leaders(sorted(unknown))
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self._producer_id,
@@ -276,8 +321,6 @@ class TransactionalProducer:
             },
             Patience(self._patience_s),
         )
-        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            self._cluster.leaders(sorted(topics))  # says which topic is missing
         self._check(code, ", ".join(topics))
 
     def _group(self, group: str) -> Coordinator:
@@ -300,9 +343,11 @@ class TransactionalProducer:
             self._refused(ApiError(ErrorCode(code), f"the cluster refused {what}: {ErrorCode(code).name}"))
 
     def _refused(self, error: ApiError) -> NoReturn:
-        if error.code in _FENCED:
-            raise ProducerFenced(
-                f"another writer has taken over '{self.transactional_id}', or the transaction took longer than "
-                f"{self._transaction_timeout_ms / 1000:g} s: nothing of it was committed."
+        failure = failure_of(error.code)
+        if failure is Failure.EPOCH:
+            raise TransactionRefused(
+                f"the transaction of '{self.transactional_id}' took longer than its time-out of "
+                f"{self._transaction_timeout_ms / 1000:g} s, or another writer has taken over ({error.code.name}).",
+                failure,
             ) from None
-        raise OttlaError(f"{str(error).rstrip('.')}.") from None
+        raise TransactionRefused(f"{str(error).rstrip('.')}.", failure) from None

@@ -6,27 +6,11 @@ import random
 import time
 
 from ottla.client.settings import ClientSettings
-from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.errors import OttlaError
+from ottla.common.failures import Retriable
 
 # Where nobody has ever answered, the address is more likely wrong than the cluster down.
 FIRST_CONTACT_TIMEOUT_S = 10.0
-
-# What leader changes and restarts look like from outside; all of it passes.
-PASSING = frozenset(
-    {
-        ErrorCode.BROKER_NOT_AVAILABLE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
 
 
 class Patience:
@@ -63,4 +47,4 @@ class Patience:
 def as_sentence(error: OttlaError | OSError) -> OttlaError:
     if isinstance(error, OttlaError):
         return error
-    return OttlaError(f"the connection to the cluster broke again and again: {error}.")
+    return Retriable(f"the connection to the cluster broke again and again: {error}.")

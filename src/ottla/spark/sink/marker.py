@@ -18,9 +18,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.client.cluster import ClusterClient, Unreachable
+from ottla.client.cluster import ClusterClient
 from ottla.client.coordinators import Patience
 from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.failures import RETRIABLE, Retriable
 from ottla.common.ids import TopicPartition
 from ottla.kernel.encode import BatchEncoder
 from ottla.protocol.messages import CreateTopicsRequest, FetchRequest, ListOffsetsRequest
@@ -39,15 +40,6 @@ _EARLIEST, _LATEST = -2, -1
 _FETCH_VERSION_MAX = 12  # later ones name topics by id
 _COMMIT = 1
 _CONTROL_KEY = struct.Struct(">hh")
-_PASSING = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        # The log went back, or its beginning was deleted, since we asked where it begins and ends.
-        ErrorCode.OFFSET_OUT_OF_RANGE,
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -123,17 +115,13 @@ def read_marker(cluster: ClusterClient, topic: str, name: str, *, patience_s: fl
     while True:
         try:
             return _Scan(cluster, TopicPartition(topic, 0), name.encode()).run()
-        except (OSError, Unreachable, _MayPass) as error:
+        except (OSError, Retriable) as error:
             if patience.is_over:
-                raise OttlaError(
+                raise Retriable(
                     f"the marker of '{name}' in '{topic}' cannot be read: {str(error).rstrip('.')}."
                 ) from None
             cluster.close()
             patience.pause()
-
-
-class _MayPass(Exception):
-    pass
 
 
 class _Scan:
@@ -151,13 +139,13 @@ class _Scan:
         while position < end:
             before, position = position, self._take(self._fetch(leader, position), position)
             if position == before:
-                raise _MayPass(f"it ended at {end}, and there is nothing at {position} now")
+                raise Retriable(f"it ended at {end}, and there is nothing at {position} now")
         return None if self._found is None else Marker.from_json(self._found)
 
     def _leader(self) -> int:
         leader = self._cluster.leaders([self._partition.topic]).get(self._partition, -1)
         if leader < 0:
-            raise _MayPass("it has no leader now")
+            raise Retriable("it has no leader now")
         return leader
 
     def _offset(self, leader: Any, which: int) -> int:
@@ -184,8 +172,9 @@ class _Scan:
 
     @staticmethod
     def _check(code: int) -> None:
-        if code in _PASSING:
-            raise _MayPass(ErrorCode(code).name)
+        # Out of range: the log went back, or its beginning was deleted, since we asked where it begins and ends.
+        if code in RETRIABLE or code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise Retriable(ErrorCode(code).name)
         if code:
             raise OttlaError(f"the topic of markers cannot be read: {ErrorCode(code).name}.")
 

@@ -6,23 +6,27 @@ which batch was published last, and only then decide. A batch that was published
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from ottla.client.address import ClusterAddress
-from ottla.client.cluster import ClusterClient, Unreachable
+from ottla.client.cluster import ClusterClient
 from ottla.client.coordinators import Patience
-from ottla.client.producing import Committed, TransactionalProducer
+from ottla.client.producing import Committed, TransactionalProducer, TransactionRefused
 from ottla.common.errors import OttlaError
+from ottla.common.failures import Failure, Retriable, failure_in
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.checkpoint import Offsets
 from ottla.spark.sink.marker import Marker, ensure_marker_topic, marker_batch, read_marker
 
 Encoded = tuple[TopicPartition, Any]
 _COUNTS_AGE_S = 30.0
+_LASTING = (Failure.FENCED, Failure.SETTINGS, Failure.DATA)
+_log = logging.getLogger("ottla.spark")
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class Publisher:
         self._counts: dict[str, int] = {}
         self._counted_s = 0.0
         self._has_started = False
+        self._group_is_told = False
+        self._timeout_ms = settings.transaction_timeout_ms
         # What was published last, as far as we know.
         self.last: Marker | None = None
 
@@ -77,7 +83,7 @@ class Publisher:
         while True:
             try:
                 return [one for one in self._cluster.metadata(sorted(names)).topics if not one.error_code]
-            except (OSError, Unreachable):
+            except (OSError, Retriable):
                 self._cluster.close()
                 if patience.is_over:
                     raise
@@ -87,34 +93,97 @@ class Publisher:
         """Whether this batch is there already. Raises OttlaError when what is there does not go with the checkpoint."""
         if not self._has_started:
             self._producer.start()
-            self.last = read_marker(
-                self._cluster,
-                self._settings.marker_topic,
-                self._settings.name,
-                patience_s=self._settings.patience_s,
-            )
+            self.last = self._read_marker()
             self._has_started = True
         return is_published_already(self._settings.name, self.last, Marker(query, batch, offsets))
 
+    def _read_marker(self) -> Marker | None:
+        """What the last transaction that was committed says: ours are decided once the producer is initialised."""
+        settings = self._settings
+        return read_marker(self._cluster, settings.marker_topic, settings.name, patience_s=settings.patience_s)
+
     def publish(self, marker: Marker, batches: Iterable[Encoded]) -> None:
-        """All of these batches, the source's offsets and the marker, or nothing."""
+        """All of these batches, the source's offsets and the marker, or nothing.
+
+        `batches` may be read again: a transaction that was lost on its way is aborted, and unless the marker says that
+        it was committed after all, everything is published once more. Raises ProducerFenced when another writer has
+        taken over, and OttlaError for what trying again does not change.
+        """
+        patience = Patience(self._settings.patience_s)
+        while True:
+            try:
+                self._transact(marker, batches)
+            except (OttlaError, OSError) as error:
+                if failure_in(error) in _LASTING:
+                    self._abort_quietly()
+                    raise
+                if self._is_published_after(error, marker):
+                    break
+                if patience.is_over:
+                    raise
+                _log.warning("%s: %s Publishing batch %d again.", self._settings.name, error, marker.batch)
+                patience.pause()
+            except BaseException:
+                self._abort_quietly()
+                raise
+            else:
+                break
+        self.last, self._group_is_told = marker, True
+
+    def _transact(self, marker: Marker, batches: Iterable[Encoded]) -> None:
         producer = self._producer
-        with producer.transaction():
-            ours = (self._marker_partition, marker_batch(self._settings.name, marker))
-            producer.produce(chain(batches, [ours]))
-            offsets = dict(self._committed(marker))
-            if offsets:
-                producer.commit_offsets(self._settings.group, offsets)
-        self.last = marker
+        producer.begin()
+        producer.produce(batches)
+        producer.produce([(self._marker_partition, marker_batch(self._settings.name, marker))])
+        offsets = dict(self._committed(marker))
+        if offsets:
+            producer.commit_offsets(self._settings.group, offsets)
+        producer.commit()
+
+    def _is_published_after(self, error: Exception, marker: Marker) -> bool:
+        """Settle what became of a transaction that failed. An unclear commit is decided by who coordinates it, and told
+        by the marker."""
+        if failure_in(error) is Failure.EPOCH:
+            self._abort_with_more_time(error)
+        else:
+            self._producer.abort()
+        self.last = self._read_marker()
+        return is_published_already(self._settings.name, self.last, marker)
+
+    def _abort_with_more_time(self, error: Exception) -> None:
+        """If it was the time-out, the next transaction has twice as long, up to what the cluster allows."""
+        before, self._timeout_ms = self._timeout_ms, 2 * self._timeout_ms
+        self._producer.set_transaction_timeout(self._timeout_ms)
+        try:
+            self._producer.abort()
+        except TransactionRefused as refused:
+            self._timeout_ms = before
+            self._producer.set_transaction_timeout(before)
+            if refused.failure is not Failure.SETTINGS:
+                raise
+            self._abort_quietly()
+            raise OttlaError(
+                f"{error} The cluster allows no longer one: make batches smaller with maxBytesPerTrigger, or raise its "
+                "transaction.max.timeout.ms."
+            ) from None
 
     def _committed(self, marker: Marker) -> Iterator[tuple[TopicPartition, Committed]]:
-        """A source may be of another cluster, whose topics have no offsets here: the marker has them all the same."""
+        """A source may be of another cluster, whose topics have no offsets here: the marker has them all the same. The
+        group hears of all partitions once, as its offsets may have expired, and then of those that moved."""
         unknown = sorted(marker.offsets.keys() - self._topics_here)
         if unknown:
             self._topics_here |= {topic.name for topic in self._topics(unknown)}
+        before = self.last.offsets if self.last is not None and self._group_is_told else {}
         for topic in marker.offsets.keys() & self._topics_here:
+            known = before.get(topic, {})
             for partition, offset in marker.offsets[topic].items():
-                yield TopicPartition(topic, int(partition)), Committed(offset, marker.note())
+                if known.get(partition) != offset:
+                    yield TopicPartition(topic, int(partition)), Committed(offset, marker.note())
+
+    def _abort_quietly(self) -> None:
+        """The first error is the one to tell of; the next start aborts what could not be aborted now."""
+        with suppress(OttlaError, OSError):
+            self._producer.abort()
 
     def close(self) -> None:
         self._producer.close()

@@ -65,10 +65,14 @@ class EncodedFrame:
 
     def __init__(self, total: int, batches: Any) -> None:
         self.bytes = total
+        # That it was found to have batches for.
+        self.topics: set[str] = set()
         self._batches = batches
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, Any]]:
-        return iter(self._batches())
+        for partition, data in self._batches():
+            self.topics.add(partition.topic)
+            yield partition, data
 
 
 def start_spool(spark: SparkSession) -> SpoolServer:

@@ -25,7 +25,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.client.settings import parse_address
 from ottla.common.errors import OttlaError
-from ottla.common.ids import TopicPartition
 from ottla.kernel.compressing import NUMBERS
 from ottla.spark.sink.checkpoint import Checkpoint, is_local
 from ottla.spark.sink.encoding import EncodePlan
@@ -200,7 +199,8 @@ class _BatchWriter:
             _computed_once(frame, is_shared=len(frames) > 1),
             self._encoded(frames, batch_id, is_small=self._load.is_small(records)) as encoded,
         ):
-            self.publisher.publish(marker, self._batches(encoded))
+            self.publisher.publish(marker, encoded)
+        self._topics |= encoded.topics
         self._load.note(records, encoded.bytes)
 
     @contextmanager
@@ -214,11 +214,6 @@ class _BatchWriter:
             return
         with spooled(frame, plan, self._spool) as encoded:
             yield encoded
-
-    def _batches(self, encoded: EncodedFrame) -> Iterator[tuple[TopicPartition, Any]]:
-        for partition, data in encoded:
-            self._topics.add(partition.topic)
-            yield partition, data
 
     def close(self) -> None:
         self.publisher.close()
