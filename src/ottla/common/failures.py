@@ -102,6 +102,17 @@ class Retriable(ClientFailure):
     failure = Failure.RETRIABLE
 
 
+def types_by_name() -> dict[str, type[ClientFailure]]:
+    """All that are loaded, by the names that a traceback from another process has for them."""
+    found: dict[str, type[ClientFailure]] = {}
+    waiting: list[type[ClientFailure]] = [ClientFailure]
+    while waiting:
+        one = waiting.pop()
+        found[one.__name__] = one
+        waiting += one.__subclasses__()
+    return found
+
+
 def failure_in(error: BaseException) -> Failure:
     """What an exception is to a client of a cluster: a connection that breaks may be made again."""
     if isinstance(error, ClientFailure):

@@ -6,10 +6,12 @@ import pytest
 
 from ottla.client.cluster import Unreachable
 from ottla.client.fetching import DataLoss
-from ottla.client.producing import ProducerFenced
+from ottla.client.producing import ProducerFenced, TransactionRefused
 from ottla.client.security import AccessRefused
 from ottla.common.errors import OttlaError
+from ottla.common.failures import Failure, Retriable
 from ottla.spark.pipeline.failures import Hope, judge
+from ottla.spark.sink.publishing import StaleCheckpoint
 
 # As Spark passes an exception on that our source raised in a process of its own.
 FROM_SOURCE = """[STREAM_FAILED] Query [id = 1] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR]
@@ -45,14 +47,21 @@ class Py4JNetworkError(Exception):
             "no.",
         ),
         (DataLoss("data were lost."), Hope.NONE, "data were lost."),
+        (TransactionRefused("it timed out.", Failure.EPOCH), Hope.GOOD, "it timed out."),
+        (TransactionRefused("too large.", Failure.DATA), Hope.NONE, "too large."),
+        (
+            StreamingQueryException(FROM_SOURCE.format(name="ottla.client.lookup.Absent", sentence="not there yet.")),
+            Hope.GOOD,
+            "not there yet.",
+        ),
         (OttlaError("there is no topic 'x'."), Hope.NONE, "there is no topic 'x'."),
         (
-            OttlaError("the checkpoint of 'x' is older than what was published: ..."),
+            StaleCheckpoint("the checkpoint of 'x' is older than what was published: ..."),
             Hope.SOME,
             "the checkpoint of 'x' is older than what was published: ...",
         ),
         (
-            OttlaError("records could not be written for 60 s: x."),
+            Retriable("records could not be written for 60 s: x."),
             Hope.GOOD,
             "records could not be written for 60 s: x.",
         ),

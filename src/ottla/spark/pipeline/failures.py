@@ -1,8 +1,9 @@
 """What a failure means: may it pass, so that the pipeline starts again, and how is it said in one sentence.
 
-Our own errors know. Those of the source were raised in other processes and arrive as text inside Spark's exceptions,
-where the last line that begins with `ottla.` is ours. Of Spark's errors a few mean that the machine failed; those of
-analysis mean that the query is wrong. What nobody knows is tried again, but only a few times.
+Our own errors carry their type. Those of the source were raised in other processes and arrive as text inside Spark's
+exceptions, where the last line that begins with `ottla.` is ours: the class that it names is the type. Of Spark's
+errors a few mean that the machine failed; those of analysis mean that the query is wrong. What nobody knows is tried
+again, but only a few times.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from ottla.client.cluster import Unreachable
-from ottla.client.fetching import DataLoss
-from ottla.client.lookup import Passing
-from ottla.client.producing import ProducerFenced
-from ottla.client.security import AccessRefused
+import ottla.client.fetching
+import ottla.client.producing
+import ottla.client.security  # noqa: F401  (these modules define the types that other processes may name)
 from ottla.common.errors import OttlaError
+from ottla.common.failures import Failure, failure_in, types_by_name
 from ottla.spark.pipeline.sentences import first_sentence
+from ottla.spark.sink.publishing import StaleCheckpoint
 
 
 class Hope(Enum):
@@ -37,21 +38,14 @@ class Verdict:
 
 
 _OURS = re.compile(r"^(?:[\w.]*\.)?ottla\.[\w.]*?(\w+): (.+)$", re.MULTILINE)
-_HOPE_BY_NAME = {
-    "Unreachable": Hope.GOOD,
-    "Passing": Hope.GOOD,
-    "AccessRefused": Hope.NONE,
-    "DataLoss": Hope.NONE,
-    "ProducerFenced": Hope.NONE,
+_HOPE = {
+    Failure.RETRIABLE: Hope.GOOD,
+    Failure.ABORTABLE: Hope.GOOD,
+    Failure.EPOCH: Hope.GOOD,
+    Failure.FENCED: Hope.NONE,
+    Failure.DATA: Hope.NONE,
+    Failure.SETTINGS: Hope.NONE,
 }
-# Sentences of our own that tell of a cluster that was not there for a while, whoever raised them.
-_CLUSTER_AWAY = re.compile(
-    r"cannot reach any broker|could not be written for|broke again and again|cannot be reached|"
-    r"cannot be read: .*(refused|reset|timed out|unreachable|no leader)|did not answer|has no leader",
-    re.IGNORECASE,
-)
-# A runner elsewhere has gone on since this one read the checkpoint: read again, it fits, unless it is an old copy.
-_STALE = re.compile(r"the checkpoint of .* is older than what was published")
 _MACHINE = re.compile(
     r"ExecutorLostFailure|Python worker exited unexpectedly|Python worker failed to connect|worker lost|FetchFailed|"
     r"Connection reset|Connection refused|Broken pipe|EOFException|has been shut down|was shut down|NoRouteToHost"
@@ -74,7 +68,8 @@ def judge(error: BaseException) -> Verdict:
         return Verdict(Hope.GOOD, "Spark's JVM is gone.", lost_session=True)
     if found := list(_OURS.finditer(text)):
         name, sentence = found[-1].groups()
-        return _by_name(name, sentence.strip())
+        known = types_by_name().get(name)
+        return Verdict(Hope.NONE if known is None else _HOPE[known.failure], sentence.strip())
     if refused := _REFUSED_ROW.search(text):
         return Verdict(Hope.NONE, refused[1].strip())
     if _TWO_WRITERS.search(text):
@@ -94,20 +89,10 @@ def judge(error: BaseException) -> Verdict:
 
 
 def _ours(error: OttlaError) -> Verdict:
-    if isinstance(error, AccessRefused | DataLoss | ProducerFenced):
-        return Verdict(Hope.NONE, str(error))
-    if isinstance(error, Unreachable | Passing):
-        return Verdict(Hope.GOOD, str(error))
-    return _by_name("OttlaError", str(error))
-
-
-def _by_name(name: str, sentence: str) -> Verdict:
-    hope = _HOPE_BY_NAME.get(name)
-    if hope is None and _STALE.search(sentence):
-        hope = Hope.SOME
-    elif hope is None:
-        hope = Hope.GOOD if _CLUSTER_AWAY.search(sentence) else Hope.NONE
-    return Verdict(hope, sentence)
+    if isinstance(error, StaleCheckpoint):
+        # A runner elsewhere has gone on since this one read the checkpoint: read again, it fits, or is an old copy.
+        return Verdict(Hope.SOME, str(error))
+    return Verdict(_HOPE[failure_in(error)], str(error))
 
 
 def _machine_sentence(text: str) -> str:

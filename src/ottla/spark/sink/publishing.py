@@ -29,6 +29,10 @@ _LASTING = (Failure.FENCED, Failure.SETTINGS, Failure.DATA)
 _log = logging.getLogger("ottla.spark")
 
 
+class StaleCheckpoint(OttlaError):
+    """The cluster has later batches than the checkpoint."""
+
+
 @dataclass(frozen=True)
 class PublisherSettings:
     address: ClusterAddress
@@ -208,8 +212,10 @@ def is_published_already(name: str, last: Marker | None, now: Marker) -> bool:
         return False
     if now.batch == last.batch and now.offsets == last.offsets:
         return True
-    older = "older than what was published" if now.batch <= last.batch else "ahead of what was published"
-    raise OttlaError(
+    is_older = now.batch <= last.batch
+    older = "older than what was published" if is_older else "ahead of what was published"
+    kind = StaleCheckpoint if is_older else OttlaError
+    raise kind(
         f"the checkpoint of '{name}' is {older}: it is at batch {now.batch}, the topics at {last.batch}; going on "
         "would lose or double records, so restore the checkpoint that belongs to them, or use `ottla.spark.forget` to "
         "start over."
