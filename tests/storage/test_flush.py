@@ -164,3 +164,29 @@ async def test_a_stop_in_another_thread_waits_for_what_follows_a_sync_under_way(
         await one
     assert failures == []
     assert (log.recovery_point, log.log_end_offset) == (2, 2)
+
+
+@pytest.mark.timeout(20)
+async def test_who_gives_up_waiting_for_a_sync_keeps_nobody_else_from_its_outcome(tmp_path: Path) -> None:
+    disk = SlowDisk()
+    disk.go.set()
+    logs = manager(tmp_path, disk)
+    log = logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig())
+    append(log, b"first")
+    disk.go.clear()
+
+    async def wait() -> None:
+        await log.flush_async()
+
+    tasks = [asyncio.create_task(wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    await asyncio.sleep(0)
+    append(log, b"second")
+    tasks.append(asyncio.create_task(wait()))
+    await asyncio.sleep(0)
+    disk.go.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(one) for one in outcomes] == [asyncio.CancelledError, type(None), type(None), type(None)]
+    assert log.recovery_point == 2
+    logs.close()

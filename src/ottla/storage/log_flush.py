@@ -23,6 +23,10 @@ class FlushFuture(Future[None]):
     def __await__(self) -> Generator[Any, None, None]:
         return asyncio.wrap_future(self).__await__()
 
+    def cancel(self) -> bool:
+        """Who awaits it may be given up; the sync goes on, and tells its outcome to everybody."""
+        return False
+
 
 class LogFlush:
     """Sealed segments are synced with their indexes. Of the active segment only the log and the aborted transactions
