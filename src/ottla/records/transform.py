@@ -1,26 +1,23 @@
 """The cases in which a produced batch is opened: keys on compacted topics, and a topic that has its own codec.
 
-Small plain batches are opened where they are. The codecs work in a thread, where they release the interpreter lock;
-the walk over the records, which does not, takes turns on the loop. A batch may grow a hundredfold, and many may come at
-once: memory for what comes out is asked for before, and given back after.
+Small plain batches are opened where they are. The codecs work in a thread, where they release the interpreter lock. A
+batch may grow a hundredfold, and many may come at once: memory for what comes out is asked for before, and given back
+after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.records import batch as v2
 from ottla.records.batch import BatchHeader, read_header
 from ottla.records.compression import Codec, DecompressionError, TooLarge, compress, size_hint
-from ottla.records.key_check import keyless_records
-from ottla.records.record import CorruptRecords, assemble_batch, records_buffer
-from ottla.records.validate import HeaderFields, RecordErrors, Rules, check_size
+from ottla.records.record import assemble_batch, records_buffer
+from ottla.records.validate import HeaderFields, Rules, check_size
 
 _INLINE_BYTES_MAX = 16 * 1024
-# Records that an answer names; a batch may hold a million of them.
-_DETAILS_MAX = 100
 _CODECS = {
     "uncompressed": Codec.NONE,
     "gzip": Codec.GZIP,
@@ -30,8 +27,8 @@ _CODECS = {
 }
 
 RunInThread = Callable[..., Awaitable[Any]]
-# Runs a generator to its end, a little at a time, and gives what it returns.
-TakeTurns = Callable[[Generator[None, None, list[int]]], Awaitable[list[int]]]
+# Of these records, so many; raises ApiError.
+CheckKeys = Callable[[bytes, int], Awaitable[None]]
 
 
 class Memory(Protocol):
@@ -52,14 +49,14 @@ def _target_codec(rules: Rules, header: BatchHeader) -> Codec | None:
 
 
 async def prepare_records(
-    batch: bytes, rules: Rules, run_in_thread: RunInThread, take_turns: TakeTurns, memory: Memory
+    batch: bytes, rules: Rules, run_in_thread: RunInThread, check_keys: CheckKeys, memory: Memory
 ) -> bytes | bytearray:
     """The batch as the topic wants it. Raises ApiError."""
     header = read_header(batch)
     try:
         # Whatever is compressed may turn out to be a bomb, however small it is.
         if len(batch) <= _INLINE_BYTES_MAX and not header.codec:
-            return await _prepare(batch, header, rules, len(batch), _run_here, take_turns)
+            return await _prepare(batch, header, rules, len(batch), _run_here, check_keys)
         limit_bytes = rules.decompressed_bytes_max
         size = min(limit_bytes, size_hint(Codec(header.codec), memoryview(batch)[v2.HEADER_SIZE :]))
         while True:
@@ -67,23 +64,23 @@ async def prepare_records(
             reserved = size * (1 if _target_codec(rules, header) is None else 2)
             await memory.reserve(reserved)
             try:
-                return await _prepare(batch, header, rules, size, run_in_thread, take_turns)
+                return await _prepare(batch, header, rules, size, run_in_thread, check_keys)
             except TooLarge:
                 if size >= limit_bytes:
                     raise
             finally:
                 memory.release(reserved)
             size = min(limit_bytes, size * 4)
-    except (CorruptRecords, DecompressionError) as error:
+    except DecompressionError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
 
 
 async def _prepare(
-    batch: bytes, header: BatchHeader, rules: Rules, limit_bytes: int, run: RunInThread, take_turns: TakeTurns
+    batch: bytes, header: BatchHeader, rules: Rules, limit_bytes: int, run: RunInThread, check_keys: CheckKeys
 ) -> bytes | bytearray:
     plain: bytes = await run(records_buffer, batch, 0, header, limit_bytes)
     if rules.keys_required:
-        await _check_keys(plain, header.record_count, take_turns)
+        await check_keys(plain, header.record_count)
     codec = _target_codec(rules, header)
     if codec is None:
         return batch
@@ -94,13 +91,6 @@ async def _prepare(
 
 async def _run_here(work: Callable[..., Any], *arguments: Any) -> Any:
     return work(*arguments)
-
-
-async def _check_keys(plain: bytes, count: int, take_turns: TakeTurns) -> None:
-    missing = await take_turns(keyless_records(plain, count))
-    if missing:
-        details = tuple((number, "a record of a compacted topic has a key") for number in missing[:_DETAILS_MAX])
-        raise RecordErrors(f"{len(missing)} records of a compacted topic have no key", details)
 
 
 def _with_codec(header: BatchHeader, plain: bytes, codec: Codec, level: int | None) -> bytearray:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
+from ottla.broker.key_check import check_keys
 from ottla.broker.partitions import Partition
 from ottla.broker.steps import Steps
 from ottla.broker.transaction_entrance import Entrance, add_together
@@ -239,7 +241,7 @@ async def _append_later(
         data: Any = batch
         if needs_records(partition.rules, header):
             data = await prepare_records(
-                batch, partition.rules, broker.run_in_thread, broker.turns.run, broker.opened_memory
+                batch, partition.rules, broker.run_in_thread, partial(check_keys, broker), broker.opened_memory
             )
         if entrance is not None:
             entrance.check_again()

@@ -1,0 +1,1 @@
+from ottla.kernel.walk_pure import keyless_records as keyless_records
