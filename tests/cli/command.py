@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.support.kafka_jars import REPO_ROOT
 
-OUTSIDE = ("OTTLA_BOOTSTRAP_SERVERS", "OTTLA_PROFILE", "OTTLA_PROFILES", "NO_COLOR", "_OTTLA_COMPLETE")
+OUTSIDE = ("OTTLA_BOOTSTRAP_SERVERS", "OTTLA_PROFILE", "OTTLA_PROFILES", "NO_COLOR", "_OTTLA_COMPLETE", "TERM")
 
 
 @dataclass(frozen=True)
