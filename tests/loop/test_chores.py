@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ottla.testing import Broker
-from tests.support.loop_turns import LoopTurns
+from tests.support.loop_turns import TURN_S_MAX, LoopTurns
 
-TURN_S_MAX = 0.06
 PARTITIONS = 10_000
 
 

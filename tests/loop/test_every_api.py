@@ -11,12 +11,8 @@ from ottla.broker.apis import APIS
 from ottla.protocol.codec import Message
 from ottla.testing import Broker
 from tests.loop.largest import NARROW, WIDE, WIDE_PARTITIONS, largest_requests, narrow
-from tests.support.loop_turns import LoopTurns
+from tests.support.loop_turns import TURN_S_MAX, LoopTurns
 from tests.support.raw_client import ConnectionClosed, RawClient, request_frame
-
-# The goal is 20 ms of the wall clock for everybody else, and most turns take 2 ms. On a busy machine the same work may
-# take twice the CPU time, so this only tells work that is cut into turns from work that is not.
-TURN_S_MAX = 0.06
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,9 @@ from ottla.records.compression import Codec
 from ottla.records.record import Record, build_batch
 from ottla.testing import Broker
 from tests.support.brokers import OttlaProcess
-from tests.support.loop_turns import LoopTurns
+from tests.support.loop_turns import TURN_S_MAX, LoopTurns
 from tests.support.raw_client import RawClient
 
-TURN_S_MAX = 0.06
 NOW_MS = 1_700_000_000_000
 
 

@@ -3,7 +3,7 @@
     with LoopTurns() as turns, Broker() as broker:
         turns.reset()
         ...  # something large
-        assert turns.worst_s < 0.1, turns.worst
+        assert turns.worst_s < TURN_S_MAX, turns.worst
 
 A turn is one round of the event loop: what was ready is called, then sockets are looked at again. It is measured in CPU
 time of the loop's own thread, so neither a busy machine nor another thread that works counts. The garbage collector is
@@ -19,6 +19,9 @@ from asyncio import base_events, events
 from types import TracebackType
 from typing import Any, Self
 
+# The goal is 20 ms of the wall clock for everybody else, and most turns take 2 ms. On a busy virtual machine CPU time
+# jumps by tens of milliseconds, so this only tells work that is cut into turns from work that is not.
+TURN_S_MAX = 0.25
 _WORTH_A_NAME_S = 0.002
 
 
