@@ -27,6 +27,8 @@ def cli() -> Cli:
 def test_it_says_ready_serves_and_stops_cleanly(cli: Cli, tmp_path: Path, stop_signal: signal.Signals) -> None:
     config = tmp_path / "server.properties"
     config.write_text("num.partitions=3\nnode.id=7\n")
+    # The tests themselves may run under nohup, which whoever they start would inherit.
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     broker = cli.start(
         *("start", "--listen", "127.0.0.1:0", "--data-dir", tmp_path / "data", "--config", config),
         *("-X", "num.partitions=4"),
@@ -34,6 +36,7 @@ def test_it_says_ready_serves_and_stops_cleanly(cli: Cli, tmp_path: Path, stop_s
         stderr=subprocess.PIPE,
         text=True,
     )
+    signal.signal(signal.SIGHUP, inherited)
     try:
         assert broker.stdout is not None
         ready = re.fullmatch(r"ready address=(127\.0\.0\.1:\d+) node\.id=7 version=\S+\n", broker.stdout.readline())

@@ -18,6 +18,7 @@ import pytest
 from ottla.broker.transaction_log import TransactionLog
 from ottla.broker.transaction_markers import MarkerWriter
 from ottla.common.clock import ManualClock
+from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches, read_records
 from ottla.transactions.states import TxnState
@@ -39,6 +40,8 @@ from tests.support.transactional_client import (
 
 PARTITIONS = 3
 TIMEOUT_MS = 10_000
+# Markers are written in milliseconds; a broker that never writes them is found out after this.
+SETTLED_S_MAX = 10.0
 # Each transaction: the partitions it writes to, and the offset it commits for the group.
 WRITES_TO = {"one": {0, 1}, "two": {0, 2}, "three": {0, 1, 2}, "four": {1, 2}, "five": {0, 1, 2}, "six": {0, 1, 2}}
 OFFSETS = {name: number for number, name in enumerate(WRITES_TO, 1)}
@@ -65,7 +68,13 @@ class Client:
         self.sequences: dict[int, int] = {}
 
     async def call(self, request: Any, version: int) -> Any:
-        answer = await self.broker.call(request, version)
+        """As clients do: asked again while the markers of the transaction before are being written, in turns."""
+        deadline = time.monotonic() + SETTLED_S_MAX
+        while True:
+            answer = await self.broker.call(request, version)
+            if ErrorCode.CONCURRENT_TRANSACTIONS not in all_codes(answer) or time.monotonic() > deadline:
+                break
+            await asyncio.sleep(0.001)
         assert not any(all_codes(answer)), answer
         return answer
 
@@ -121,9 +130,12 @@ async def prepare(folder: Path, clock: ManualClock, disk: CrashDisk) -> LoopBrok
 async def visible(broker: LoopBroker) -> tuple[list[set[str]], int]:
     """The transactions that a reader of committed records finds in each partition, and the group's offset."""
     found = []
+    deadline = time.monotonic() + SETTLED_S_MAX
     for index in range(PARTITIONS):
         partition = broker.broker.partitions.get("data", index)
         assert partition is not None
+        while partition.log.last_stable_offset < partition.log.log_end_offset and time.monotonic() < deadline:
+            await asyncio.sleep(0.001)
         assert partition.log.last_stable_offset == partition.log.high_watermark == partition.log.log_end_offset
         request = fetch_request([("data", index, 0)], isolation_level=1, max_wait_ms=0)
         line = (await broker.call(request, 12)).responses[0].partitions[0]
