@@ -50,6 +50,13 @@ class Py4JNetworkError(Exception):
         (TransactionRefused("it timed out.", Failure.EPOCH), Hope.GOOD, "it timed out."),
         (TransactionRefused("too large.", Failure.DATA), Hope.NONE, "too large."),
         (
+            StreamingQueryException(
+                FROM_SOURCE.format(name="ottla.spark.spool.sending.SpoolUnreachable", sentence="it hung up.")
+            ),
+            Hope.GOOD,
+            "it hung up.",
+        ),
+        (
             StreamingQueryException(FROM_SOURCE.format(name="ottla.client.lookup.Absent", sentence="not there yet.")),
             Hope.GOOD,
             "not there yet.",

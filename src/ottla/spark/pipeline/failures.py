@@ -14,7 +14,8 @@ from enum import Enum
 
 import ottla.client.fetching
 import ottla.client.producing
-import ottla.client.security  # noqa: F401  (these modules define the types that other processes may name)
+import ottla.client.security
+import ottla.spark.spool.sending  # noqa: F401  (these modules define the types that other processes may name)
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Failure, failure_in, types_by_name
 from ottla.spark.pipeline.sentences import first_sentence

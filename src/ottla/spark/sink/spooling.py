@@ -26,7 +26,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.spool.files import Winner
-from ottla.spark.spool.sending import EncodedBatch, SpoolTarget, send
+from ottla.spark.spool.sending import EncodedBatch, SpoolTarget, SpoolUnreachable, send
 from ottla.spark.spool.server import SpoolServer
 from ottla.spark.spool.wire import SpoolRefused, Sum
 
@@ -133,6 +133,8 @@ def run_task(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBatc
     try:
         total = _send(target, task, attempt, plan.encode(iter(rows), task))
         yield _report(task, attempt, *total, None)
+    except SpoolUnreachable:
+        raise  # the task may be tried again, and the type of the error crosses to the driver by its name
     except (OttlaError, SpoolRefused) as problem:
         yield _report(task, attempt, 0, 0, str(problem))
 

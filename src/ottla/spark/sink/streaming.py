@@ -132,7 +132,11 @@ def write_stream(
     started = frame.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
     if trigger is not None:
         started = started.trigger(**trigger)
-    return WriteQuery(started.foreachBatch(writer.write).start(), writer)
+    try:
+        return WriteQuery(started.foreachBatch(writer.write).start(), writer)
+    except BaseException:
+        writer.close()  # Spark refused the query: nobody would close the spool
+        raise
 
 
 def _choose_file_manager(spark: SparkSession, checkpoint: str) -> None:

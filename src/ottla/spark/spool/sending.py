@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ottla.common.failures import Retriable
 from ottla.spark.spool.wire import (
     FRAME,
     GREETING,
@@ -26,7 +27,7 @@ _TIMEOUT_S = 120.0
 EncodedBatch = tuple[str, int, int, bytes]
 
 
-class SpoolUnreachable(Exception):
+class SpoolUnreachable(Retriable):
     """The driver's spool cannot be reached, or hung up."""
 
 
