@@ -11,9 +11,9 @@ import pytest
 from ottla.broker.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
 from ottla.broker.broker import Broker
 from ottla.broker.encoded_topics import EncodedTopics, Topic, _describe
-from ottla.broker.steps import run
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import random_topic_id
+from ottla.common.steps import run
 from ottla.metadata.image import ClusterImage, TopicImage, initial_partition, with_topics, without_topics
 from ottla.protocol import codec
 from ottla.protocol.messages import MetadataResponse

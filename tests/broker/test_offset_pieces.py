@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ottla.broker.offset_pieces import OFFSETS_AT_ONCE, in_pieces
-from ottla.broker.steps import run
 from ottla.common.errors import ErrorCode
+from ottla.common.steps import run
 from ottla.protocol import messages as m
 from tests.support.loop_broker import LoopBroker
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ottla.broker import turns as module
-from ottla.broker.steps import Steps, each
 from ottla.broker.turns import Turns
+from ottla.common.steps import Steps, each
 
 
 def counting(steps: int, seen: list[int], mark: int = 0) -> Steps[str]:

@@ -26,7 +26,6 @@ from ottla.broker.partitions import Partitions
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replica_moves import ReplicaMoves
 from ottla.broker.replicas import Replicas
-from ottla.broker.steps import Steps
 from ottla.broker.timers import Handle, Timers
 from ottla.broker.topic_plan import NewTopic, Placement
 from ottla.broker.topic_service import TopicService
@@ -35,6 +34,7 @@ from ottla.broker.turns import Turns
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import ApiError, OttlaError
+from ottla.common.steps import Steps
 from ottla.metadata.image import ClusterImage
 from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
 from ottla.metastore.embedded import EmbeddedStore

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
 
 from ottla.broker.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
-from ottla.broker.steps import Steps, each
+from ottla.common.steps import Steps, each
 from ottla.metadata.image import PartitionImage, TopicImage
 from ottla.protocol import codec
 from ottla.protocol.messages import MetadataResponse
@@ -59,25 +59,31 @@ class EncodedTopics:
         else:
             body += len(topics).to_bytes(4, "big")
         for topic in topics:
-            body += yield from self._topic(topic, version, with_operations)
+            known = self._encoded(topic).get((version, with_operations))
+            body += known if known is not None else (yield from self._encode(topic, version, with_operations))
             yield None
         body += tail
         return body
 
-    def _topic(self, topic: TopicImage | Topic, version: int, with_operations: bool) -> Steps[bytes]:
-        operations = TOPIC_OPERATIONS if with_operations else NOT_ASKED
+    def _encoded(self, topic: TopicImage | Topic) -> dict[tuple[int, bool], bytes]:
+        """What is kept of a topic as it is now, by version and whether operations were asked for."""
         if isinstance(topic, codec.Message):
-            topic.topic_authorized_operations = operations
-            return (yield from _encode(topic, version))
+            return {}
         image, encoded = self._kept.get(topic.name, (None, {}))
         if image is not topic:
             encoded = {}
             if self._topics.get(topic.name) is topic:
                 self._kept[topic.name] = (topic, encoded)
-        found = encoded.get((version, with_operations))
-        if found is None:
-            described = yield from _describe(topic, operations)
-            found = encoded[version, with_operations] = yield from _encode(described, version)
+        return encoded
+
+    def _encode(self, topic: TopicImage | Topic, version: int, with_operations: bool) -> Steps[bytes]:
+        operations = TOPIC_OPERATIONS if with_operations else NOT_ASKED
+        if isinstance(topic, codec.Message):
+            topic.topic_authorized_operations = operations
+            return (yield from _encode(topic, version))
+        encoded = self._encoded(topic)
+        described = yield from _describe(topic, operations)
+        found = encoded[version, with_operations] = yield from _encode(described, version)
         return found
 
 

@@ -17,10 +17,10 @@ from ottla.broker.context import RequestContext
 from ottla.broker.group_log import GroupLog
 from ottla.broker.internal_topics import OFFSETS_TOPIC
 from ottla.broker.java_hash import partition_of
-from ottla.broker.steps import Steps
 from ottla.broker.timers import Handle
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.common.steps import Steps
 from ottla.groups.config import ConsumerSettings, GroupConfig, MigrationPolicy
 from ottla.groups.result import Client, Result, Ticket
 from ottla.groups.shard import GroupShard

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from copy import copy
 from typing import Any
 
-from ottla.broker.steps import Steps
+from ottla.common.steps import Steps
 from ottla.protocol.codec import Message
 
 OFFSETS_AT_ONCE = 250

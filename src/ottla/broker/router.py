@@ -3,8 +3,8 @@
 `Produce` and `Fetch` carry the load, so their modules export `handle_frame` and work on the bytes themselves; every
 other API exports `handle(broker, context, request) -> response` and never sees bytes; one that keeps its answers
 encoded (Metadata) may return a bytearray for the version asked. A handler may be a coroutine, or, where its work grows
-with what is asked, a generator that may be interrupted (`steps.py`). Large requests are decoded in turns as well, and
-so is every answer encoded that did not come at once.
+with what is asked, a generator that may be interrupted (`common/steps.py`). Large requests are decoded in turns as
+well, and so is every answer encoded that did not come at once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.apis import APIS, Api
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
+from ottla.common.steps import Steps
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage, Message
 from ottla.protocol.framing import (
@@ -204,8 +204,11 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
         request = codec.decode(request_name, version, frame, position)
         try:
             response = handle(broker, context, request)
+            if isinstance(response, GeneratorType):
+                response = broker.turns.start(response)
         except Exception as error:
             response = failed(error)
+        # What was found at once is short enough to be encoded at once.
         if isinstance(response, Message):
             return framed(version, correlation_id, codec.encode(response, version))
         if isinstance(response, bytearray):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from ottla.broker.log_configs import remembering
 from ottla.broker.topic_plan import NewPartitions, NewTopic, Placement
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition, random_topic_id
+from ottla.common.steps import Pauses
 from ottla.metadata import image as images
 from ottla.metadata import nodes
 from ottla.metadata.image import ClusterImage, TopicImage
@@ -54,7 +55,7 @@ class Logs(Protocol):
 
     def is_any_checkpointed(self, partitions: Iterable[TopicPartition]) -> bool: ...
 
-    def checkpoint_in_steps(self) -> Generator[None, None, list[Future[None]]]: ...
+    def checkpoint_in_steps(self) -> Pauses[list[Future[None]]]: ...
 
     def store_failed(self, error: Exception, *, is_full: bool) -> None:
         """A change could not be written to the metadata store, which is in the first directory."""

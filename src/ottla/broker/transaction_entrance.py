@@ -14,10 +14,10 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ottla.broker.steps import run
 from ottla.broker.transaction_errors import for_produce
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.common.steps import run
 from ottla.protocol.produce_frames import Terms, Topics
 from ottla.records.batch import HEADER, HEADER_SIZE, TRANSACTIONAL_BIT
 

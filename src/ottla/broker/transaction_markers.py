@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.internal_topics import OFFSETS_TOPIC
 from ottla.broker.partitions import Partition
-from ottla.broker.steps import Steps
 from ottla.broker.transaction_log import TransactionLog
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.common.steps import Steps
 from ottla.records import batch as v2
 from ottla.records.record import Record, build_batch
 from ottla.storage.results import Origin

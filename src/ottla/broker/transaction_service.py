@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.internal_topics import TRANSACTIONS_TOPIC
 from ottla.broker.java_hash import partition_of
-from ottla.broker.steps import Steps, run
 from ottla.broker.transaction_log import TransactionLog
 from ottla.broker.transaction_markers import MarkerWriter, Shard
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.common.steps import Steps, run
 from ottla.metadata.image import ClusterImage
 from ottla.transactions.coordinator import Decision, NewProducerId, ProducerIdentity, TransactionCoordinator
 

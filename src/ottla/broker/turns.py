@@ -1,8 +1,9 @@
 """Long work in plain Python, a millisecond at a time: nobody else waits longer for the loop.
 
 A thread would not help: it holds the interpreter lock five milliseconds at a time, and each system call of the loop
-would wait that long to get it back. So the work is a generator that yields between small steps (`steps.py`). Its turns
-are taken one at a time for the whole broker, first come first served, and the loop serves everybody else in between.
+would wait that long to get it back. So the work is a generator that yields between small steps (`common/steps.py`).
+Its turns are taken one at a time for the whole broker, first come first served, and the loop serves everybody else in
+between.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-from ottla.broker.steps import Steps
+from ottla.common.steps import Steps
 
 T = TypeVar("T")
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Generator
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from ottla.common.steps import to_the_end
 from ottla.protocol.codec import REQUEST_ELEMENTS_MAX, TAGS_MAX, MalformedMessage, read_uvarint, write_uvarint
 from ottla.protocol.framing import response_prefix
 
@@ -20,8 +21,6 @@ FLEXIBLE = 9
 WITH_TOPIC_IDS = 13
 _WITH_RECORD_ERRORS = 8
 _WITH_LOG_START = 5
-
-T = TypeVar("T")
 
 # What is read, or written, between two stops.
 PIECES_AT_ONCE = 128
@@ -66,21 +65,12 @@ Topics = list[tuple[bytes, list[Piece]]]
 Outcomes = list[tuple[bytes, list[Outcome]]]
 
 
-def _to_the_end(steps: Generator[None, None, T]) -> T:
-    try:
-        while True:
-            next(steps)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-
-
 # --- requests
 
 
 def decode(frame: memoryview, position: int, version: int) -> tuple[Terms, Topics]:
     """The terms, and the topics; a topic's key is its name in UTF-8 or, from v13, its id. Raises MalformedMessage."""
-    return _to_the_end(decode_in_steps(frame, position, version))
+    return to_the_end(decode_in_steps(frame, position, version))
 
 
 def decode_in_steps(frame: memoryview, position: int, version: int) -> Generator[None, None, tuple[Terms, Topics]]:
@@ -307,7 +297,7 @@ def _sized(length: int, version: int) -> int:
 
 
 def encode(version: int, correlation_id: int, outcomes: Outcomes) -> bytes:
-    return _to_the_end(encode_in_steps(version, correlation_id, outcomes))
+    return to_the_end(encode_in_steps(version, correlation_id, outcomes))
 
 
 def encode_in_steps(version: int, correlation_id: int, outcomes: Outcomes) -> Generator[None, None, bytes]:

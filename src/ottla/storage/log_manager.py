@@ -13,16 +13,16 @@ import logging
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
 
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.common.steps import Pauses, to_the_end
 from ottla.storage import checkpoints
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.flusher import Flusher
@@ -37,9 +37,6 @@ from ottla.storage.refusals import PASSING
 from ottla.storage.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-Steps = Generator[None, None, T]
 
 # Kinds of work that have a thread of their own.
 CHECKPOINTS, DELETIONS, COPIES = "checkpoints", "deletions", "copies"
@@ -311,9 +308,9 @@ class LogManager(LogOwner):
     # -- chores --
 
     def tick_retention(self, now_ms: int) -> None:
-        _to_the_end(self.retain_in_steps(now_ms))
+        to_the_end(self.retain_in_steps(now_ms))
 
-    def retain_in_steps(self, now_ms: int) -> Steps[None]:
+    def retain_in_steps(self, now_ms: int) -> Pauses[None]:
         """Delete what may go, forget silent producers, give back idle files. `now_ms` is not trusted blindly: a clock
         that jumps must not delete anything early."""
         steady_ms = min(now_ms, self._retention_clock.now_ms())
@@ -331,9 +328,9 @@ class LogManager(LogOwner):
         self.tick_deletions()
 
     def tick_flush(self) -> None:
-        _to_the_end(self.flush_in_steps())
+        to_the_end(self.flush_in_steps())
 
-    def flush_in_steps(self) -> Steps[None]:
+    def flush_in_steps(self) -> Pauses[None]:
         """flush.ms: sync logs whose oldest unsynced record has waited that long."""
         self.flusher.drain()
         monotonic_ms = self.clock.monotonic_ms()
@@ -379,9 +376,9 @@ class LogManager(LogOwner):
         return thread.submit(work)
 
     def checkpoint(self) -> list[Future[None]]:
-        return _to_the_end(self.checkpoint_in_steps())
+        return to_the_end(self.checkpoint_in_steps())
 
-    def checkpoint_in_steps(self) -> Steps[list[Future[None]]]:
+    def checkpoint_in_steps(self) -> Pauses[list[Future[None]]]:
         """Write the checkpoints of every directory: what they say is gathered here, and written and synced in a thread,
         which is what the futures are of."""
         changes = self._changes
@@ -542,12 +539,3 @@ class LogManager(LogOwner):
         else:
             return True
         return False
-
-
-def _to_the_end(steps: Steps[T]) -> T:
-    try:
-        while True:
-            next(steps)
-    except StopIteration as end:
-        result: T = end.value
-        return result

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Collection, Generator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, run
 from ottla.broker.transaction_errors import for_version
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.common.steps import Steps, run
 from ottla.metadata.image import INTERNAL_TOPICS
 from ottla.protocol.add_partitions_frames import BATCHED, FLEXIBLE, Addition, Result, Topic, decode, encode
 from ottla.protocol.codec import MalformedMessage

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, each
 from ottla.broker.topic_plan import check_replicas
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Steps, each
 from ottla.protocol.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
 if TYPE_CHECKING:

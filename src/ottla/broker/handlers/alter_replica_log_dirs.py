@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.change_log import tell
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.common.steps import Steps
 from ottla.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from ottla.storage.log_dir import LogDir
 

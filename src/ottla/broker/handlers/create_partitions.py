@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
 from ottla.broker.deadlines import in_time
-from ottla.broker.steps import Steps, each
 from ottla.broker.topic_plan import NewPartitions
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Steps, each
 from ottla.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.change_log import Requester, tell
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Steps
 from ottla.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.change_log import tell
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, each
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Steps, each
 from ottla.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 
 if TYPE_CHECKING:

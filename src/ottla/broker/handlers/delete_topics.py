@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
 from ottla.broker.deadlines import in_time
-from ottla.broker.steps import Steps, each
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
+from ottla.common.steps import Steps, each
 from ottla.metadata.image import ClusterImage, TopicImage
 from ottla.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.config_entries import Entry
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError
+from ottla.common.steps import Steps
 from ottla.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, all_of
 from ottla.common.errors import ApiError
+from ottla.common.steps import Steps, all_of
 from ottla.groups.describe import describe_classic
 from ottla.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.common.steps import Steps
 from ottla.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 from ottla.storage.future_log import FutureLog
 from ottla.storage.log import Log

@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, each
 from ottla.broker.topic_plan import METADATA_TOPIC
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
+from ottla.common.steps import Steps, each
 from ottla.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.authorized_operations import TOPIC_OPERATIONS
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
+from ottla.common.steps import Steps, each
 from ottla.metadata.image import INTERNAL_TOPICS, TopicImage
 from ottla.metadata.topic_names import name_fault
 from ottla.protocol.messages import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
+from ottla.common.steps import Steps, each
 from ottla.protocol.messages import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
+from ottla.common.steps import Steps, each
 from ottla.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 
 if TYPE_CHECKING:

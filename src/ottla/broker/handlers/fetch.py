@@ -7,21 +7,20 @@ once for each partition and answer, or aborted data could leak between two looks
 from __future__ import annotations
 
 import asyncio
-import struct
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.broker.fetch_answer import FetchAnswer, Line, by_topic, empty_answer, unheard
 from ottla.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchPartition, FetchSession, Key
 from ottla.broker.partitions import EVERYTHING, Partition
-from ottla.broker.steps import Steps, to_the_end
 from ottla.broker.timers import Handle
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
+from ottla.common.steps import Steps, in_pieces, pieces
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage
-from ottla.protocol.framing import kept, response_prefix
+from ottla.protocol.framing import kept
 from ottla.protocol.messages import FetchRequest
-from ottla.storage.results import LogSlice
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -30,18 +29,9 @@ if TYPE_CHECKING:
 # A request of this size, or a session with so many partitions, is worked on in turns.
 _LARGE_BYTES = 16 * 1024
 _PARTITIONS_AT_ONCE = 1_000
-_LINES_PER_STEP = 64
 
 _WITH_SESSIONS = 7
-_FLEXIBLE = 12
 _WITH_TOPIC_IDS = 13
-
-_LINE_V5 = struct.Struct(">ihqqq")
-_LINE_V4 = struct.Struct(">ihqq")
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
-_SESSION = struct.Struct(">ihi")
-_ABORTED = struct.Struct(">qq")
 
 
 def handle_frame(
@@ -54,7 +44,7 @@ def handle_frame(
     try:
         fetch = Fetch(broker, version, context.correlation_id, request, _asked(version, request))
     except ApiError as error:
-        return _encode_empty(version, context.correlation_id, error.code)
+        return empty_answer(version, context.correlation_id, error.code)
     return fetch.answer_now_or_later(request.max_wait_ms)
 
 
@@ -72,7 +62,7 @@ def _fetch_in_turns(
                 fetch = Fetch(broker, version, correlation_id, request, asked)
                 fetch.answer_in_turns(outcome, request.max_wait_ms)
         except ApiError as error:
-            _settle(outcome, _encode_empty(version, correlation_id, error.code))
+            _settle(outcome, empty_answer(version, correlation_id, error.code))
         except MalformedMessage as error:
             _fail(outcome, CloseConnection(str(error)))
         except Exception as error:
@@ -92,30 +82,17 @@ def _fail(outcome: asyncio.Future[Answer], error: Exception) -> None:
         outcome.set_exception(error)
 
 
-class Line:
-    """What one partition contributes to the answer."""
+class _Look:
+    """What a look at all partitions found."""
 
-    __slots__ = (
-        "aborted",
-        "asked",
-        "counts",
-        "error",
-        "high_watermark",
-        "last_stable_offset",
-        "log_start_offset",
-        "slice",
-    )
+    __slots__ = ("bytes", "counts", "has_failed", "lines")
 
-    def __init__(self, asked: FetchPartition, error: int = 0) -> None:
-        self.asked = asked
-        # Towards `min_bytes`: what is there to be read, though this answer may have no room for it.
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        # How much would be sent, and how much counts towards `min_bytes`.
+        self.bytes = 0
         self.counts = 0
-        self.error = error
-        self.high_watermark = -1
-        self.last_stable_offset = -1
-        self.log_start_offset = -1
-        self.aborted: list[tuple[int, int]] | None = None
-        self.slice: LogSlice | None = None
+        self.has_failed = False
 
 
 class Fetch:
@@ -169,10 +146,10 @@ class Fetch:
             promised: asyncio.Future[Answer] = self._broker.loop.create_future()
             self.answer_in_turns(promised, max_wait_ms)
             return promised
-        lines, size, failed = self._look()
-        if size >= self._min_bytes or failed or max_wait_ms <= 0 or not self._partitions:
-            return self._encode(lines)
-        self._missing = self._min_bytes - size
+        look = self._look()
+        if look.counts >= self._min_bytes or look.has_failed or max_wait_ms <= 0 or not self._partitions:
+            return self._encode(look.lines)
+        self._missing = self._min_bytes - look.counts
         future: asyncio.Future[Answer] = self._broker.loop.create_future()
         self._wait(future, max_wait_ms)
         return future
@@ -221,11 +198,11 @@ class Fetch:
                 self._broker.in_turns(self._look_and_answer(self._future))
             return
         try:
-            lines, size, failed = self._look()
-            if is_over or failed or size >= self._min_bytes:
-                self._future.set_result(self._encode(lines))
+            look = self._look()
+            if is_over or look.has_failed or look.counts >= self._min_bytes:
+                self._future.set_result(self._encode(look.lines))
             else:
-                self._missing = self._min_bytes - size
+                self._missing = self._min_bytes - look.counts
         except Exception as error:
             self._future.set_exception(error)  # else its client would wait for ever
 
@@ -234,12 +211,12 @@ class Fetch:
         try:
             while not future.done():
                 self._appended_meanwhile = 0
-                lines, size, failed = yield from self._look_in_steps()
-                if self._is_over or failed or size >= self._min_bytes:
-                    answer = yield from self._encode_in_steps(lines)
+                look = yield from self._look_in_steps()
+                if self._is_over or look.has_failed or look.counts >= self._min_bytes:
+                    answer = yield from self._encode_in_steps(look.lines)
                     _settle(future, answer)
                     return
-                self._missing = self._min_bytes - size - self._appended_meanwhile
+                self._missing = self._min_bytes - look.counts - self._appended_meanwhile
                 if self._missing > 0 and not self._is_over:
                     return
         except Exception as error:
@@ -257,24 +234,28 @@ class Fetch:
 
     # --- what is there
 
-    def _look(self) -> tuple[list[Line], int, bool]:
-        return to_the_end(self._look_in_steps())
+    def _look(self) -> _Look:
+        """Read every partition once."""
+        look = _Look()
+        self._look_at(self._partitions, look)
+        return look
 
-    def _look_in_steps(self) -> Steps[tuple[list[Line], int, bool]]:
-        """Read every partition once: the lines, how many bytes count towards `min_bytes`, whether one failed."""
-        lines: list[Line] = []
-        total, counts, failed = 0, 0, False
-        for number, asked in enumerate(self._partitions, 1):
-            if number % _LINES_PER_STEP == 0:
-                yield None
-            line = self._read(asked, self._max_bytes - total, total == 0)
-            lines.append(line)
-            counts += line.counts
+    def _look_in_steps(self) -> Steps[_Look]:
+        look = _Look()
+        for piece in pieces(self._partitions):
+            self._look_at(piece, look)
+            yield None
+        return look
+
+    def _look_at(self, partitions: Sequence[FetchPartition], look: _Look) -> None:
+        for asked in partitions:
+            line = self._read(asked, self._max_bytes - look.bytes, look.bytes == 0)
+            look.lines.append(line)
+            look.counts += line.counts
             if line.slice is not None:
-                total += line.slice.size
+                look.bytes += line.slice.size
             elif line.error:
-                failed = True
-        return lines, counts, failed
+                look.has_failed = True
 
     def _read(self, asked: FetchPartition, budget: int, first: bool) -> Line:
         partition = self._broker.partitions.get_by_key(*asked.key)
@@ -320,64 +301,60 @@ class Fetch:
     # --- the answer
 
     def _encode(self, lines: list[Line]) -> list[Part]:
-        return to_the_end(self._encode_in_steps(lines))
+        session = self._session
+        if session is not None:
+            lines = unheard(session, lines)
+        answer = FetchAnswer(self._version, session.id if session is not None else 0)
+        topics = by_topic(lines)
+        answer.begin(len(topics))
+        for key, members in topics.items():
+            answer.begin_topic(key, len(members))
+            answer.add(members)
+            answer.end_topic()
+        return answer.finish(self._correlation_id)
 
     def _encode_in_steps(self, lines: list[Line]) -> Steps[list[Part]]:
         session = self._session
         if session is not None:
-            lines = yield from _changed_lines(session, lines)
-        version, flexible = self._version, self._version >= _FLEXIBLE
-        out = _head(version, session.id if session is not None else 0)
-        parts: list[Part] = []
-        size = 0
-        topics = _by_topic(lines)
-        _write_length(out, len(topics), flexible)
+            lines = yield from in_pieces(lines, lambda piece: unheard(session, piece))
+        answer = FetchAnswer(self._version, session.id if session is not None else 0)
+        topics = by_topic(lines)
+        answer.begin(len(topics))
         for key, members in topics.items():
-            _write_topic(out, key, version)
-            _write_length(out, len(members), flexible)
-            for number, line in enumerate(members, 1):
-                if number % _LINES_PER_STEP == 0:
-                    yield None
-                _write_line(out, line, version, flexible)
-                if line.slice is not None:
-                    size += len(out) + line.slice.size
-                    parts.append(out)
-                    parts.append(line.slice)
-                    out = bytearray()
-                if flexible:
-                    out.append(0)
-            if flexible:
-                out.append(0)
-            yield None
-        if flexible:
-            out.append(0)
-        parts.append(out)
-        prefix = response_prefix(size + len(out), self._correlation_id, flexible)
-        if len(parts) == 1:
-            parts[0] = prefix + out
-        else:
-            parts.insert(0, prefix)
-        return parts
+            answer.begin_topic(key, len(members))
+            for piece in pieces(members):
+                answer.add(piece)
+                yield None
+            answer.end_topic()
+        return answer.finish(self._correlation_id)
 
 
 # --- sessions
 
 
 def _asked(version: int, request: FetchRequest) -> list[FetchPartition]:
-    return to_the_end(_asked_in_steps(version, request))
+    return [one for topic in request.topics for one in _asked_of(_key(version, topic), topic.partitions)]
 
 
 def _asked_in_steps(version: int, request: FetchRequest) -> Steps[list[FetchPartition]]:
-    by_id = version >= _WITH_TOPIC_IDS
     asked: list[FetchPartition] = []
     for topic in request.topics:
-        key = topic.topic_id if by_id else topic.topic.encode()
-        for one in topic.partitions:
-            where = (key, one.partition)
-            asked.append(FetchPartition(where, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch))
-            if len(asked) % _LINES_PER_STEP == 0:
-                yield None
+        key = _key(version, topic)
+        for piece in pieces(topic.partitions):
+            asked += _asked_of(key, piece)
+            yield None
     return asked
+
+
+def _key(version: int, topic: FetchRequest.FetchTopic) -> bytes:
+    return topic.topic_id if version >= _WITH_TOPIC_IDS else topic.topic.encode()
+
+
+def _asked_of(key: bytes, partitions: Sequence[FetchRequest.FetchPartition]) -> list[FetchPartition]:
+    return [
+        FetchPartition((key, one.partition), one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch)
+        for one in partitions
+    ]
 
 
 def _resolve_session(
@@ -402,84 +379,3 @@ def _resolve_session(
     ]
     sessions.update(session, asked, forgotten)
     return session, list(session.partitions.values())
-
-
-def _changed_lines(session: FetchSession, lines: list[Line]) -> Steps[list[Line]]:
-    """What the client of a session has not heard yet."""
-    changed = []
-    for number, line in enumerate(lines, 1):
-        if number % _LINES_PER_STEP == 0:
-            yield None
-        asked = line.asked
-        if line.slice is None and not line.error:
-            if line.high_watermark == asked.told_high_watermark and line.log_start_offset == asked.told_log_start:
-                continue
-        elif line.slice is not None and asked.key in session.partitions:
-            session.partitions.move_to_end(asked.key)
-        asked.told_high_watermark = -1 if line.error else line.high_watermark
-        asked.told_log_start = line.log_start_offset
-        changed.append(line)
-    return changed
-
-
-# --- bytes
-
-
-def _head(version: int, session_id: int, error: int = 0) -> bytearray:
-    if version >= _WITH_SESSIONS:
-        return bytearray(_SESSION.pack(0, error, session_id))
-    return bytearray(4)
-
-
-def _encode_empty(version: int, correlation_id: int, error: int) -> bytes:
-    flexible = version >= _FLEXIBLE
-    out = _head(version, 0, error)
-    _write_length(out, 0, flexible)
-    if flexible:
-        out.append(0)
-    return response_prefix(len(out), correlation_id, flexible) + out
-
-
-def _by_topic(lines: list[Line]) -> dict[bytes, list[Line]]:
-    topics: dict[bytes, list[Line]] = {}
-    for line in lines:
-        topics.setdefault(line.asked.key[0], []).append(line)
-    return topics
-
-
-def _write_topic(out: bytearray, key: bytes, version: int) -> None:
-    if version >= _WITH_TOPIC_IDS:
-        out += key
-    elif version >= _FLEXIBLE:
-        _write_length(out, len(key), True)
-        out += key
-    else:
-        out += _INT16.pack(len(key))
-        out += key
-
-
-def _write_line(out: bytearray, line: Line, version: int, flexible: bool) -> None:
-    """All of a partition's fields but the records themselves."""
-    index = line.asked.key[1]
-    if version >= 5:
-        out += _LINE_V5.pack(index, line.error, line.high_watermark, line.last_stable_offset, line.log_start_offset)
-    else:
-        out += _LINE_V4.pack(index, line.error, line.high_watermark, line.last_stable_offset)
-    if line.aborted is None:
-        out += b"\x00" if flexible else b"\xff\xff\xff\xff"
-    else:
-        _write_length(out, len(line.aborted), flexible)
-        for producer_id, first_offset in line.aborted:
-            out += _ABORTED.pack(producer_id, first_offset)
-            if flexible:
-                out.append(0)
-    if version >= 11:
-        out += b"\xff\xff\xff\xff"  # no preferred read replica
-    _write_length(out, line.slice.size if line.slice is not None else 0, flexible)
-
-
-def _write_length(out: bytearray, length: int, flexible: bool) -> None:
-    if not flexible:
-        out += _INT32.pack(length)
-        return
-    codec.write_uvarint(out, length + 1)

@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, each
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Steps, each
 from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ottla.broker.change_log import Requester
 from ottla.broker.config_changes import Change
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Steps
 from ottla.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 if TYPE_CHECKING:

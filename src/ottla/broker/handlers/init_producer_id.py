@@ -11,9 +11,9 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import run
 from ottla.broker.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import run
 from ottla.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 from ottla.transactions.coordinator import ProducerIdentity
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps
+from ottla.common.steps import Steps
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 

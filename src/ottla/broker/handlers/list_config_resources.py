@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.config_service import ResourceType
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
+from ottla.common.steps import Steps, each
 from ottla.protocol.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Steps
 from ottla.groups.describe import list_groups
 from ottla.protocol.messages import ListGroupsRequest, ListGroupsResponse
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
 from ottla.broker.leader_epochs import epoch_error
-from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Steps
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from ottla.storage import timestamps
 

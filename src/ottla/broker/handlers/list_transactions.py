@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.linear_regex import BadPattern, compile_pattern
+from ottla.common.steps import Steps
 from ottla.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 from ottla.transactions.states import TxnState
 from ottla.transactions.transaction import Transaction

@@ -14,9 +14,9 @@ from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
 from ottla.broker.encoded_topics import EncodedTopics, Topic
-from ottla.broker.steps import Steps, each
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
+from ottla.common.steps import Steps, each
 from ottla.metadata.image import INTERNAL_TOPICS, ClusterImage, TopicImage
 from ottla.metadata.topic_names import name_fault
 from ottla.protocol.messages import MetadataRequest, MetadataResponse

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.broker.offset_pieces import in_pieces, is_large
-from ottla.broker.steps import Steps
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
+from ottla.common.steps import Steps
 from ottla.groups.offset_requests import CommitTopic
 from ottla.groups.result import Result
 from ottla.protocol.codec import Message

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ottla.broker.change_log import Requester, tell
 from ottla.broker.context import RequestContext
 from ottla.broker.offset_pieces import in_pieces, is_large
-from ottla.broker.steps import Steps
 from ottla.common.errors import ErrorCode
+from ottla.common.steps import Steps
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 

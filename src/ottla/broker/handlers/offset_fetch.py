@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps, all_of
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
+from ottla.common.steps import Steps, all_of
 from ottla.groups.offset_requests import FetchTopic, check_fetch, fetch_offset
 from ottla.groups.offsets import CommittedOffset
 from ottla.groups.state import GroupState

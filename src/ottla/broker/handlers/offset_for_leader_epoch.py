@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.broker.leader_epochs import epoch_error
-from ottla.broker.steps import Steps, each
 from ottla.common.errors import ErrorCode
+from ottla.common.steps import Steps, each
 from ottla.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 if TYPE_CHECKING:

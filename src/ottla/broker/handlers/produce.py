@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker.context import RequestContext
 from ottla.broker.key_check import check_keys
 from ottla.broker.partitions import Partition
-from ottla.broker.steps import Steps
 from ottla.broker.transaction_entrance import Entrance, add_together
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
+from ottla.common.steps import Steps
 from ottla.protocol.codec import MalformedMessage
 from ottla.protocol.framing import kept
 from ottla.protocol.produce_frames import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.steps import Steps
 from ottla.broker.transaction_markers import control_batch
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.common.steps import Steps
 from ottla.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 if TYPE_CHECKING:

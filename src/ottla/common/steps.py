@@ -8,12 +8,16 @@ something is; `Turns.start` does the same and interrupts it when others have wai
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
 Steps = Generator[Awaitable[Any] | None, Any, T]
+# Those that wait for nothing: all that they do is to let others in between.
+Pauses = Generator[None, None, T]
+# Things that are done between two interruptions, where each takes some microseconds.
+PIECE = 64
 
 
 def run(steps: Steps[T]) -> T | Awaitable[T]:
@@ -60,6 +64,20 @@ async def _go_on(steps: Steps[T], waiting: Awaitable[Any] | None) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def pieces(items: Sequence[S]) -> Iterator[Sequence[S]]:
+    """A few at a time."""
+    return (items[start : start + PIECE] for start in range(0, len(items), PIECE))
+
+
+def in_pieces(items: Sequence[S], work: Callable[[Sequence[S]], list[T]]) -> Steps[list[T]]:
+    """What `work` makes of all items; may be interrupted between two pieces."""
+    results: list[T] = []
+    for piece in pieces(items):
+        results += work(piece)
+        yield None
+    return results
 
 
 def each(items: Iterable[S], work: Callable[[S], T]) -> Steps[list[T]]:
