@@ -3,6 +3,10 @@
 All ranges that one broker leads are fetched together, in requests of at most `fetch_bytes_max`. The next request goes
 out before the caller gets what the last one brought, so the broker reads while the caller decodes: at most two answers
 are in memory. When a leader moves or a broker restarts, reading goes on after the last batch that arrived.
+
+An answer without records says little: a broker that throttles gives one, and one whose records are in remote storage
+and take too long. Nothing is left of a range, because it was cleaned away, only if its partition was asked for alone,
+the log goes on past the range, and the leader has that part of it on its own disk.
 """
 
 from __future__ import annotations
@@ -12,7 +16,16 @@ from typing import Any, NamedTuple
 
 from ottla.client.cluster import Unreachable
 from ottla.client.connection import BrokerConnection, Sent
-from ottla.client.lookup import EARLIEST, LATEST, MISSING_TOPIC_TIMEOUT_S, Absent, ClusterReader, Passing, check
+from ottla.client.lookup import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    MISSING_TOPIC_TIMEOUT_S,
+    Absent,
+    ClusterReader,
+    Passing,
+    check,
+)
 from ottla.client.retrying import Patience
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import ClientFailure, Failure
@@ -23,6 +36,7 @@ from ottla.protocol.messages import FetchRequest
 # The last version that names topics: from 13 on they have ids, which we have no use for.
 _FETCH_VERSION_MAX = 12
 _WAIT_MS_MAX = 500
+_EARLIEST_LOCAL_SINCE = 8
 
 
 class OffsetRange(NamedTuple):
@@ -107,6 +121,8 @@ class _LeaderFetch:
         self._wanted = {one.range.where: one for one in wanted}
         self._patience = patience
         self._on_loss = on_loss
+        # The next request asks for this one only.
+        self._alone: _Progress | None = None
 
     def run(self) -> Iterator[Fetched]:
         sent = self._ask()
@@ -130,8 +146,9 @@ class _LeaderFetch:
     def _ask(self) -> Sent | None:
         by_topic: dict[str, list[Any]] = {}
         settings = self._reader.settings
+        alone, self._alone = self._alone, None
         for where, one in self._wanted.items():
-            if not one.is_done:
+            if not one.is_done and alone in (None, one):
                 row = FetchRequest.FetchPartition(
                     partition=where.partition,
                     fetch_offset=one.position,
@@ -175,8 +192,8 @@ class _LeaderFetch:
             self._patience.moved()
         elif failure is not None:
             raise failure
-        elif not answer.throttle_time_ms:  # a broker that throttles answers with nothing at first
-            self._settle(rows)
+        elif rows:  # a broker that throttles answers for no partition at all
+            self._look_closer(rows)
         return fetched
 
     def _move(self, one: _Progress, row: Any) -> list[Fetched]:
@@ -186,20 +203,31 @@ class _LeaderFetch:
         aborted = [(entry.producer_id, entry.first_offset) for entry in row.aborted_transactions or ()]
         return [Fetched(one.range, start, row.records, aborted)]
 
-    def _settle(self, rows: Sequence[tuple[_Progress, Any]]) -> None:
-        """Nothing came at all: where the log goes on past a range, the rest of the range was cleaned away."""
-        for one, row in rows:
-            readable = row.last_stable_offset if self._reader.settings.is_committed_only else row.high_watermark
-            if not one.is_done and not row.error_code and readable >= one.range.end:
-                one.position = one.range.end
-        left = [one for one, _ in rows if not one.is_done]
-        if left:
-            one = left[0]
-            self._patience.wait(
-                Passing(
-                    f"partition {one.range.where} has no record at {one.position} yet, up to {one.range.end} was asked."
-                )
-            )
+    def _look_closer(self, rows: Sequence[tuple[_Progress, Any]]) -> None:
+        """Nothing came at all. One partition alone is promised a whole batch, and a remote read of its own."""
+        left = [(one, row) for one, row in rows if not one.is_done and not row.error_code]
+        if not left:
+            return
+        one, row = left[0]
+        if len(rows) > 1:
+            self._alone = one
+            return
+        readable = row.last_stable_offset if self._reader.settings.is_committed_only else row.high_watermark
+        if readable >= one.range.end and self._is_on_disk(one):
+            one.position = one.range.end
+            return
+        where = one.range.where
+        self._wanted[where] = self._wanted.pop(where)  # next time it is another one's turn
+        self._patience.wait(
+            Passing(f"partition {where} has no record at {one.position} yet, up to {one.range.end} was asked.")
+        )
+
+    def _is_on_disk(self, one: _Progress) -> bool:
+        """Whether the leader reads this position from its own disk, where what it does not find is not there."""
+        if self._connection.version_of("ListOffsetsRequest") < _EARLIEST_LOCAL_SINCE:
+            return True  # it is older than tiered storage
+        where = one.range.where
+        return 0 <= self._reader.offsets_now({where: EARLIEST_LOCAL})[where] <= one.position
 
     def _skip_lost(self, one: _Progress) -> None:
         where = one.range.where

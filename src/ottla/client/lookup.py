@@ -18,6 +18,8 @@ from ottla.protocol.messages import ListOffsetsRequest
 T = TypeVar("T")
 
 EARLIEST, LATEST = -2, -1
+# The first offset that the leader has on its own disk; what lies before it is in remote storage (KIP-405).
+EARLIEST_LOCAL = -4
 NO_OFFSET = -1
 # A cluster that restarts may deny a topic for a moment: it is asked again this long.
 MISSING_TOPIC_TIMEOUT_S = 2.0
