@@ -14,20 +14,22 @@ Every micro-batch is one transaction: its rows (to as many topics as you like), 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ottla.client.settings import parse_address
+from ottla.client.settings import parse_named
 from ottla.common.errors import OttlaError
 from ottla.kernel.compressing import NUMBERS
 from ottla.spark.sink.checkpoint import Checkpoint, is_local
 from ottla.spark.sink.encoding import EncodePlan
+from ottla.spark.sink.keeping import RowsLost, computed_once
 from ottla.spark.sink.load import Load
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _NOTED_S_MAX = 5.0
+_KEEPING_TRIES_MAX = 3
 Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
+_log = logging.getLogger("ottla.spark")
 
 
 class WriteQuery(StreamingQuery):
@@ -102,7 +106,7 @@ def write_stream(
     compression: str = "lz4",
     compression_level: int | None = None,
     batch_bytes: int = 512 * 1024,
-    transaction_timeout_ms: int = 60_000,
+    transaction_timeout_ms: int | None = None,
     marker_topic: str = MARKER_TOPIC,
     kafka: Mapping[str, str] | None = None,
 ) -> WriteQuery:
@@ -112,7 +116,7 @@ def write_stream(
     transaction, such as good rows and dead letters. Without it the rows of `frame` are written. `trigger` are the
     arguments of Spark's own `trigger`, such as {"availableNow": True}. `group` is the consumer group that shows how
     far the sources were read; it is called like the query if not said otherwise. `kafka` are settings of Kafka's
-    clients for TLS and SASL, such as {"security.protocol": "SSL", "ssl.ca.location": "/etc/ca.pem"}.
+    clients, such as {"security.protocol": "SSL", "ssl.ca.location": "/etc/ca.pem", "transaction.timeout.ms": "120000"}.
     """
     if compression not in NUMBERS:
         raise OttlaError(f"there is no compression '{compression}': choose one of {', '.join(NUMBERS)}.")
@@ -120,8 +124,10 @@ def write_stream(
         raise OttlaError('this DataFrame is not a stream: write it with `frame.write.format("ottla")`.')
     if outputs is None:
         check_columns(frame.schema, topic)
-    address = parse_address(bootstrap, kafka)
-    settings = PublisherSettings(address, name, group or name, marker_topic, transaction_timeout_ms)
+    timeout = {} if transaction_timeout_ms is None else {"transaction.timeout.ms": str(transaction_timeout_ms)}
+    client = parse_named(bootstrap, {**(kafka or {}), **timeout})
+    address = client.address
+    settings = PublisherSettings(address, name, group or name, marker_topic, client.transaction_timeout_ms)
     plan = EncodePlan(address, topic, codec=NUMBERS[compression], level=compression_level, batch_bytes=batch_bytes)
     load = Load(is_bound_to_input=output_mode != "complete")
     publisher = Publisher(settings)
@@ -193,31 +199,46 @@ class _BatchWriter:
             # The plan runs all the same: stateful operators must get to the state that follows this batch.
             frame.write.format("noop").mode("overwrite").save()
             return
-        made = frame if self._outputs is None else self._outputs(frame)
-        frames: list[DataFrame] = list(made) if isinstance(made, Sequence) else [made]
-        for one in frames:
-            check_columns(one.schema, self._plan.topic)
         marker = Marker(self._query_id, batch_id, end.offsets)
         records = None if end.is_partial or self.publisher.last is None else marker.records_since(self.publisher.last)
-        with (
-            _computed_once(frame, is_shared=len(frames) > 1),
-            self._encoded(frames, batch_id, is_small=self._load.is_small(records)) as encoded,
-        ):
+        with ExitStack() as stack:
+            encoded = self._encoded(frame, batch_id, is_small=self._load.is_small(records), stack=stack)
             self.publisher.publish(marker, encoded)
         self._topics |= encoded.topics
         self._load.note(records, encoded.bytes)
 
-    @contextmanager
-    def _encoded(self, frames: list[DataFrame], batch_id: int, *, is_small: bool) -> Iterator[EncodedFrame]:
-        frame = merged([shaped(one) for one in frames])
+    def _encoded(self, frame: DataFrame, batch_id: int, *, is_small: bool, stack: ExitStack) -> EncodedFrame:
+        """All that the batch writes, there until `stack` is left."""
         # Topics that were written to before: tasks need not look them up.
         counts = self.publisher.partition_counts(self._topics)
         plan = replace(self._plan, partition_counts=counts, turn=batch_id)
+        if self._outputs is None:
+            return self._encoded_frames([frame], plan, is_small, stack)
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                with computed_once(frame) as kept:
+                    made = self._outputs(kept)
+                    frames = list(made) if isinstance(made, Sequence) else [made]
+                    return self._encoded_frames(frames, plan, is_small, stack)
+            except RowsLost as lost:
+                # Nothing of it was published: all of it is computed anew, wherever the rows were.
+                if tries == _KEEPING_TRIES_MAX:
+                    raise
+                _log.warning("%s Computing batch %d again.", lost, batch_id)
+
+    def _encoded_frames(
+        self, frames: list[DataFrame], plan: EncodePlan, is_small: bool, stack: ExitStack
+    ) -> EncodedFrame:
+        if not frames:
+            return EncodedFrame(0, tuple)
+        for one in frames:
+            check_columns(one.schema, plan.topic)
+        frame = merged([shaped(one) for one in frames])
         if is_small and (encoded := _encoded_here(frame, plan)) is not None:
-            yield encoded
-            return
-        with spooled(frame, plan, self._spool) as encoded:
-            yield encoded
+            return encoded
+        return stack.enter_context(spooled(frame, plan, self._spool))
 
     def close(self) -> None:
         self.publisher.close()
@@ -233,18 +254,3 @@ def _encoded_here(frame: DataFrame, plan: EncodePlan) -> EncodedFrame | None:
         raise
     except Exception:
         return None
-
-
-@contextmanager
-def _computed_once(frame: DataFrame, *, is_shared: bool) -> Iterator[None]:
-    """Several outputs of one micro-batch would each compute it: twice the work, twice the state updates, and different
-    rows where the plan is not deterministic. So it is computed first and kept for the time of the batch."""
-    if not is_shared:
-        yield
-        return
-    frame.persist()
-    try:
-        frame.count()
-        yield
-    finally:
-        frame.unpersist()
