@@ -45,6 +45,7 @@ def test_settings_without_a_counterpart_are_accepted() -> None:
         ({**SERVERS, "kafka.fetch.max.bytes": "-1"}, "wants a whole number above 0, not '-1'"),
         ({**SERVERS, "kafka.fetch.max.byte": "1"}, "did you mean kafka.fetch.max.bytes?"),
         ({**SERVERS, "kafka.check.crcs": "maybe"}, "true or false"),
+        ({**SERVERS, "kafka.transaction.timeout.ms": "1 min"}, "transaction.timeout.ms wants a whole number above 0"),
     ],
 )
 def test_bad_settings_are_refused_in_one_sentence(options: dict[str, str], words: str) -> None:

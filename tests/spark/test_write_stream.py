@@ -13,6 +13,7 @@ import pytest
 import ottla.spark
 from ottla.client.cluster import ClusterClient
 from ottla.client.group_offsets import committed_offsets
+from ottla.client.transactions import describe_transactions
 from ottla.common.errors import OttlaError
 from ottla.spark.sink import load, publishing, spooling, streaming
 from ottla.testing import Broker
@@ -278,6 +279,30 @@ def test_two_writers_of_one_name_never_both_write(pipeline: Pipeline, servers: s
 
 
 @pytest.mark.parametrize(
+    ("settings", "timeout_ms"),
+    [
+        ({}, 60_000),
+        ({"kafka": {"transaction.timeout.ms": "70000"}}, 70_000),
+        ({"kafka": {"kafka.transaction.timeout.ms": "70000"}, "transaction_timeout_ms": 80_000}, 80_000),
+        ({"kafka": {"transaction.timeout.ms": "900001"}}, None),
+    ],
+)
+def test_the_time_out_of_a_transaction_is_kafkas_setting(
+    pipeline: Pipeline, servers: str, settings: dict[str, Any], timeout_ms: int | None
+) -> None:
+    topics.produce(servers, pipeline.source, range(10), 2)
+    if timeout_ms is None:
+        with pytest.raises(OttlaError, match=r"is 900001, which is more than the cluster's transaction\.max\.timeout"):
+            pipeline.run(pipeline.shouted(), **settings)
+        return
+    pipeline.run(pipeline.shouted(), **settings)
+    with ClusterClient(servers) as cluster:
+        found = describe_transactions(cluster, [pipeline.name])[pipeline.name]
+    assert found is not None
+    assert found.timeout_ms == timeout_ms
+
+
+@pytest.mark.parametrize(
     ("change", "settings", "words"),
     [
         (lambda frame: frame.selectExpr("key"), {}, "a column 'value' is missing"),
@@ -287,6 +312,7 @@ def test_two_writers_of_one_name_never_both_write(pipeline: Pipeline, servers: s
         (lambda frame: frame, {"compression": "rar"}, "there is no compression 'rar'"),
         (lambda frame: frame, {"bootstrap": "127.0.0.1:1"}, "cannot reach any broker at 127.0.0.1:1"),
         (lambda frame: frame, {"bootstrap": "nowhere"}, "which is not of the form host:port"),
+        (lambda frame: frame, {"transaction_timeout_ms": 0}, "transaction.timeout.ms wants a whole number above 0"),
     ],
 )
 def test_what_cannot_work_is_said_in_one_sentence_before_anything_starts(

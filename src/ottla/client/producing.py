@@ -350,4 +350,10 @@ class TransactionalProducer:
                 f"{self._transaction_timeout_ms / 1000:g} s, or another writer has taken over ({error.code.name}).",
                 failure,
             ) from None
+        if error.code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+            raise TransactionRefused(
+                f"transaction.timeout.ms is {self._transaction_timeout_ms}, which is more than the cluster's "
+                "transaction.max.timeout.ms: ask for less, or raise that.",
+                failure,
+            ) from None
         raise TransactionRefused(f"{str(error).rstrip('.')}.", failure) from None

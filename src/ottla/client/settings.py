@@ -30,7 +30,7 @@ _WITHOUT_EFFECT = frozenset(  # as text: sixty names in a list would fill a scre
     partition.assignment.strategy partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms
     partitioner.class partitioner.ignore.keys receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms
     retries send.buffer.bytes session.timeout.ms socket.connection.setup.timeout.max.ms
-    socket.connection.setup.timeout.ms transaction.timeout.ms transactional.id
+    socket.connection.setup.timeout.ms transactional.id
     transaction.two.phase.commit.enable client.rack group.id
     """.split()  # noqa: SIM905
 )
@@ -46,7 +46,7 @@ _REFUSED = {
 _USED = frozenset(
     """
     bootstrap.servers check.crcs client.id default.api.timeout.ms fetch.max.bytes isolation.level
-    max.partition.fetch.bytes request.timeout.ms retry.backoff.max.ms retry.backoff.ms
+    max.partition.fetch.bytes request.timeout.ms retry.backoff.max.ms retry.backoff.ms transaction.timeout.ms
     """.split()  # noqa: SIM905
 )
 _NAMES = KnownNames("option", PREFIX, _USED | _WITHOUT_EFFECT, _REFUSED)
@@ -67,6 +67,8 @@ class ClientSettings:
     partition_fetch_bytes_max: int = 8 * 1024 * 1024
     is_committed_only: bool = True
     check_crcs: bool = True
+    # How long a coordinator lets a transaction of this client stay open.
+    transaction_timeout_ms: int = 60_000
     security: Security = PLAIN_TEXT
 
     @property
@@ -96,17 +98,22 @@ def parse_settings(options: Mapping[str, str]) -> ClientSettings:
         partition_fetch_bytes_max=_number(given, "max.partition.fetch.bytes", ClientSettings.partition_fetch_bytes_max),
         is_committed_only=_isolation(given.get("isolation.level", "read_committed")),
         check_crcs=_boolean(given, "check.crcs", default=True),
+        transaction_timeout_ms=_number(given, "transaction.timeout.ms", ClientSettings.transaction_timeout_ms),
         security=parse_security(given),
     )
 
 
 def parse_address(bootstrap: str, kafka: Mapping[str, str] | None = None) -> ClusterAddress:
+    return parse_named(bootstrap, kafka).address
+
+
+def parse_named(bootstrap: str, kafka: Mapping[str, str] | None = None) -> ClientSettings:
     """For what takes the servers by themselves, and other settings under Kafka's names, with or without `kafka.`."""
     given = {PREFIX + name.lower().removeprefix(PREFIX): str(value) for name, value in (kafka or {}).items()}
     named = given.setdefault(f"{PREFIX}bootstrap.servers", bootstrap)
     if named.strip() != bootstrap.strip():
         raise OttlaError(f"bootstrap is {bootstrap}, but bootstrap.servers is {named}: name one cluster.")
-    return parse_settings(given).address
+    return parse_settings(given)
 
 
 def _servers(text: str) -> str:
