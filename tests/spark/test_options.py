@@ -74,6 +74,7 @@ def test_options_that_tune_a_java_consumer_are_accepted() -> None:
         ({**BASE, "includeHeaders": "1"}, "true or false, not '1'"),
         ({**BASE, "minPartitions": "0"}, "wants a whole number of 1 or more, not '0'"),
         ({**BASE, "maxOffsetsPerTrigger": "many"}, "wants a whole number of 1 or more, not 'many'"),
+        ({**BASE, "maxBytesPerTrigger": "much"}, "wants a number of bytes such as 268435456, 256m or 1g, not 'much'"),
         ({**BASE, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "5"}, "more than maxOffsetsPerTrigger, 5"),
         ({**BASE, "maxTriggerDelay": "soon"}, "a duration such as 30s, 15m or 1h, not 'soon'"),
     ],
@@ -89,3 +90,17 @@ def test_a_wrong_option_is_refused_in_one_sentence(options: dict[str, str], word
 def test_a_stream_has_no_end(name: str) -> None:
     with pytest.raises(OttlaError, match=f"the option {name} is for batch queries"):
         parse_options({**BASE, name: "5"}, is_streaming=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "bytes_max"),
+    [
+        ({}, 256 << 20),
+        ({"maxBytesPerTrigger": "64m"}, 64 << 20),
+        ({"maxBytesPerTrigger": "0"}, None),
+        ({"maxOffsetsPerTrigger": "5"}, None),
+        ({"maxOffsetsPerTrigger": "5", "maxBytesPerTrigger": "1000"}, 1000),
+    ],
+)
+def test_batches_are_limited_by_bytes_unless_told_otherwise(given: dict[str, str], bytes_max: int | None) -> None:
+    assert parse_options({**BASE, **given}, is_streaming=True).max_bytes_per_trigger == bytes_max

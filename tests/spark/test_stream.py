@@ -123,6 +123,18 @@ def test_batches_are_no_larger_than_asked(servers: str, start: Callable[..., Que
     assert [len(batch) for batch in query.batches] == [120, 120, 60]
 
 
+def test_a_backlog_is_worked_off_in_steps_of_bytes(servers: str, start: Callable[..., Query]) -> None:
+    """Many small records and then few large ones: the large ones are not taken for as small as the others."""
+    topic = topics.create(servers, 2)
+    topics.produce(servers, topic, range(20_000), 2)
+    topics.produce(servers, topic, range(20_000, 20_200), 2, size=100_000)
+    query = start({"availableNow": True}, subscribe=topic, maxBytesPerTrigger="2m")
+    assert finish(query) == list(range(20_200))
+    sizes = [sum(len(row.value) for row in batch) for batch in query.batches]
+    assert max(sizes) <= 2 << 20
+    assert 10 <= len(sizes) <= 40
+
+
 def test_a_small_batch_waits_for_more(servers: str, start: Callable[..., Query]) -> None:
     topic = topics.create(servers)
     topics.produce(servers, topic, range(10))

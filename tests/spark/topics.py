@@ -40,13 +40,21 @@ def delete_before(servers: str, topic: str, offset: int) -> None:
 
 
 def produce(
-    servers: str, topic: str, numbers: range, partitions: int = 1, *, are_new: bool = False, **config: Any
+    servers: str,
+    topic: str,
+    numbers: range,
+    partitions: int = 1,
+    *,
+    are_new: bool = False,
+    size: int = 0,
+    **config: Any,
 ) -> None:
-    """Keys and values say the number; times are 1,000 ms apart from each other, or now."""
+    """Keys and values say the number, `size` is how many bytes more values have; times are 1,000 ms apart, or now."""
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, **config})
     for number in numbers:
         time_ms = 0 if are_new else 1_000_000 + 1_000 * number  # 0: the client takes the present
-        producer.produce(topic, b"v%d" % number, b"k%d" % number, partition=number % partitions, timestamp=time_ms)
+        value = b"v%d" % number + b" " * size  # numbers are read out of it all the same
+        producer.produce(topic, value, b"k%d" % number, partition=number % partitions, timestamp=time_ms)
         producer.poll(0)
     assert producer.flush(30) == 0
 

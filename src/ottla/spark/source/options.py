@@ -13,7 +13,7 @@ from ottla.client.settings import PREFIX, ClientSettings, parse_settings
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.spark.source.positions import Positions, parse_by_partition, parse_offsets
-from ottla.spark.source.times import parse_duration_ms
+from ottla.spark.source.quantities import parse_bytes, parse_duration_ms
 
 _SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
 _ENDINGS = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
@@ -30,6 +30,7 @@ KNOWN = (
     *_WITHOUT_EFFECT,
     "failOnDataLoss",
     "includeHeaders",
+    "maxBytesPerTrigger",
     "maxOffsetsPerTrigger",
     "maxRecordsPerPartition",
     "maxTriggerDelay",
@@ -41,6 +42,8 @@ KNOWN = (
     "startingTimestamp",
 )
 _MAX_TRIGGER_DELAY = "15m"
+# A backlog is worked off in steps of so many bytes: large enough that what a batch costs by itself does not count.
+BYTES_PER_TRIGGER_DEFAULT = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class SourceOptions:
     include_headers: bool
     min_partitions: int | None
     max_records_per_split: int | None
+    # None: as many as there are.
+    max_bytes_per_trigger: int | None
     max_offsets_per_trigger: int | None
     min_offsets_per_trigger: int | None
     max_trigger_delay_ms: int
@@ -83,6 +88,7 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceOp
         include_headers=includes_headers(options),
         min_partitions=_count(given, "minPartitions"),
         max_records_per_split=_count(given, "maxRecordsPerPartition"),
+        max_bytes_per_trigger=_bytes_per_trigger(given),
         max_offsets_per_trigger=most,
         min_offsets_per_trigger=least,
         max_trigger_delay_ms=parse_duration_ms("maxTriggerDelay", given.get("maxTriggerDelay", _MAX_TRIGGER_DELAY)),
@@ -172,6 +178,13 @@ def _by_time(
         times = parse_by_partition(by_partition, given[by_partition], least=0)
         return Positions(by_partition, by_partition=times, are_times=True, latest_if_later=latest_if_later)
     return None
+
+
+def _bytes_per_trigger(given: Mapping[str, str]) -> int | None:
+    """Whoever limits the number of offsets has chosen how large batches are."""
+    if "maxBytesPerTrigger" in given:
+        return parse_bytes("maxBytesPerTrigger", given["maxBytesPerTrigger"]) or None
+    return None if "maxOffsetsPerTrigger" in given else BYTES_PER_TRIGGER_DEFAULT
 
 
 def _count(given: Mapping[str, str], name: str, least: int = 1) -> int | None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     ReadMinRows,
     SupportsTriggerAvailableNow,
@@ -22,7 +24,9 @@ from pyspark.sql.streaming.datasource import (
 
 from ottla.client.fetching import OffsetRange
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
+from ottla.client.sampling import look_at
 from ottla.common.ids import TopicPartition
+from ottla.spark.source.admission import Admission
 from ottla.spark.source.batch import SplitPartition, read_partition
 from ottla.spark.source.loss import loss_handler
 from ottla.spark.source.offsets import from_json, limited, to_json
@@ -47,6 +51,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: Offsets = {}
         self._target: Offsets | None = None
         self._last_batch_at: float | None = None
+        self._admission: Admission | None = None
 
     @property
     def _reader(self) -> ClusterReader:
@@ -62,11 +67,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._options.starting.resolve(self._reader, partitions))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Spark has no limit of both kinds: any but ReadAllAvailable means that our options count."""
+        """Spark has no limit of several kinds: any but ReadAllAvailable means that our options count."""
         if self._options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self._options.max_offsets_per_trigger)
         if self._options.min_offsets_per_trigger is not None:
             return ReadMinRows(self._options.min_offsets_per_trigger)
+        if self._options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(self._options.max_bytes_per_trigger)
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -78,11 +85,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest = ends
         if isinstance(limit, ReadAllAvailable):
             return to_json(ends)
-        most = self._options.max_offsets_per_trigger
         starts |= self._beginnings(set(ends) - set(starts))
         if self._must_wait(starts, ends):
             return start
-        return to_json(ends if most is None else limited(starts, ends, most))
+        if self._options.max_offsets_per_trigger is not None:
+            ends = limited(starts, ends, self._options.max_offsets_per_trigger)
+        if self._options.max_bytes_per_trigger is not None:
+            ends = self._admitted(starts, ends, self._options.max_bytes_per_trigger)
+        return to_json(ends)
+
+    def _admitted(self, starts: Offsets, ends: Offsets, bytes_max: int) -> Offsets:
+        if self._admission is None:
+            self._admission = Admission(bytes_max, partial(look_at, self._reader))
+        return self._admission.ends(starts, ends)
 
     def reportLatestOffset(self) -> JsonOffsets | None:
         return to_json(self._latest) if self._latest else None
