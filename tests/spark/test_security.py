@@ -13,6 +13,7 @@ import ottla.spark
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.home import FINISHED, Home
 from ottla.spark.pipeline.runner import Runner, RunSettings
+from ottla.spark.sink.marker import digest_of
 from ottla.testing import Broker
 from tests.spark import topics
 from tests.spark.pipeline.conftest import Heard, order
@@ -96,9 +97,9 @@ def read_write_and_stream(spark: Any, plain: str, address: str, settings: Mappin
 
     def published() -> Any:
         marker = ottla.spark.published(name=name, bootstrap=address, kafka=settings)
-        return marker and marker.offsets
+        return marker and marker.digest
 
-    eventually(published, {source: {"0": 100, "1": 100}})
+    eventually(published, digest_of({source: {"0": 100, "1": 100}}))
     offsets = ottla.spark.committed_offsets(group=name, bootstrap=address, kafka=given)
     assert offsets == f'{{"{source}": {{"0": 100, "1": 100}}}}'
     ottla.spark.forget(name=name, bootstrap=address, kafka=settings)

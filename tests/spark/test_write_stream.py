@@ -16,6 +16,7 @@ from ottla.client.group_offsets import committed_offsets
 from ottla.client.transactions import describe_transactions
 from ottla.common.errors import OttlaError
 from ottla.spark.sink import load, publishing, spooling, streaming
+from ottla.spark.sink.marker import digest_of
 from ottla.testing import Broker
 from tests.spark import topics
 from tests.spark.reading import committed_records
@@ -93,7 +94,7 @@ def test_rows_go_to_their_topics_and_offsets_to_the_group(pipeline: Pipeline, se
     assert {where.partition: one.offset for where, one in group.items()} == {0: 25, 1: 25}
     marker = ottla.spark.published(name=pipeline.name, bootstrap=servers)
     assert marker is not None
-    assert marker.offsets == {pipeline.source: {"0": 25, "1": 25}}
+    assert marker.digest == digest_of({pipeline.source: {"0": 25, "1": 25}})
     assert all(f'"batch":{marker.batch}' in one.metadata for one in group.values())
 
 
@@ -338,3 +339,26 @@ def test_rows_that_cannot_be_written_end_the_query_in_one_sentence(
     with pytest.raises(OttlaError, match=words):
         pipeline.run(frame)
     assert not pipeline.values()
+
+
+def test_a_batch_that_runs_again_sends_its_keys_where_it_did(
+    pipeline: Pipeline, servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = pipeline.out[0]
+    topics.produce(servers, pipeline.source, range(40), 2)
+    frame = pipeline.stream(per_batch=100).select("key", "value")
+    with monkeypatch.context() as patched:
+
+        def fail(*_: Any) -> None:
+            raise OttlaError("not now.")
+
+        patched.setattr(publishing.Publisher, "publish", fail)
+        with pytest.raises(OttlaError, match="not now"):
+            pipeline.run(frame, topic=target)
+    topics.grow(servers, target, 24)
+    topics.produce(servers, pipeline.source, range(40, 240), 2)
+    pipeline.run(frame, topic=target)
+    used: dict[bool, set[int]] = {True: set(), False: set()}
+    for partition, _, key, *_ in topics.consumed(servers, target):
+        used[int(key[1:]) < 40].add(partition)
+    assert used[True] <= {0, 1, 2} < used[False]

@@ -9,11 +9,12 @@ them is decided.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import time
 from array import array
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -42,19 +43,33 @@ _COMMIT = 1
 _CONTROL_KEY = struct.Struct(">hh")
 
 
+Offsets = dict[str, dict[str, int]]
+
+
 @dataclass(frozen=True)
 class Marker:
-    """The last batch that a query published, and up to where it had read its sources by then."""
+    """The last batch that a query published, and up to where it had read its sources by then.
+
+    All of these offsets are known to the one who publishes them. What is written is a digest, however many partitions
+    there are: it tells whether the same batch of a checkpoint is meant. The offsets themselves stand in the group.
+    """
 
     query: str
     batch: int
-    offsets: dict[str, dict[str, int]] = field(default_factory=dict)
+    offsets: Offsets | None = field(default=None, compare=False)
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.digest:
+            object.__setattr__(self, "digest", digest_of(self.offsets or {}))
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps({"query": self.query, "batch": self.batch, "digest": self.digest}, separators=(",", ":"))
 
-    def records_since(self, before: Marker) -> int:
-        """How many offsets of the sources lie between the two."""
+    def records_since(self, before: Marker) -> int | None:
+        """How many offsets of the sources lie between the two, if both know theirs."""
+        if self.offsets is None or before.offsets is None:
+            return None
         return sum(
             offset - before.offsets.get(topic, {}).get(partition, 0)
             for topic, partitions in self.offsets.items()
@@ -67,8 +82,14 @@ class Marker:
 
     @staticmethod
     def from_json(text: str | bytes) -> Marker:
+        """Older ones have all offsets in the place of the digest."""
         found = json.loads(text)
-        return Marker(found["query"], found["batch"], found["offsets"])
+        return Marker(found["query"], found["batch"], found.get("offsets"), found.get("digest", ""))
+
+
+def digest_of(offsets: Offsets) -> str:
+    text = json.dumps(offsets, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def marker_batch(name: str, marker: Marker | None) -> bytes:

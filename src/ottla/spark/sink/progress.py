@@ -19,7 +19,7 @@ from ottla.spark.sink.marker import MARKER_TOPIC, Marker, ensure_marker_topic, m
 def published(
     *, name: str, bootstrap: str, marker_topic: str = MARKER_TOPIC, kafka: Mapping[str, str] | None = None
 ) -> Marker | None:
-    """The last batch that the query of this name published: its query id, number and source offsets."""
+    """The last batch that the query of this name published: its query id, its number, a digest of its offsets."""
     with ClusterClient(parse_address(bootstrap, kafka)) as cluster:
         if cluster.metadata([marker_topic]).topics[0].error_code:
             return None

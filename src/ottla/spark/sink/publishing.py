@@ -79,7 +79,7 @@ class Publisher:
         if wanted - self._counts.keys() or time.monotonic() > self._counted_s + _COUNTS_AGE_S:
             self._counts = {topic.name: len(topic.partitions) for topic in self._topics(wanted)}
             self._counted_s = time.monotonic()
-        return self._counts
+        return {topic: count for topic, count in self._counts.items() if topic in wanted}
 
     def _topics(self, names: Iterable[str]) -> list[Any]:
         """Those that are there. A connection that nobody used for long may be gone: that is no failure."""
@@ -174,13 +174,14 @@ class Publisher:
     def _committed(self, marker: Marker) -> Iterator[tuple[TopicPartition, Committed]]:
         """A source may be of another cluster, whose topics have no offsets here: the marker has them all the same. The
         group hears of all partitions once, as its offsets may have expired, and then of those that moved."""
-        unknown = sorted(marker.offsets.keys() - self._topics_here)
+        offsets = marker.offsets or {}
+        unknown = sorted(offsets.keys() - self._topics_here)
         if unknown:
             self._topics_here |= {topic.name for topic in self._topics(unknown)}
-        before = self.last.offsets if self.last is not None and self._group_is_told else {}
-        for topic in marker.offsets.keys() & self._topics_here:
+        before = (self.last.offsets or {}) if self.last is not None and self._group_is_told else {}
+        for topic in offsets.keys() & self._topics_here:
             known = before.get(topic, {})
-            for partition, offset in marker.offsets[topic].items():
+            for partition, offset in offsets[topic].items():
                 if known.get(partition) != offset:
                     yield TopicPartition(topic, int(partition)), Committed(offset, marker.note())
 
@@ -210,7 +211,7 @@ def is_published_already(name: str, last: Marker | None, now: Marker) -> bool:
         )
     if now.batch == last.batch + 1:
         return False
-    if now.batch == last.batch and now.offsets == last.offsets:
+    if now == last:
         return True
     is_older = now.batch <= last.batch
     older = "older than what was published" if is_older else "ahead of what was published"

@@ -31,6 +31,7 @@ from ottla.spark.sink.checkpoint import Checkpoint, is_local
 from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.sink.keeping import RowsLost, computed_once
 from ottla.spark.sink.load import Load
+from ottla.spark.sink.manifest import Manifests
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from ottla.spark.sink.shape import check_columns, merged, shaped
@@ -173,6 +174,8 @@ class _BatchWriter:
         self.turn = threading.Lock()
         self.batch_id: int | None = None
         self._checkpoint = checkpoint
+        self._manifests = Manifests(checkpoint)
+        self._run_again = checkpoint.unfinished_batch()
         self._plan = plan
         self._outputs = outputs
         self._load = load
@@ -209,9 +212,7 @@ class _BatchWriter:
 
     def _encoded(self, frame: DataFrame, batch_id: int, *, is_small: bool, stack: ExitStack) -> EncodedFrame:
         """All that the batch writes, there until `stack` is left."""
-        # Topics that were written to before: tasks need not look them up.
-        counts = self.publisher.partition_counts(self._topics)
-        plan = replace(self._plan, partition_counts=counts, turn=batch_id)
+        plan = replace(self._plan, partition_counts=self._partition_counts(batch_id), turn=batch_id)
         if self._outputs is None:
             return self._encoded_frames([frame], plan, is_small, stack)
         tries = 0
@@ -239,6 +240,17 @@ class _BatchWriter:
         if is_small and (encoded := _encoded_here(frame, plan)) is not None:
             return encoded
         return stack.enter_context(spooled(frame, plan, self._spool))
+
+    def _partition_counts(self, batch_id: int) -> dict[str, int]:
+        """Of the topics that were written to before, as the manifest says: tasks need not look them up, and a batch
+        that runs again sends its keys where it did. Only where a topic was made anew with fewer is that impossible."""
+        manifest = self._manifests.holding(batch_id)
+        noted = manifest.partition_counts
+        here = self.publisher.partition_counts(self._topics | noted.keys())
+        if batch_id == self._run_again:
+            return {topic: min(count, noted.get(topic, count)) for topic, count in here.items()}
+        self._manifests.write(batch_id, replace(manifest, partition_counts=here))
+        return here
 
     def close(self) -> None:
         self.publisher.close()
