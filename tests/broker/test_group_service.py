@@ -107,8 +107,7 @@ def test_a_record_that_cannot_be_read_keeps_nobody_from_being_served(broker: Bro
 
     async def spoil() -> None:
         batch = build_batch([Record(number, 1, key, value) for number, (key, value) in enumerate(rows)])
-        partition.log.append(batch, leader_epoch=0, now_ms=1, origin=Origin.COORDINATOR)
-        partition.advance_high_watermark(len(batch))
+        partition.append(batch, 1, Origin.COORDINATOR)
 
     broker.run(spoil())
     commit(talk, "g", 6)

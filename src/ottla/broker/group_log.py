@@ -5,14 +5,12 @@ Coordinator records are ours alone to write; while the partition is read only ma
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ottla.broker.coordinator_load import all_batches
-from ottla.broker.partitions import Partition
+from ottla.broker.partition import Partition
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups import records as group_records
@@ -36,8 +34,6 @@ class GroupLog:
         self._partition = partition
         self._clock = clock
         self._codec = codec
-        self._flushing: asyncio.Task[None] | None = None
-        self._waiting: list[Callable[[ErrorCode], None]] = []
 
     # --- writing
 
@@ -57,44 +53,17 @@ class GroupLog:
                 producer_epoch=producer[1],
                 attributes=v2.TRANSACTIONAL_BIT,
             )
-        partition = self._partition
-        size = len(batch)
-        result = partition.log.append(
-            batch, leader_epoch=partition.leader_epoch, now_ms=now_ms, origin=Origin.COORDINATOR
-        )
-        if not result.flush_due and self._flushing is None:
-            partition.advance_high_watermark(size)
-        return result.base_offset
+        return self._partition.append(batch, now_ms, Origin.COORDINATOR).base_offset
 
     def when_durable(self, done: Callable[[ErrorCode], None]) -> None:
-        # The log is asked: markers of transactions go into it past us.
-        if self._flushing is None and not self._partition.log.flush_due:
-            done(ErrorCode.NONE)
-            return
-        self._waiting.append(done)
-        if self._flushing is None:
-            self._flushing = asyncio.get_running_loop().create_task(self._flush())
+        def tell(error: Exception | None) -> None:
+            if error is None:
+                done(ErrorCode.NONE)
+            else:
+                done(error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    async def _flush(self) -> None:
-        """One flush serves all that was appended before it began; what came in meanwhile gets the next."""
-        partition = self._partition
-        partition_log: Any = partition.log
-        try:
-            while self._waiting:
-                waiting, self._waiting = self._waiting, []
-                error = ErrorCode.NONE
-                try:
-                    await partition_log.flush_async()
-                    partition.advance_high_watermark(0, partition_log.recovery_point)
-                except ApiError as failed:
-                    error = failed.code
-                for done in waiting:
-                    try:
-                        done(error)
-                    except Exception:
-                        log.exception("what was to follow a flush failed", extra={"partition": partition.index})
-        finally:
-            self._flushing = None
+        # To the log end: markers of transactions go into it past us.
+        self._partition.when_committed(self._partition.log.log_end_offset, tell)
 
     # --- reading
 

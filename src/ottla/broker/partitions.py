@@ -1,104 +1,15 @@
-"""The partitions this broker leads: each one a log, the rules for writing to it, and who waits for it.
+"""The table of the partitions this broker leads.
 
 Lookups are by the bytes a request carries (UTF-8 name or raw topic id): the hot path decodes no strings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
+from ottla.broker.partition import Partition
 from ottla.common.ids import TopicId
 from ottla.metadata.image import TopicImage
-from ottla.records.compression import Codec
-from ottla.records.validate import Rules
-from ottla.storage.log import Log
-from ottla.storage.log_config import LONG_MAX, LogConfig
-
-# Called with how many more bytes can be read; EVERYTHING when whoever waits must look again whatever it waits for.
-Watcher = Callable[[int], None]
-EVERYTHING = 1 << 62
-
-
-class Partition:
-    __slots__ = (
-        "_watchers",
-        "config",
-        "index",
-        "is_internal",
-        "leader_epoch",
-        "log",
-        "rules",
-        "takes_plain_batches",
-        "topic",
-        "topic_id",
-    )
-
-    def __init__(self, topic: TopicImage, index: int, log: Log, config: LogConfig) -> None:
-        self.topic = topic.name
-        self.topic_id = topic.id
-        self.index = index
-        self.is_internal = topic.is_internal
-        self.leader_epoch = topic.partitions[index].leader_epoch
-        self.log = log
-        # A dict for its order, and because thousands may wait here and all leave at once.
-        self._watchers: dict[Watcher, None] = {}
-        self.set_config(config)
-
-    def replace_log(self, log: Log) -> None:
-        """The same records in another log directory."""
-        self.log = log
-        log.leader_epochs.assign(self.leader_epoch, log.log_end_offset)
-        log.set_config(self.config)
-
-    def set_config(self, config: LogConfig) -> None:
-        self.config = config
-        self.log.set_config(config)
-        self.rules = Rules(
-            max_message_bytes=config.max_message_bytes,
-            segment_bytes=config.segment_bytes,
-            log_append_time=config.message_timestamp_type == "LogAppendTime",
-            timestamp_before_max_ms=config.message_timestamp_before_max_ms,
-            timestamp_after_max_ms=config.message_timestamp_after_max_ms,
-            keys_required=config.cleanup_compact,
-            codec_name=config.compression_type,
-            codec_levels={
-                Codec.GZIP: config.compression_gzip_level,
-                Codec.LZ4: config.compression_lz4_level,
-                Codec.ZSTD: config.compression_zstd_level,
-            },
-        )
-        # A usual batch can be written and answered with no further question.
-        self.takes_plain_batches = (
-            not self.is_internal
-            and not self.rules.may_open_records
-            and config.min_insync_replicas <= 1
-            and config.flush_messages == LONG_MAX
-        )
-
-    # --- who waits for new records
-
-    def watch(self, callback: Watcher) -> None:
-        self._watchers[callback] = None
-
-    def unwatch(self, callback: Watcher) -> None:
-        self._watchers.pop(callback, None)
-
-    def advance_high_watermark(self, appended_bytes: int, to_offset: int | None = None) -> None:
-        """On one node what is in the log (and flushed, where that was asked for) is committed."""
-        log = self.log
-        log.high_watermark = log.log_end_offset if to_offset is None else max(log.high_watermark, to_offset)
-        if self._watchers:
-            self.notify(appended_bytes)
-
-    async def publish_when_flushed(self, appended_bytes: int = 0) -> None:
-        """What is in the log now is on disk when this is done, and readers may see it. Raises ApiError."""
-        await self.log.flush_async()
-        # Not to the log end: what came in during the flush is not on disk yet.
-        self.advance_high_watermark(appended_bytes, self.log.recovery_point)
-
-    def notify(self, size: int = EVERYTHING) -> None:
-        for callback in tuple(self._watchers):
-            callback(size)
 
 
 class Partitions:

@@ -23,7 +23,7 @@ from ottla.records.batch import HEADER, HEADER_SIZE, TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.partitions import Partition
+    from ottla.broker.partition import Partition
     from ottla.broker.transaction_markers import Shard
 
 _ADDS_PARTITIONS_SINCE = 12

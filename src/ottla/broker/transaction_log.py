@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 
 from ottla.broker.coordinator_load import all_batches
-from ottla.broker.partitions import Partition
+from ottla.broker.partition import Partition
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
@@ -39,27 +40,16 @@ class TransactionLog:
         now_ms = self._clock.now_ms()
         value = None if transaction.state is TxnState.DEAD else encode_value(transaction, transaction_version)
         batch = build_batch([Record(0, now_ms, encode_key(transaction.transactional_id), value)])
-        partition, size = self._partition, len(batch)
         try:
-            result = partition.log.append(
-                batch, leader_epoch=partition.leader_epoch, now_ms=now_ms, origin=Origin.COORDINATOR
-            )
+            self._partition.append(batch, now_ms, Origin.COORDINATOR)
         except ApiError as error:
             raise _as_coordinator(error) from error
-        if not result.flush_due:
-            partition.advance_high_watermark(size)
 
-    @property
-    def is_flush_due(self) -> bool:
-        """Something that was appended has to be on disk before anybody is told of it (flush.messages)."""
-        return self._partition.log.flush_due
-
-    async def flushed(self) -> None:
-        """Raises COORDINATOR_NOT_AVAILABLE when the disk fails."""
-        try:
-            await self._partition.publish_when_flushed()
-        except ApiError as error:
-            raise _as_coordinator(error) from error
+    def committed(self) -> Awaitable[None] | None:
+        """What to wait for before anybody is told of what was appended, if anything. Raises COORDINATOR_NOT_AVAILABLE
+        when the disk fails."""
+        waiting = self._partition.committed()
+        return None if waiting is None else _as_coordinators(waiting)
 
     # --- reading
 
@@ -70,6 +60,13 @@ class TransactionLog:
             if not header.is_control:
                 count += _replay_batch(coordinator, data, position, now_ms)
         return count
+
+
+async def _as_coordinators(waiting: Awaitable[None]) -> None:
+    try:
+        await waiting
+    except ApiError as error:
+        raise _as_coordinator(error) from error
 
 
 def _as_coordinator(error: ApiError) -> ApiError:

@@ -17,7 +17,6 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.internal_topics import OFFSETS_TOPIC
-from ottla.broker.partitions import Partition
 from ottla.broker.transaction_log import TransactionLog
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
@@ -129,8 +128,8 @@ class MarkerWriter:
     def _complete(self, shard: Shard, markers: Markers) -> Steps[None]:
         completion = shard.completing[markers.transactional_id] = Completion(shard, markers)
         try:
-            if shard.log.is_flush_due:
-                yield shard.log.flushed()  # no marker may outlive the decision that it stands for
+            if (waiting := shard.log.committed()) is not None:
+                yield waiting  # no marker may outlive the decision that it stands for
             yield from self._write_all(completion)
         except BaseException:
             if completion.is_current:
@@ -261,22 +260,10 @@ class MarkerWriter:
         partition = self._broker.partitions.get(*where)
         if partition is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{where} is not here")
-        size = len(batch)
-        result = partition.log.append(
-            batch, leader_epoch=partition.leader_epoch, now_ms=self._broker.clock.now_ms(), origin=Origin.COORDINATOR
-        )
+        result = partition.append(batch, self._broker.clock.now_ms(), Origin.COORDINATOR)
         if where.topic == OFFSETS_TOPIC:
             self._broker.groups.end_transaction(where.partition, producer_id, committed=commit)
-        if result.flush_due:
-            return asyncio.ensure_future(_publish_flushed(partition))  # begins now, beside those of other partitions
-        partition.advance_high_watermark(size)
-        partition.notify()  # the last stable offset may have gone far ahead
-        return None
-
-
-async def _publish_flushed(partition: Partition) -> None:
-    await partition.publish_when_flushed()
-    partition.notify()
+        return partition.committed(result.last_offset + 1)
 
 
 def control_batch(producer_id: int, epoch: int, commit: bool, coordinator_epoch: int, now_ms: int) -> bytearray:

@@ -171,8 +171,8 @@ class TransactionService:
 
     def durable(self, shard: Shard) -> Steps[None]:
         """Before an answer goes out, also if nothing was written for it: what it stands on may be on its way."""
-        if shard.log.is_flush_due:
-            yield shard.log.flushed()
+        if (waiting := shard.log.committed()) is not None:
+            yield waiting
 
     # --- time
 

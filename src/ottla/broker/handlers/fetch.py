@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.context import RequestContext
 from ottla.broker.fetch_answer import FetchAnswer, Line, by_topic, empty_answer, unheard
 from ottla.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchPartition, FetchSession, Key
-from ottla.broker.partitions import EVERYTHING, Partition
+from ottla.broker.partition import EVERYTHING, Partition
 from ottla.broker.timers import Handle
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps, in_pieces, pieces

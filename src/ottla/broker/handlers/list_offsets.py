@@ -20,7 +20,7 @@ from ottla.storage import timestamps
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.partitions import Partition
+    from ottla.broker.partition import Partition
 
     Asked = ListOffsetsRequest.ListOffsetsPartition
     Found = ListOffsetsResponse.ListOffsetsPartitionResponse

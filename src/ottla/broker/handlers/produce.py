@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
 from ottla.broker.key_check import check_keys
-from ottla.broker.partitions import Partition
+from ottla.broker.partition import Partition
 from ottla.broker.transaction_entrance import Entrance, add_together
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps
@@ -126,14 +126,12 @@ def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryvie
         now_ms = broker.clock.now_ms()
         header = usual_header(records, partition.rules, layout.version, now_ms)
         if header is not None and not header[5] & TRANSACTIONAL_BIT:
-            log = partition.log
             try:
-                base_offset = log.append_next(records, header, partition.leader_epoch, now_ms)
+                base_offset = partition.append_next(records, header, now_ms)
             except ApiError as error:
                 return encode(layout.version, correlation_id, [(layout.key, [_refused(partition, error)])])
             if base_offset >= 0:
-                partition.advance_high_watermark(len(records))
-                return layout.answer(correlation_id, base_offset, -1, log.log_start_offset)
+                return layout.answer(correlation_id, base_offset, -1, partition.log.log_start_offset)
     return _produce_as_before(broker, layout, records, correlation_id, header)
 
 
@@ -213,16 +211,13 @@ def _check_allowed(partition: Partition, acks: int) -> None:
 
 
 def _append(partition: Partition, data: Any, now_ms: int) -> Outcome | Awaitable[Outcome]:
-    log = partition.log
-    result = log.append(data, leader_epoch=partition.leader_epoch, now_ms=now_ms)
+    result = partition.append(data, now_ms)
     append_time = now_ms if partition.rules.log_append_time else -1
     if result.duplicate:
         append_time = result.timestamp
-    outcome = Outcome(partition.index, 0, result.base_offset, append_time, log.log_start_offset)
-    if result.flush_due:
-        return _flush_then(partition, outcome, len(data))
-    partition.advance_high_watermark(len(data))
-    return outcome
+    outcome = Outcome(partition.index, 0, result.base_offset, append_time, partition.log.log_start_offset)
+    waiting = partition.committed(result.last_offset + 1)
+    return outcome if waiting is None else _once_committed(waiting, partition, outcome)
 
 
 async def _append_later(
@@ -251,9 +246,9 @@ async def _append_later(
     return done if isinstance(done, Outcome) else await done
 
 
-async def _flush_then(partition: Partition, outcome: Outcome, size: int) -> Outcome:
+async def _once_committed(waiting: Awaitable[None], partition: Partition, outcome: Outcome) -> Outcome:
     try:
-        await partition.publish_when_flushed(size)
+        await waiting
     except Exception as error:
         return _refused(partition, error)
     return outcome
