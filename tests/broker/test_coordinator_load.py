@@ -50,10 +50,27 @@ async def test_half_a_log_of_offsets_answers_nobody(tmp_path: Path, caplog: pyte
         assert await committed(broker) == 4
     damage_second_batch(tmp_path / "__consumer_offsets-0")
     async with LoopBroker(tmp_path, clock=clock()) as broker:
-        await until_logged(caplog, "groups of a partition cannot be loaded")
+        await until_logged(caplog, "cannot be loaded")
         asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
         (group,) = (await broker.call(m.OffsetFetchRequest(groups=[asked]), 9)).groups
         assert ErrorCode(group.error_code) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+async def test_a_log_that_could_not_be_read_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with LoopBroker(tmp_path, clock=clock()) as broker:
+        await broker.create_topic("data")
+        for offset in range(1, 5):
+            await commit(broker, offset)
+    (path,) = (tmp_path / "__consumer_offsets-0").glob("*.log")
+    whole = path.read_bytes()
+    damage_second_batch(path.parent)
+    async with LoopBroker(tmp_path, clock=clock(), jumps=True) as broker:
+        await until_logged(caplog, "cannot be loaded")
+        with path.open("r+b") as file:
+            file.write(whole)
+        while broker.broker.groups.runtime.is_loading:
+            await broker.pass_time(1_000)
+        assert await committed(broker) == 4
 
 
 async def test_half_a_log_of_transactions_answers_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -65,7 +82,7 @@ async def test_half_a_log_of_transactions_answers_nobody(tmp_path: Path, caplog:
         await desk.end(who, True)
     damage_second_batch(tmp_path / "__transaction_state-0")
     async with LoopBroker(tmp_path, clock=clock()) as broker:
-        await until_logged(caplog, "transactions of a partition cannot be loaded")
+        await until_logged(caplog, "cannot be loaded")
         code = await Desk(broker).code(init_request("t"), 5)
         assert code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 

@@ -82,7 +82,7 @@ def test_groups_are_loaded_in_turns_and_clients_are_told_to_wait(broker: Broker,
     async def load_again() -> tuple[list[ErrorCode], Any]:
         """A second coordinator on the same log: what clients were told whenever the loop had its turn."""
         groups = GroupService(broker._running().broker)
-        groups._take_over(groups._broker.image)
+        groups.runtime.follow(groups._broker.image)
         told = []
         while True:
             try:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ottla.broker.group_log import GroupLog
+from ottla.broker import coordinator_runtime
 from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
-from ottla.groups.state import GroupState
 from ottla.protocol import messages as m
+from ottla.records.batch import BatchHeader
+from ottla.storage.log import Log
 from tests.broker.test_answers_are_durable import FLUSHED, HeldDisk
 from tests.support.loop_broker import LoopBroker
 from tests.support.transaction_desk import Desk
@@ -65,13 +67,14 @@ async def test_a_deletion_while_the_coordinator_loads_is_not_missed(
     async with LoopBroker(tmp_path, clock=clock()) as broker:
         await broker.create_topic("data")
         await commit(broker, 42)
-    may_load, load = asyncio.Event(), GroupLog.load_into
+    may_load, read = asyncio.Event(), coordinator_runtime.all_batches
 
-    async def slowly(self: GroupLog, state: GroupState) -> int:
+    async def slowly(log: Log) -> AsyncIterator[tuple[bytes, int, BatchHeader]]:
         await may_load.wait()
-        return await load(self, state)
+        async for batch in read(log):
+            yield batch
 
-    monkeypatch.setattr(GroupLog, "load_into", slowly)
+    monkeypatch.setattr(coordinator_runtime, "all_batches", slowly)
     async with LoopBroker(tmp_path, clock=clock()) as broker:
         await delete(broker)
         await broker.create_topic("data")

@@ -182,7 +182,7 @@ async def test_ids_that_nobody_uses_are_forgotten_with_a_tombstone(desk: Desk) -
 
 async def test_a_producer_id_that_runs_out_of_epochs_is_replaced(desk: Desk) -> None:
     who = await desk.init()
-    (shard,) = desk.transactions._shards
+    (shard,) = desk.transactions.runtime.all()
     known = shard.coordinator.get("t")
     assert known is not None
     shard.write(type(known)(**{**{one: getattr(known, one) for one in known.__slots__}, "producer_epoch": 32766}))
@@ -299,7 +299,7 @@ async def test_with_flush_messages_nothing_outruns_what_it_stands_on(tmp_path: P
         await broker.create_topic("data", 2)
         desk = Desk(broker)
         who = await desk.init()
-        await desk.broker.broker.groups.make_topic()
+        await desk.broker.broker.groups.runtime.make_topic()
         state, offsets = "__transaction_state-0", "__consumer_offsets-0"
 
         async def diary(work: Any) -> list[tuple[str, str]]:

@@ -122,8 +122,8 @@ async def prepare(folder: Path, clock: ManualClock, disk: CrashDisk) -> LoopBrok
     broker = LoopBroker(folder, disk=disk, clock=clock)
     await broker.__aenter__()
     await broker.create_topic("data", PARTITIONS)
-    await broker.broker.transactions.make_topic()
-    await broker.broker.groups.make_topic()
+    await broker.broker.transactions.runtime.make_topic()
+    await broker.broker.groups.runtime.make_topic()
     return broker
 
 
@@ -222,7 +222,7 @@ async def crash_after_decision(folder: Path, clock: ManualClock, version: int, n
                     disk.dead = True
                     raise Crash("after a decision")
 
-    for shard in broker.broker.transactions._shards:
+    for shard in broker.broker.transactions.runtime.all():
         shard.log.__class__ = Stop
     try:
         await tell(broker, version, story)
@@ -247,7 +247,7 @@ async def test_a_second_crash_while_the_first_is_mended(tmp_path: Path, version:
             dying = CrashDisk(again_at)
             second = LoopBroker(folder, clock=clock, disk=dying)
             await second.__aenter__()
-            while second.broker.transactions.is_loading and not dying.dead:
+            while second.broker.transactions.runtime.is_loading and not dying.dead:
                 await asyncio.sleep(0.001)
             await second.crash()
             async with LoopBroker(folder, clock=clock) as third:

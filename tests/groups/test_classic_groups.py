@@ -365,6 +365,6 @@ def test_a_group_over_a_lowered_limit_rebalances_after_a_restart(desk: Desk) -> 
 def test_a_coordinator_that_moves_away_tells_those_who_wait(desk: Desk) -> None:
     ids, _ = desk.stable_group("x", "y")
     ticket = desk.send_join(ids[0])
-    desk.shard.unload()
+    desk.shard.resign()
     assert desk.answer(ticket).error_code == ErrorCode.NOT_COORDINATOR
     assert desk.heartbeat(ids[1], 1) == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -150,9 +150,7 @@ class LoopBroker:
 
     async def loaded(self) -> None:
         """Until the coordinators have read their logs and done what was left to do."""
-        while self.broker.transactions.is_loading or any(
-            one.state.is_loading for one in self.broker.groups.all_shards()
-        ):
+        while self.broker.transactions.runtime.is_loading or self.broker.groups.runtime.is_loading:
             await asyncio.sleep(0.001)
 
     async def call(self, request: codec.Message, version: int) -> Any:

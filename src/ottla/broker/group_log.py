@@ -9,13 +9,12 @@ import logging
 import struct
 from collections.abc import Callable, Sequence
 
-from ottla.broker.coordinator_load import all_batches
 from ottla.broker.partition import Partition
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups import records as group_records
 from ottla.groups.result import Record
-from ottla.groups.state import GroupState
+from ottla.groups.shard import GroupShard
 from ottla.protocol.codec import MalformedMessage
 from ottla.records import batch as v2
 from ottla.records.compression import Codec, DecompressionError
@@ -65,39 +64,35 @@ class GroupLog:
         # To the log end: markers of transactions go into it past us.
         self._partition.when_committed(self._partition.log.log_end_offset, tell)
 
-    # --- reading
 
-    async def load_into(self, state: GroupState) -> int:
-        """Replay the whole partition. How many records there were. Raises ApiError or OSError."""
-        count = 0
-        async for data, position, header in all_batches(self._partition.log):
-            count += self._replay_batch(state, data, position, header)
-        return count
+# --- reading
 
-    def _replay_batch(self, state: GroupState, data: bytes, position: int, header: v2.BatchHeader) -> int:
-        producer_id = header.producer_id if header.is_transactional else -1
-        count = 0
-        try:
-            for record in read_records(data, position):
-                if header.is_control:
-                    _, kind = _MARKER_KEY.unpack_from(record.key or b"")
-                    state.end_transaction(header.producer_id, committed=kind == _COMMIT_MARKER)
-                else:
-                    self._replay(state, record, producer_id)
-                count += 1
-        except (CorruptRecords, DecompressionError, struct.error) as error:
-            self._complain(header.base_offset, error)
-        return count
 
-    def _replay(self, state: GroupState, record: LogRecord, producer_id: int) -> None:
-        try:
-            parsed = group_records.deserialize(record.key or b"", record.value)
-            if parsed is not None:
-                state.replay(parsed, record.offset, producer_id)
-        except MalformedMessage as error:
-            self._complain(record.offset, error)
+def replay_batch(shard: GroupShard, data: bytes, position: int, header: v2.BatchHeader) -> int:
+    producer_id = header.producer_id if header.is_transactional else -1
+    count = 0
+    try:
+        for record in read_records(data, position):
+            if header.is_control:
+                _, kind = _MARKER_KEY.unpack_from(record.key or b"")
+                shard.state.end_transaction(header.producer_id, committed=kind == _COMMIT_MARKER)
+            else:
+                _replay(shard, record, producer_id)
+            count += 1
+    except (CorruptRecords, DecompressionError, struct.error) as error:
+        _complain(header.base_offset, error)
+    return count
 
-    def _complain(self, offset: int, error: Exception) -> None:
-        """One record that cannot be read must not keep all groups of the partition from being served."""
-        where = {"partition": self._partition.index, "offset": offset, "why": str(error)}
-        log.error("group record is not readable and was passed over", extra=where)
+
+def _replay(shard: GroupShard, record: LogRecord, producer_id: int) -> None:
+    try:
+        parsed = group_records.deserialize(record.key or b"", record.value)
+        if parsed is not None:
+            shard.state.replay(parsed, record.offset, producer_id)
+    except MalformedMessage as error:
+        _complain(record.offset, error)
+
+
+def _complain(offset: int, error: Exception) -> None:
+    """One record that cannot be read must not keep all groups of the partition from being served."""
+    log.error("group record is not readable and was passed over", extra={"offset": offset, "why": str(error)})

@@ -10,16 +10,16 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
-from ottla.broker.group_log import GroupLog
+from ottla.broker.coordinator_runtime import CoordinatorRuntime
+from ottla.broker.group_log import GroupLog, replay_batch
 from ottla.broker.internal_topics import OFFSETS_TOPIC
-from ottla.broker.java_hash import partition_of
+from ottla.broker.partition import Partition
 from ottla.broker.timers import Handle
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
 from ottla.groups.config import ConsumerSettings, GroupConfig, MigrationPolicy
 from ottla.groups.result import Client, Result, Ticket
@@ -61,9 +61,9 @@ class GroupService:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._config = group_config(broker.config)
-        self._shards: list[GroupShard] = []
+        self.runtime = CoordinatorRuntime(broker, OFFSETS_TOPIC, log, self._make_shard, replay_batch)
+        self.shard = self.runtime.shard
         self._alarms: dict[int, Handle] = {}
-        self._loading: asyncio.Task[None] | None = None
         self._is_stopped = False
         # Offsets age by a clock that no one can set: wall time at the start, and what has passed since then.
         self._started = (broker.clock.now_ms(), broker.clock.monotonic_ms())
@@ -76,55 +76,21 @@ class GroupService:
         broker.timers.every(
             lambda: broker.config.offsets_retention_check_interval_ms, self.expire_offsets, "expire offsets"
         )
-        self._take_over(broker.image)
+        self.runtime.follow(broker.image)
 
     def stop(self) -> None:
         """Release those who wait, so that their connections can be closed. Others are sent away from now on."""
         self._is_stopped = True
-        self._let_go()
-
-    def _let_go(self) -> None:
-        if self._loading is not None:
-            self._loading.cancel()
+        self.runtime.resign_all()
         for handle in self._alarms.values():
             handle.cancel()
-        for shard in self._shards:
-            shard.unload()
-        self._shards, self._alarms, self._loading = [], {}, None
-
-    # --- finding the shard of a group
-
-    @property
-    def has_topic(self) -> bool:
-        return bool(self._shards)
-
-    async def make_topic(self) -> None:
-        """Done when the first client looks for its coordinator."""
-        await self._broker.topics.ensure_internal(OFFSETS_TOPIC)
-
-    def offsets_partition(self, group_id: str) -> TopicPartition:
-        """Where the group's offsets are. Raises COORDINATOR_NOT_AVAILABLE while there is no topic for them."""
-        if not self._shards:
-            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return TopicPartition(OFFSETS_TOPIC, partition_of(group_id, len(self._shards)))
+        self._alarms.clear()
 
     def end_transaction(self, index: int, producer_id: int, *, committed: bool) -> None:
         """The marker of a transaction is in this partition of the offsets topic."""
-        if index < len(self._shards) and not self._shards[index].state.is_loading:
-            self._shards[index].state.end_transaction(producer_id, committed=committed)
-
-    def shard(self, group_id: str) -> GroupShard:
-        """Raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
-        shards = self._shards
-        if not shards:
-            raise ApiError(ErrorCode.NOT_COORDINATOR)
-        found = shards[partition_of(group_id, len(shards))]
-        if found.state.is_loading:
-            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return found
-
-    def all_shards(self) -> Iterator[GroupShard]:
-        yield from list(self._shards)
+        shard = self.runtime.get(index)
+        if shard is not None and not shard.is_loading:  # else it will be read
+            shard.state.end_transaction(producer_id, committed=committed)
 
     # --- answering
 
@@ -185,15 +151,16 @@ class GroupService:
         self._alarms[index] = self._broker.call_later(delay_ms, lambda: self._fire(index))
 
     def _fire(self, index: int) -> None:
-        if index < len(self._shards):
-            self._shards[index].fire_timers()
+        shard = self.runtime.get(index)
+        if shard is not None:
+            shard.fire_timers()
 
     async def expire_offsets(self) -> None:
         wall_ms, mono_ms = self._started
         now_ms = wall_ms + self._broker.clock.monotonic_ms() - mono_ms
         turn_ends = time.perf_counter() + _EXPIRY_TURN_S
-        for shard in list(self._shards):
-            if shard.state.is_loading:
+        for shard in self.runtime.all():
+            if shard.is_loading:
                 continue
             for group_id in list(shard.state.groups):
                 shard.expire(group_id, now_ms)
@@ -206,7 +173,7 @@ class GroupService:
     def _on_config(self, changed: frozenset[str]) -> None:
         if any(name.startswith(("group.", "offset")) for name in changed):
             self._config = group_config(self._broker.config)
-            for shard in self._shards:
+            for shard in self.runtime.all():
                 shard.state.config = self._config
 
     def _own_settings(self, group_id: str) -> ConsumerSettings | None:
@@ -222,54 +189,22 @@ class GroupService:
             return
         gone = [name for name, topic in old.topics.items() if name not in new.topics or new.topics[name].id != topic.id]
         has_new = any(name not in old.topics or old.topics[name].id != one.id for name, one in new.topics.items())
-        if OFFSETS_TOPIC in gone:
-            self._let_go()
-        for shard in self._shards:
+        for shard in self.runtime.all():
             if shard.state.image is not new:  # else we are told a second time, and what it knows now is of later
                 shard.state.on_image(new, has_new_topics=has_new)
                 shard.forget_topics(gone)
-        if not self._shards:
-            self._take_over(new)
+        self.runtime.follow(new)
 
-    # --- taking over partitions
-
-    def _take_over(self, image: ClusterImage) -> None:
-        if OFFSETS_TOPIC not in image.topics:
-            return
-        shards: list[GroupShard] = []
-        to_load: list[tuple[GroupShard, GroupLog]] = []
-        for index, partition in enumerate(self._broker.partitions.of_topic(OFFSETS_TOPIC)):
-            state = GroupState(self._config, lambda: str(uuid.uuid4()), image)
-            state.own_settings = self._own_settings
-            group_log = GroupLog(
-                partition, self._broker.clock, lambda: self._broker.config.offsets_topic_compression_codec
-            )
-            shard = GroupShard(
-                state,
-                group_log,
-                self._broker.clock,
-                self._deliver,
-                lambda deadline_ms, index=index: self._set_alarm(index, deadline_ms),  # type: ignore[misc]
-                # Folders are taken in one by one: topics of the groups may still be to come.
-                knows_all_topics=not self._broker.config.ottla_adopt_logs,
-            )
-            shards.append(shard)
-            if partition.log.log_start_offset == partition.log.log_end_offset:
-                shard.loaded()
-            else:
-                to_load.append((shard, group_log))
-        self._shards = shards
-        if to_load:
-            self._loading = self._broker.loop.create_task(self._load(to_load), name="load groups")
-
-    async def _load(self, to_load: list[tuple[GroupShard, GroupLog]]) -> None:
-        began = time.perf_counter()
-        count = 0
-        for shard, group_log in to_load:
-            try:
-                count += await group_log.load_into(shard.state)
-                shard.loaded()
-            except Exception:  # of one partition; the others must not suffer for it
-                log.exception("groups of a partition cannot be loaded and stay unavailable")
-        took_ms = round((time.perf_counter() - began) * 1000)
-        log.info("groups loaded", extra={"partitions": len(to_load), "records": count, "took_ms": took_ms})
+    def _make_shard(self, partition: Partition) -> GroupShard:
+        broker, index = self._broker, partition.index
+        state = GroupState(self._config, lambda: str(uuid.uuid4()), broker.image)
+        state.own_settings = self._own_settings
+        return GroupShard(
+            state,
+            GroupLog(partition, broker.clock, lambda: broker.config.offsets_topic_compression_codec),
+            broker.clock,
+            self._deliver,
+            lambda deadline_ms: self._set_alarm(index, deadline_ms),
+            # Folders are taken in one by one: topics of the groups may still be to come.
+            knows_all_topics=not broker.config.ottla_adopt_logs,
+        )

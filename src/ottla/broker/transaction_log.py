@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable
 
-from ottla.broker.coordinator_load import all_batches
 from ottla.broker.partition import Partition
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol.codec import MalformedMessage
+from ottla.records.batch import BatchHeader
 from ottla.records.compression import DecompressionError
 from ottla.records.record import CorruptRecords, Record, build_batch, read_records
 from ottla.storage.results import Origin
@@ -51,16 +51,6 @@ class TransactionLog:
         waiting = self._partition.committed()
         return None if waiting is None else _as_coordinators(waiting)
 
-    # --- reading
-
-    async def load_into(self, coordinator: TransactionCoordinator, now_ms: int) -> int:
-        """Replay the whole partition. How many records there were. Raises ApiError or OSError."""
-        count = 0
-        async for data, position, header in all_batches(self._partition.log):
-            if not header.is_control:
-                count += _replay_batch(coordinator, data, position, now_ms)
-        return count
-
 
 async def _as_coordinators(waiting: Awaitable[None]) -> None:
     try:
@@ -76,8 +66,15 @@ def _as_coordinator(error: ApiError) -> ApiError:
     return error
 
 
-def _replay_batch(coordinator: TransactionCoordinator, data: bytes, position: int, now_ms: int) -> int:
+# --- reading
+
+
+def replay_batch(
+    coordinator: TransactionCoordinator, data: bytes, position: int, header: BatchHeader, now_ms: int
+) -> int:
     count = 0
+    if header.is_control:
+        return count
     try:
         for record in read_records(data, position):
             count += 1

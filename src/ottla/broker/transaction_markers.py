@@ -46,10 +46,11 @@ _PERMANENT = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATO
 class Shard:
     """One partition of the coordinator's topic."""
 
-    def __init__(self, coordinator: TransactionCoordinator, log_: TransactionLog) -> None:
+    def __init__(self, coordinator: TransactionCoordinator, log_: TransactionLog, markers: MarkerWriter) -> None:
         self.coordinator = coordinator
         self.log = log_
-        self.is_loading = False
+        self._markers = markers
+        self.is_loading = True
         # By transactional id: the decided transactions that are being completed.
         self.completing: dict[str, Completion] = {}
 
@@ -57,6 +58,10 @@ class Shard:
         """Raises ApiError when it cannot be written; then nothing has changed."""
         self.log.append(transaction, self.coordinator.version)
         self.coordinator.apply(transaction)
+
+    def loaded(self) -> None:
+        self.is_loading = False
+        self._markers.finish_soon(self)
 
     def resign(self) -> None:
         """The partition is not ours any more: what waits in queues is given up."""
@@ -135,6 +140,10 @@ class MarkerWriter:
             if completion.is_current:
                 del shard.completing[completion.name]  # `finish` begins anew
             raise
+
+    def finish_soon(self, shard: Shard) -> None:
+        if shard.coordinator.unfinished():
+            self._in_background(self.finish(shard), _FAILED)
 
     async def finish(self, shard: Shard) -> None:
         """Go on with what is decided and not complete."""

@@ -8,19 +8,20 @@ ever meet CONCURRENT_TRANSACTIONS. Methods that give `Steps` are carried out wit
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ottla.broker.coordinator_runtime import CoordinatorRuntime
 from ottla.broker.internal_topics import TRANSACTIONS_TOPIC
-from ottla.broker.java_hash import partition_of
-from ottla.broker.transaction_log import TransactionLog
+from ottla.broker.partition import Partition
+from ottla.broker.transaction_log import TransactionLog, replay_batch
 from ottla.broker.transaction_markers import MarkerWriter, Shard
-from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps, run
 from ottla.metadata.image import ClusterImage
+from ottla.records.batch import BatchHeader
 from ottla.transactions.coordinator import Decision, NewProducerId, ProducerIdentity, TransactionCoordinator
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class _NeedsProducerId(Exception):
 class TransactionService:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._shards: list[Shard] = []
-        self._loading: asyncio.Task[None] | None = None
+        self.runtime = CoordinatorRuntime(broker, TRANSACTIONS_TOPIC, log, self._make_shard, self._replay)
+        self.shard = self.runtime.shard
         self.markers = MarkerWriter(broker)
         # Transactions age by a clock that no one can set: wall time at the start, and what has passed since then.
         self._ahead_ms = broker.clock.now_ms() - broker.clock.monotonic_ms()
@@ -60,40 +61,11 @@ class TransactionService:
             self.forget_unused,
             "forget transactional ids",
         )
-        self._take_over(broker.image)
+        self.runtime.follow(broker.image)
 
     def stop(self) -> None:
-        if self._loading is not None:
-            self._loading.cancel()
+        self.runtime.resign_all()
         self.markers.stop()
-        for shard in self._shards:
-            shard.resign()
-
-    # --- finding the machine of a transactional id
-
-    @property
-    def has_topic(self) -> bool:
-        return bool(self._shards)
-
-    async def make_topic(self) -> None:
-        """Done when the first producer looks for its coordinator."""
-        await self._broker.topics.ensure_internal(TRANSACTIONS_TOPIC)
-
-    def shard(self, transactional_id: str) -> Shard:
-        """Raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
-        if not self._shards:
-            raise ApiError(ErrorCode.NOT_COORDINATOR)
-        found = self._shards[partition_of(transactional_id, len(self._shards))]
-        if found.is_loading:
-            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return found
-
-    def all_shards(self) -> list[Shard]:
-        return list(self._shards)
-
-    @property
-    def is_loading(self) -> bool:
-        return any(shard.is_loading for shard in self._shards)
 
     # --- requests
 
@@ -178,7 +150,7 @@ class TransactionService:
 
     async def abort_overdue(self) -> None:
         """Also finishes what a failed write left undone."""
-        for shard in list(self._shards):
+        for shard in self.runtime.all():
             if shard.is_loading:
                 continue
             for transactional_id in shard.coordinator.overdue(self.now_ms()):
@@ -201,7 +173,7 @@ class TransactionService:
         log.info("aborted a transaction that was open for too long", extra={"transactional_id": transactional_id})
 
     def forget_unused(self) -> None:
-        for shard in self._shards:
+        for shard in self.runtime.all():
             if shard.is_loading:
                 continue
             for forgotten in shard.coordinator.unused(self.now_ms()):
@@ -215,41 +187,21 @@ class TransactionService:
 
     def _on_image(self, old: ClusterImage, new: ClusterImage) -> None:
         if old.features != new.features:
-            for shard in self._shards:
+            for shard in self.runtime.all():
                 shard.coordinator.version = _version(new)
-        if TRANSACTIONS_TOPIC in old.topics and TRANSACTIONS_TOPIC not in new.topics:
-            self.stop()
-            self._shards = []
-        elif not self._shards:
-            self._take_over(new)
+        self.runtime.follow(new)
 
-    def _take_over(self, image: ClusterImage) -> None:
-        if TRANSACTIONS_TOPIC not in image.topics:
-            return
-        config, shards = self._broker.config, list[Shard]()
-        for partition in self._broker.partitions.of_topic(TRANSACTIONS_TOPIC):
-            coordinator = TransactionCoordinator(
-                timeout_ms_max=config.transaction_max_timeout_ms,
-                id_expiration_ms=config.transactional_id_expiration_ms,
-                version=_version(image),
-            )
-            shard = Shard(coordinator, TransactionLog(partition, self._broker.clock))
-            shard.is_loading = partition.log.log_start_offset != partition.log.log_end_offset
-            shards.append(shard)
-        self._shards = shards
-        to_load = [shard for shard in self._shards if shard.is_loading]
-        if to_load:
-            self._loading = self._broker.loop.create_task(self._load(to_load), name="load transactions")
+    def _make_shard(self, partition: Partition) -> Shard:
+        config = self._broker.config
+        coordinator = TransactionCoordinator(
+            timeout_ms_max=config.transaction_max_timeout_ms,
+            id_expiration_ms=config.transactional_id_expiration_ms,
+            version=_version(self._broker.image),
+        )
+        return Shard(coordinator, TransactionLog(partition, self._broker.clock), self.markers)
 
-    async def _load(self, shards: list[Shard]) -> None:
-        for shard in shards:
-            try:
-                await shard.log.load_into(shard.coordinator, self.now_ms())
-            except Exception:  # of one partition; the others must not suffer for it
-                log.exception("transactions of a partition cannot be loaded and stay unavailable")
-                continue
-            shard.is_loading = False
-            await self.markers.finish(shard)
+    def _replay(self, shard: Shard, data: bytes, position: int, header: BatchHeader) -> int:
+        return replay_batch(shard.coordinator, data, position, header, self.now_ms())
 
 
 def _version(image: ClusterImage) -> int:

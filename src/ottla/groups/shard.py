@@ -384,6 +384,10 @@ class GroupShard:
 
     # --- life
 
+    @property
+    def is_loading(self) -> bool:
+        return self.state.is_loading
+
     def loaded(self) -> None:
         """The log has been read: from now on members are expected to be heard of."""
         self.state.is_loading = False
@@ -431,7 +435,7 @@ class GroupShard:
                 key = (MEMBER_REBALANCE, group.group_id, member.member_id)
                 out.schedule(key, member.rebalance_timeout_ms, member.epoch)
 
-    def unload(self) -> None:
+    def resign(self) -> None:
         """The partition is not ours any more: those who wait are told to look elsewhere."""
         elsewhere = ErrorCode.NOT_COORDINATOR
         out = self.begin()

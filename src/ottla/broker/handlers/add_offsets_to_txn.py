@@ -28,9 +28,9 @@ def _add(broker: Broker, version: int, request: AddOffsetsToTxnRequest) -> Steps
     try:
         if not request.transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        if not broker.groups.has_topic:
-            yield broker.groups.make_topic()
-        partition = broker.groups.offsets_partition(request.group_id)
+        if not broker.groups.runtime.has_topic:
+            yield broker.groups.runtime.make_topic()
+        partition = broker.groups.runtime.partition_of(request.group_id)
         yield from broker.transactions.add_partitions(
             request.transactional_id, request.producer_id, request.producer_epoch, [partition], _CLASSIC
         )

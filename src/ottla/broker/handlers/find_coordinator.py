@@ -33,10 +33,10 @@ def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequ
     if request.key_type not in (_GROUP, _TRANSACTION):
         text = f"there is no coordinator of type {request.key_type}"
         return (yield from _refused(request, is_batched, ErrorCode.INVALID_REQUEST, text))
-    service = broker.groups if request.key_type == _GROUP else broker.transactions
-    if not service.has_topic:
+    runtime = broker.groups.runtime if request.key_type == _GROUP else broker.transactions.runtime
+    if not runtime.has_topic:
         try:
-            yield service.make_topic()
+            yield runtime.make_topic()
         except ApiError as error:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
             return (yield from _refused(request, is_batched, code, error.message))

@@ -53,8 +53,8 @@ async def _transactional(
         expected = ProducerIdentity(request.producer_id, request.producer_epoch)
     if not transactional_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id has at least one character")
-    if not broker.transactions.has_topic:
-        await broker.transactions.make_topic()
+    if not broker.transactions.runtime.has_topic:
+        await broker.transactions.runtime.make_topic()
     steps = broker.transactions.init_producer(transactional_id, request.transaction_timeout_ms, expected)
     done = run(steps)
     identity = done if isinstance(done, ProducerIdentity) else await done

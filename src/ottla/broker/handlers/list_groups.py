@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
     response = ListGroupsResponse()
     found = []
-    for shard in list(broker.groups.all_shards()):
+    for shard in broker.groups.runtime.all():
         yield None
         if shard.state.is_loading:
             response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

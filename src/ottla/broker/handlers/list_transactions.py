@@ -29,11 +29,11 @@ def handle(
             pattern = compile_pattern(request.transactional_id_pattern)
         except BadPattern:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-    if broker.transactions.is_loading:
+    if broker.transactions.runtime.is_loading:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     now_ms = broker.transactions.now_ms()
     known: list[Transaction] = []
-    for shard in broker.transactions.all_shards():
+    for shard in broker.transactions.runtime.all():
         known += shard.coordinator
         try:
             yield from broker.transactions.durable(shard)

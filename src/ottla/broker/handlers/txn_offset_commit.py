@@ -80,9 +80,9 @@ def _known_topics(broker: Broker, request: TxnOffsetCommitRequest) -> list[Commi
 
 def _join_transaction(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> Steps[None]:
     """When this is done the group's partition is known to belong to the open transaction."""
-    if not broker.groups.has_topic:
-        yield broker.groups.make_topic()
-    partition = broker.groups.offsets_partition(request.group_id)
+    if not broker.groups.runtime.has_topic:
+        yield broker.groups.runtime.make_topic()
+    partition = broker.groups.runtime.partition_of(request.group_id)
     transactions = broker.transactions
     identity = (request.transactional_id, request.producer_id, request.producer_epoch)
     if version >= _V2_SINCE:

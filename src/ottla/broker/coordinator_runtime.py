@@ -1,0 +1,163 @@
+"""What both coordinators stand on: which partitions of their topic are led here, and a shard for each of them.
+
+A shard is a machine that decides (`ottla.groups`, `ottla.transactions`) and the log of its partition. It is elected
+together with the partition, reads the whole log before it answers anybody, and resigns together with the partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from ottla.broker.coordinator_load import all_batches
+from ottla.broker.java_hash import partition_of
+from ottla.broker.partition import Partition
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.metadata.image import ClusterImage
+from ottla.records.batch import BatchHeader
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+# A partition that cannot be read is tried again, each time after twice as long.
+_RETRY_MS, _RETRY_MS_MAX = 1_000, 60_000
+
+
+class Shard(Protocol):
+    @property
+    def is_loading(self) -> bool: ...
+
+    def loaded(self) -> None:
+        """The log has been read: from now on it answers."""
+
+    def resign(self) -> None:
+        """The partition is not ours any more: those who wait are told so."""
+
+
+S = TypeVar("S", bound=Shard)
+# One batch of the log, as (buffer, position in it, header); how many records it had.
+Replay = Callable[[S, bytes, int, BatchHeader], int]
+
+
+class CoordinatorRuntime(Generic[S]):
+    def __init__(
+        self, broker: Broker, topic: str, log: logging.Logger, make_shard: Callable[[Partition], S], replay: Replay[S]
+    ) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._log = log
+        self._make_shard = make_shard
+        self._replay = replay
+        self._topic_id: TopicId = ZERO_TOPIC_ID
+        self._count = 0
+        # Of the partitions that are led here, by number.
+        self._shards: dict[int, S] = {}
+        self._to_load: deque[tuple[Partition, S]] = deque()
+        self._loading: asyncio.Task[None] | None = None
+
+    # --- finding the shard of a group or a transactional id
+
+    @property
+    def has_topic(self) -> bool:
+        return self._count > 0
+
+    async def make_topic(self) -> None:
+        """Done when the first client looks for its coordinator."""
+        await self._broker.topics.ensure_internal(self._topic)
+
+    def partition_of(self, key: str) -> TopicPartition:
+        """Raises COORDINATOR_NOT_AVAILABLE while there is no topic."""
+        if not self._count:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return TopicPartition(self._topic, partition_of(key, self._count))
+
+    def shard(self, key: str) -> S:
+        """Raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+        found = self._shards.get(partition_of(key, self._count)) if self._count else None
+        if found is None:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
+        if found.is_loading:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return found
+
+    def get(self, index: int) -> S | None:
+        return self._shards.get(index)
+
+    def all(self) -> list[S]:
+        return list(self._shards.values())
+
+    @property
+    def is_loading(self) -> bool:
+        return any(shard.is_loading for shard in self._shards.values())
+
+    # --- taking over partitions, and giving them back
+
+    def follow(self, image: ClusterImage) -> None:
+        """Be the coordinator of the partitions that are led here, and of no others."""
+        topic = image.topics.get(self._topic)
+        if topic is None or topic.id != self._topic_id:
+            self.resign_all()
+        if topic is None:
+            return
+        self._topic_id, self._count = topic.id, len(topic.partitions)
+        led = {one.index: one for one in self._broker.partitions.of_topic(self._topic)}
+        for index in [one for one in self._shards if one not in led]:
+            self.resign(index)
+        for index, partition in led.items():
+            if index not in self._shards:
+                self.elect(partition)
+
+    def elect(self, partition: Partition) -> None:
+        shard = self._shards[partition.index] = self._make_shard(partition)
+        if partition.log.log_start_offset == partition.log.log_end_offset:
+            shard.loaded()
+            return
+        self._to_load.append((partition, shard))
+        if self._loading is None:
+            self._loading = self._broker.loop.create_task(self._load(), name=f"load {self._topic}")
+
+    def resign(self, index: int) -> None:
+        self._shards.pop(index).resign()
+
+    def resign_all(self) -> None:
+        for index in list(self._shards):
+            self.resign(index)
+        self._count, self._topic_id = 0, ZERO_TOPIC_ID
+        self._to_load.clear()
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
+
+    # --- reading their logs
+
+    async def _load(self) -> None:
+        began, partitions, records = time.perf_counter(), 0, 0
+        failed: list[tuple[Partition, S]] = []
+        retry_ms = _RETRY_MS
+        while self._to_load:
+            partition, shard = self._to_load.popleft()
+            if self._shards.get(partition.index) is not shard:
+                continue  # it has resigned
+            try:
+                async for data, position, header in all_batches(partition.log):
+                    records += self._replay(shard, data, position, header)
+                shard.loaded()
+                partitions += 1
+            except Exception:  # of one partition; the others must not suffer for it
+                what = {"partition": f"{self._topic}-{partition.index}"}
+                self._log.exception("a partition of a coordinator cannot be loaded, will try again", extra=what)
+                failed.append((partition, shard))
+            if failed and not self._to_load:
+                await self._broker.timers.sleep(retry_ms)
+                retry_ms = min(2 * retry_ms, _RETRY_MS_MAX)
+                self._to_load.extend(failed)
+                failed.clear()
+        self._loading = None
+        took_ms = round((time.perf_counter() - began) * 1000)
+        done = {"topic": self._topic, "partitions": partitions, "records": records, "took_ms": took_ms}
+        self._log.info("coordinator loaded", extra=done)
