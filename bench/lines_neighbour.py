@@ -47,7 +47,6 @@ def _prepare(contender: Contender) -> None:
         connection.create_topic(WIDE, WIDE_PARTITIONS, {})
         for number in range(NARROW):
             connection.create_topic(narrow(number), 1, {})
-    _measure(contender)  # compilers that learn have learnt
 
 
 def _measure(contender: Contender) -> Values:

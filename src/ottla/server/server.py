@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import resource
@@ -17,6 +16,7 @@ from ottla.broker.timers import Timers
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.server import service_manager
+from ottla.server.garbage import CHECK_MS, GarbageCollector
 from ottla.server.listener import ConnectionLimits, Listener
 from ottla.server.reachable import LOCAL_ONLY, reachable_host
 from ottla.server.request_memory import RequestMemory
@@ -155,9 +155,8 @@ async def run_until_signal(config: BrokerConfig, on_ready: Callable[[str], None]
             "pid": os.getpid(),
         },
     )
-    # What is there now stays: collecting garbage need not look at it, which takes a tenth of a second with many topics.
-    gc.collect()
-    gc.freeze()
+    garbage = GarbageCollector()
+    server.broker.timers.every(lambda: CHECK_MS, garbage.check, "collect garbage")
     on_ready(server.ready_line)
     service_manager.tell(service_manager.READY)
     received = await stopping
