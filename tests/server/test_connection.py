@@ -224,7 +224,7 @@ async def test_an_announced_but_unsent_frame_takes_no_memory(listener: Listener)
         writers.append(writer)
     while listener.receiving < 300:
         await asyncio.sleep(0.01)
-    held = sum(len(one._frame or b"") for one in listener._connections.values())
+    held = sum(len(one._frames.buffer or b"") for one in listener._connections.values())
     assert held <= 200 * 1024 * 1024
     for writer in writers:
         writer.close()
@@ -285,7 +285,7 @@ async def test_a_client_that_never_reads_costs_one_answer_and_stalls_nobody(list
     writer.write(framed(b"other-client"))
     assert await read_frame(reader) == b"other-client"
     (lazy,) = (one for one in listener._connections.values() if one._out)
-    assert len(lazy._read_ahead) <= 256 * 1024
+    assert len(lazy._frames.ahead) <= 256 * 1024
     sock.close()
     writer.close()
 

@@ -5,9 +5,8 @@ Theory of operation
   socket (or in a small read-ahead buffer), and while an answer has not left, no new request is read. So a client that
   never reads its answers, or sends a byte a second, holds one request's memory and nothing else, and that only for
   `connections.max.idle.ms`.
-- A complete frame in the shared scratch buffer is handled where it lies. A frame that is larger gets a buffer of its
-  own which grows with what has *arrived*, never with what was announced, and the socket reads straight into it.
-- An answer is a list of byte strings and file slices. Slices leave by `sendfile` without passing through Python.
+- A frame that one read brings is handled where it lies, in a buffer that all connections share (`frames.py` has the
+  rest). An answer is a list of byte strings and file slices (`output.py`).
 
 We are called by our own poller instead of using asyncio transports: several callbacks fewer per request, `recv_into`
 our own buffers, and `sendfile` as a plain system call.
@@ -18,14 +17,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import socket
 import struct
-from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import CloseConnection
+from ottla.server.frames import FRAME_BYTES_MIN, FrameReader, FrameRefused
+from ottla.server.output import OutputQueue, Part
 from ottla.server.poller import HANG_UP, READ, WRITE
+from ottla.server.transport import PlainTransport
 
 if TYPE_CHECKING:
     from ottla.server.listener import Listener
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("ottla.server")
 
 _SIZE = struct.Struct(">i")
+_FRAME_BYTES_MIN = FRAME_BYTES_MIN + _SIZE.size
+_NOTHING = memoryview(b"")
 # How a TLS handshake begins; taken for the size of a frame it would be 369 MB.
 _TLS_HANDSHAKE = 0x1603
 # A frame up to this size gets its whole buffer at once; a larger one must first send what it announced.
@@ -41,24 +42,12 @@ _FRAME_TRUST_BYTES = 2 * 1024 * 1024
 _GROWTH_BYTES_MAX = 4 * 1024 * 1024
 # What we read ahead of a request that is still being worked on, mostly to notice that the client has gone.
 _READ_AHEAD_BYTES = 64 * 1024
-# File slices up to this size are read and sent together with the bytes around them: one system call, not three.
-_INLINE_SLICE_BYTES = 32 * 1024
-_SENDFILE_CHUNK_BYTES = 8 * 1024 * 1024
 # Longer answers than this leave at once, behind the ones that were held.
 _HELD_BYTES_MAX = 16 * 1024
 # Requests answered for one connection before others get their turn.
 _REQUESTS_PER_TURN = 16
 
 
-class FileSlice(Protocol):
-    """A range of a file that stays readable while the object lives."""
-
-    file: int
-    position: int
-    size: int
-
-
-Part = bytes | bytearray | memoryview | FileSlice
 Answer = list[Part] | bytes | bytearray | None
 
 
@@ -68,19 +57,16 @@ class Connection:
         "_charged",
         "_closed",
         "_ending",
-        "_fd",
-        "_filled",
-        "_frame",
-        "_frame_size",
+        "_frames",
         "_held",
         "_hung_up",
         "_loop",
         "_out",
+        "_output",
         "_poller",
-        "_read_ahead",
         "_reading",
-        "_sock",
         "_task",
+        "_transport",
         "_turn_scheduled",
         "_writing",
         "client_host",
@@ -91,7 +77,7 @@ class Connection:
         "listener",
     )
 
-    def __init__(self, listener: Listener, sock: socket.socket, client_host: str, connection_id: int) -> None:
+    def __init__(self, listener: Listener, transport: PlainTransport, client_host: str, connection_id: int) -> None:
         self.listener = listener
         self.client_host = client_host
         self.id = connection_id
@@ -99,15 +85,12 @@ class Connection:
         self.context: tuple[bytes | None, Any] | None = None  # the router keeps its request context here
         self.last_active_ms = listener.clock.monotonic_ms()
         self._loop = listener.loop
-        self._sock = sock
-        self._fd = sock.fileno()
-        self._frame: bytearray | None = None
-        self._frame_size = 0
-        self._filled = 0
+        self._transport = transport
+        self._frames = FrameReader(listener.request_bytes_max)
         # What the request that is received, or worked on, counts for.
         self._charged = 0
-        self._read_ahead = bytearray()
-        self._out: deque[Part] = deque()
+        self._output = OutputQueue(transport)
+        self._out = self._output.parts
         self._held: list[bytes] = []
         self._busy = False
         self._writing = False
@@ -118,7 +101,7 @@ class Connection:
         self._task: asyncio.Future[Answer] | None = None
         self._reading = True
         self._poller = listener.poller
-        self._poller.watch(self._fd, self, READ)
+        self._poller.watch(transport.fd, self, READ)
 
     @property
     def is_idle(self) -> bool:
@@ -136,9 +119,9 @@ class Connection:
         try:
             if not self._reading:
                 self._on_hang_up()
-            elif self._frame is not None:
-                self._read_into_frame(self._frame)
-            elif self._busy or self._out or self._read_ahead:
+            elif self._frames.buffer is not None:
+                self._read_into_frame()
+            elif self._busy or self._out or self._frames.ahead:
                 self._read_beyond()
             else:
                 self._read_fresh()
@@ -149,90 +132,87 @@ class Connection:
 
     def _read_fresh(self) -> None:
         scratch = self.listener.scratch
-        received = self._sock.recv_into(scratch)
+        received = self._transport.receive_into(scratch)
         if received == 0:
             self.close()
             return
         self.last_active_ms = self._poller.now_ms
-        if 14 <= received == _SIZE.unpack_from(scratch)[0] + 4 <= self.listener.request_bytes_max:
+        if _FRAME_BYTES_MIN <= received == _SIZE.unpack_from(scratch)[0] + 4 <= self.listener.request_bytes_max:
             self._handle(scratch[4:received])  # one whole request: what most reads bring
         else:
             self._consume(scratch[:received])
 
-    def _read_into_frame(self, frame: bytearray) -> None:
-        if self._filled == len(frame):
-            growth = min(len(frame), _GROWTH_BYTES_MAX, self._frame_size - len(frame))
+    def _read_into_frame(self) -> None:
+        frames, buffer = self._frames, self._frames.buffer
+        assert buffer is not None
+        if missing := frames.missing_room:
+            growth = min(len(buffer), _GROWTH_BYTES_MAX, missing)
             if not self.listener.memory.take(self, growth):
                 self._pause_reading()
                 return
             self._charged += growth
-            frame.extend(bytes(growth))
-        received = self._sock.recv_into(memoryview(frame)[self._filled : self._frame_size])
+            frames.grow(growth)
+        received = self._transport.receive_into(frames.room)
         if received == 0:
             self.close()
             return
-        self._filled += received
         self.last_active_ms = self._poller.now_ms
-        if self._filled == self._frame_size:
+        frame = frames.received(received)
+        if frame is not None:
             self._end_frame()
-            self._handle(memoryview(frame)[: self._frame_size])
+            self._handle(frame)
             if not self._busy:  # else the request may still be read where it is (framing.kept)
                 self._release_memory()
-                self.listener.recycle(frame)
+                self.listener.recycle(buffer)
 
     def _read_beyond(self) -> None:
         """Data while a request is under way: keep a little, then let the socket hold the rest."""
-        if len(self._read_ahead) >= _READ_AHEAD_BYTES:
+        if len(self._frames.ahead) >= _READ_AHEAD_BYTES:
             self._pause_reading()
             return
-        chunk = self._sock.recv(_READ_AHEAD_BYTES)
+        chunk = self._transport.receive(_READ_AHEAD_BYTES)
         if not chunk:
             self._finish_and_close()
             return
-        self._read_ahead += chunk
+        self._frames.ahead += chunk
         if not self._busy and not self._out:
             self.last_active_ms = self._poller.now_ms
             self._take_turn()
 
     def _consume(self, data: memoryview) -> None:
-        """Handle the complete frames in `data`; keep what is left."""
-        position, end, handled = 0, len(data), 0
-        while end - position >= 4:
-            (size,) = _SIZE.unpack_from(data, position)
-            if size < 10 or size > self.listener.request_bytes_max:
-                self._refuse_frame(size)
-                return
-            start = position + 4
-            if start + size > end:
-                self._start_frame(data[start:], size)
-                return
-            position = start + size
-            self._handle(data[start:position])
-            handled += 1
-            if self._closed:
-                return
-            if self._busy or self._out:
-                break
-            if handled >= _REQUESTS_PER_TURN:
-                self._schedule_turn()
-                break
-        if position < end:
-            self._read_ahead += data[position:]
+        """Handle the complete frames in what was kept and `data`; keep what is left."""
+        frames, handled = self._frames, 0
+        frames.feed(data)
+        try:
+            while (frame := frames.next()) is not None:
+                self._handle(frame)
+                handled += 1
+                if self._closed:
+                    return
+                if self._busy or self._out:
+                    break
+                if handled >= _REQUESTS_PER_TURN:
+                    self._schedule_turn()
+                    break
+        except FrameRefused as refused:
+            self._refuse_frame(refused.size)
+            return
+        if frames.incomplete is not None:
+            frames.begin(self._frame_buffer(*frames.incomplete))
+        else:
+            frames.keep()
 
-    def _start_frame(self, head: memoryview, size: int) -> None:
+    def _frame_buffer(self, size: int, arrived: int) -> bytearray:
         memory = self.listener.memory
         # At least a byte: what has no room cannot be told from a client that has gone.
-        trusted = len(head) + 1 if memory.is_short else min(size, _FRAME_TRUST_BYTES)
-        self._frame = self.listener.frame_buffer(trusted, len(head))
-        self._charged = len(self._frame)
+        trusted = arrived + 1 if memory.is_short else min(size, _FRAME_TRUST_BYTES)
+        buffer = self.listener.frame_buffer(trusted, arrived)
+        self._charged = len(buffer)
         memory.begin(self, self._charged)
         self.listener.receiving += 1
-        self._frame_size = size
-        self._filled = len(head)
-        self._frame[: len(head)] = head
+        return buffer
 
     def _end_frame(self) -> None:
-        self._frame = None
         self.listener.receiving -= 1
         self.listener.memory.end(self)
 
@@ -243,7 +223,7 @@ class Connection:
 
     def resume_reading(self) -> None:
         """There may be memory again for the rest of a request."""
-        if not self._closed and self._frame is not None:
+        if not self._closed and self._frames.buffer is not None:
             self._reading = True
             self._update_events()
 
@@ -267,15 +247,14 @@ class Connection:
         self._turn_scheduled = False
         if self._closed or self._busy or self._out:
             return
-        if self._read_ahead:
-            data, self._read_ahead = self._read_ahead, bytearray()
-            self._consume(memoryview(data))
+        if self._frames.ahead:
+            self._consume(_NOTHING)
         if self._closed:
             return
         if self._ending:
             if not self._busy and not self._out and not self._turn_scheduled:
                 self.close()
-        elif not self._reading and len(self._read_ahead) < _READ_AHEAD_BYTES:
+        elif not self._reading and len(self._frames.ahead) < _READ_AHEAD_BYTES:
             self._reading = True
             self._update_events()
 
@@ -290,9 +269,9 @@ class Connection:
         elif not self._hung_up:
             events |= HANG_UP
         if events:
-            self._poller.change(self._fd, self, events)
+            self._poller.change(self._transport.fd, self, events)
         else:
-            self._poller.forget(self._fd)  # a broken connection is told again and again to whoever is watched
+            self._poller.forget(self._transport.fd)  # a broken connection is told again and again to whoever is watched
 
     def _on_hang_up(self) -> None:
         """The client has gone, or will say no more, while we do not read. Nobody waits for what waits."""
@@ -303,7 +282,7 @@ class Connection:
     def _finish_and_close(self) -> None:
         """The client will say no more. What it has asked for is done all the same: a producer with acks=0 sends and
         hangs up. Only what waits for something to happen is given up."""
-        if not self._read_ahead and not self._out:
+        if not self._frames.ahead and not self._out:
             self.close()
             return
         self._ending = self._hung_up = True
@@ -368,7 +347,7 @@ class Connection:
             self.close()
             return
         self.last_active_ms = self.listener.clock.monotonic_ms()
-        if self._read_ahead or not self._reading:
+        if self._frames.ahead or not self._reading:
             self._schedule_turn()
 
     # --- writing
@@ -393,7 +372,7 @@ class Connection:
         answer = held[0] if len(held) == 1 else b"".join(held)
         held.clear()
         try:
-            sent = self._sock.send(answer)
+            sent = self._transport.send(answer)
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError:
@@ -404,21 +383,12 @@ class Connection:
             self._drain()
 
     def _drain(self) -> None:
-        out = self._out
         try:
-            while out:
-                part = out[0]
-                if isinstance(part, (bytes, bytearray, memoryview)):
-                    if not self._send_bytes():
-                        break
-                elif not self._send_slice(part):
-                    break
-        except (BlockingIOError, InterruptedError):
-            pass
+            self._output.drain()
         except OSError:
             self.close()
             return
-        if out:
+        if self._out:
             if not self._writing:
                 self._writing = True
                 self.last_active_ms = self.listener.clock.monotonic_ms()  # from now on it is the client's turn
@@ -432,45 +402,6 @@ class Connection:
         self.last_active_ms = self.listener.clock.monotonic_ms()
         self._drain()
 
-    def _send_bytes(self) -> bool:
-        """Send the leading byte parts, with small file slices among them read in. False: the socket is full."""
-        out = self._out
-        gathered: list[bytes | bytearray | memoryview] = []
-        while out and len(gathered) < 64:
-            part = out[0]
-            if not isinstance(part, (bytes, bytearray, memoryview)):
-                if part.size > _INLINE_SLICE_BYTES:
-                    break
-                data = os.pread(part.file, part.size, part.position)
-                if len(data) != part.size:
-                    raise OSError("a log file ended before its slice")
-                part = data
-            gathered.append(part)
-            out.popleft()
-        flags = socket.MSG_MORE if out else 0
-        try:
-            sent = self._sock.sendmsg(gathered, (), flags)
-        except (BlockingIOError, InterruptedError):
-            sent = 0
-        for index, part in enumerate(gathered):
-            if sent < len(part):
-                left = [memoryview(part)[sent:], *gathered[index + 1 :]]
-                out.extendleft(reversed(left))
-                return False
-            sent -= len(part)
-        return True
-
-    def _send_slice(self, part: FileSlice) -> bool:
-        sent = os.sendfile(self._fd, part.file, part.position, min(part.size, _SENDFILE_CHUNK_BYTES))
-        if sent == 0:
-            raise OSError("a log file ended before its slice")
-        part.position += sent
-        part.size -= sent
-        if part.size == 0:
-            self._out.popleft()
-            return True
-        return False
-
     # --- the end
 
     def close(self) -> None:
@@ -479,15 +410,15 @@ class Connection:
         self._closed = True
         if self._held:
             with contextlib.suppress(OSError):
-                self._sock.send(b"".join(self._held))  # the requests before the one that we close for
+                self._transport.send(b"".join(self._held))  # the requests before the one that we close for
             self._held.clear()
-        self._poller.forget(self._fd)
+        self._poller.forget(self._transport.fd)
         self._give_up_waiting()
         self._out.clear()
-        if self._frame is not None:
+        if self._frames.buffer is not None:
             self._end_frame()
         if not self._busy:
             self._release_memory()
-        self._read_ahead = bytearray()
-        self._sock.close()
+        self._frames.clear()
+        self._transport.close()
         self.listener.forget(self)

@@ -17,6 +17,7 @@ from ottla.protocol.framing import SHARED_BUFFER_BYTES
 from ottla.server.connection import Answer, Connection
 from ottla.server.poller import make_poller
 from ottla.server.request_memory import RequestMemory
+from ottla.server.transport import PlainTransport
 
 log = logging.getLogger("ottla.server")
 
@@ -212,7 +213,7 @@ class Listener:
         if self._receive_buffer_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
         self._next_id += 1
-        self._connections[self._next_id] = Connection(self, sock, host, self._next_id)
+        self._connections[self._next_id] = Connection(self, PlainTransport(sock), host, self._next_id)
 
     # --- what connections call
 

@@ -24,7 +24,8 @@ from ottla.protocol.messages import FetchRequest
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.server.connection import Answer, Part
+    from ottla.server.connection import Answer
+    from ottla.server.output import Part
 
 # A request of this size, or a session with so many partitions, is worked on in turns.
 _LARGE_BYTES = 16 * 1024
