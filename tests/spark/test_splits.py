@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 from ottla.client.fetching import OffsetRange
 from ottla.common.ids import TopicPartition
-from ottla.spark.source.offsets import from_json, limited, to_json
+from ottla.spark.source.offsets import limited
 from ottla.spark.source.splits import SPLIT_RECORDS_MIN, make_splits
 
 SIZES = st.lists(st.integers(0, 50_000), min_size=1, max_size=30)
@@ -63,11 +63,3 @@ def test_a_limit_is_shared_by_what_there_is() -> None:
     assert list(limited(starts, ends, 100).values()) == [90, 110, 5]
     assert limited(starts, ends, 1_000) == ends
     assert list(limited(starts, ends, 1).values()) == [1, 101, 5]
-
-
-def test_offsets_have_one_text() -> None:
-    offsets = {TopicPartition("b", 10): 1, TopicPartition("b", 9): 2, TopicPartition("a", 0): 3}
-    assert list(to_json(offsets)) == ["a", "b"]
-    assert list(to_json(offsets)["b"]) == ["9", "10"]
-    assert from_json(to_json(offsets)) == offsets
-    assert from_json(None) == {}

@@ -11,7 +11,7 @@ the log goes on past the range, and the leader has that part of it on its own di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ottla.client.cluster import Unreachable
@@ -29,23 +29,27 @@ from ottla.client.lookup import (
 from ottla.client.retrying import Patience
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import ClientFailure, Failure
-from ottla.common.ids import TopicPartition
+from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.kernel.decode import fetched_until
 from ottla.protocol.messages import FetchRequest
 
-# The last version that names topics: from 13 on they have ids, which we have no use for.
-_FETCH_VERSION_MAX = 12
+# The last version that names topics: from the next one on they have ids.
+_NAMES_UNTIL = 12
 _WAIT_MS_MAX = 500
+_ANOTHER_TOPIC = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
 _EARLIEST_LOCAL_SINCE = 8
 
 
 class OffsetRange(NamedTuple):
-    """Offsets `start` <= x < `end` of one partition."""
+    """Offsets `start` <= x < `end` of one partition.
+
+    With an id it is this topic that is read and no other of its name, wherever the broker knows ids."""
 
     topic: str
     partition: int
     start: int
     end: int
+    topic_id: TopicId | None = None
 
     @property
     def where(self) -> TopicPartition:
@@ -72,6 +76,14 @@ class DataLoss(ClientFailure):
 
 
 OnLoss = Callable[[str], None]
+
+
+class Unidentified(Passing):
+    """The broker has no topic of this id: it does not know it yet, or the topic is gone."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"the cluster does not know topic {topic} by its id.")
+        self.topic = topic
 
 
 class _Progress:
@@ -102,9 +114,22 @@ def fetch_ranges(reader: ClusterReader, ranges: Sequence[OffsetRange], on_loss: 
             if isinstance(error, Absent) and patience.waited_s > MISSING_TOPIC_TIMEOUT_S:
                 on_loss(f"partition {error.partition} does not exist any more.")
                 del waiting[error.partition]
+            elif isinstance(error, Unidentified) and _is_replaced(reader, error.topic, waiting):
+                on_loss(f"topic {error.topic} was deleted and made anew before it was read.")
+                waiting = {where: one for where, one in waiting.items() if where.topic != error.topic}
             else:
                 patience.wait(error)
         waiting = {where: one for where, one in waiting.items() if not one.is_done}
+
+
+def _is_replaced(reader: ClusterReader, topic: str, waiting: Mapping[TopicPartition, _Progress]) -> bool:
+    """Whether there is another topic of this name now."""
+    planned = {one.range.topic_id for where, one in waiting.items() if where.topic == topic}
+    try:
+        reader.by_leader([where for where in waiting if where.topic == topic])
+    except (OSError, Passing, Unreachable):
+        return False
+    return reader.topic_ids.get(topic, ZERO_TOPIC_ID) not in {*planned, ZERO_TOPIC_ID}
 
 
 class _LeaderFetch:
@@ -123,6 +148,9 @@ class _LeaderFetch:
         self._on_loss = on_loss
         # The next request asks for this one only.
         self._alone: _Progress | None = None
+        self._topic_ids = {one.range.topic: one.range.topic_id or ZERO_TOPIC_ID for one in wanted}
+        self._names: dict[bytes, str] = {topic_id: topic for topic, topic_id in self._topic_ids.items()}
+        self._version_max = None if ZERO_TOPIC_ID not in self._names else _NAMES_UNTIL
 
     def run(self) -> Iterator[Fetched]:
         sent = self._ask()
@@ -163,9 +191,12 @@ class _LeaderFetch:
             max_bytes=settings.fetch_bytes_max,
             isolation_level=int(settings.is_committed_only),
             session_epoch=-1,
-            topics=[FetchRequest.FetchTopic(topic=name, partitions=rows) for name, rows in by_topic.items()],
+            topics=[
+                FetchRequest.FetchTopic(topic=name, topic_id=self._topic_ids[name], partitions=rows)
+                for name, rows in by_topic.items()
+            ],
         )
-        return self._connection.send(request, _FETCH_VERSION_MAX)
+        return self._connection.send(request, self._version_max)
 
     def _take(self, answer: Any) -> list[Fetched]:
         """Moves the positions on. Raises Passing when the answer brought nothing but errors that pass."""
@@ -173,7 +204,7 @@ class _LeaderFetch:
         fetched: list[Fetched] = []
         failure: OttlaError | None = None
         rows = [
-            (self._wanted[TopicPartition(topic.topic, row.partition_index)], row)
+            (self._wanted[TopicPartition(topic.topic or self._names[bytes(topic.topic_id)], row.partition_index)], row)
             for topic in answer.responses
             for row in topic.partitions
         ]
@@ -182,6 +213,8 @@ class _LeaderFetch:
                 if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     self._skip_lost(one)
                     continue
+                if row.error_code in _ANOTHER_TOPIC:
+                    raise Unidentified(one.range.topic)
                 check(row.error_code, f"partition {one.range.where}")
             except Passing as error:
                 failure = error

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from ottla.client.cluster import ClusterClient, Unreachable
 from ottla.client.retrying import Patience
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import RETRIABLE, Retriable
-from ottla.common.ids import TopicPartition
-from ottla.protocol.messages import ListOffsetsRequest
+from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.protocol.messages import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 T = TypeVar("T")
 
@@ -38,6 +38,12 @@ class Absent(Passing):
         self.partition = partition
 
 
+class LogEnd(NamedTuple):
+    offset: int
+    # The epoch of the leader that said so; -1 where it does not tell.
+    leader_epoch: int
+
+
 class ClusterReader:
     """Reads what a cluster has. Retries what passes; keeps its connections until `close`."""
 
@@ -47,6 +53,8 @@ class ClusterReader:
         self.cluster = ClusterClient(settings.address, timeout_s=timeout_s, client_id=settings.client_id)
         self._leaders: dict[TopicPartition, int] = {}
         self._missing: set[str] = set()
+        # Of those that were asked for last; brokers before Kafka 2.8 know none.
+        self.topic_ids: dict[str, TopicId] = {}
         self._patience = Patience(settings)
 
     def __enter__(self) -> Self:
@@ -98,9 +106,12 @@ class ClusterReader:
     def _partitions(self, topics: Sequence[str]) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for topic in self.cluster.metadata(topics).topics if topics else ():
+            self.topic_ids.pop(topic.name, None)
             if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
                 continue
             check(topic.error_code, f"topic {topic.name}")
+            if topic.topic_id != ZERO_TOPIC_ID:
+                self.topic_ids[topic.name] = TopicId(bytes(topic.topic_id))
             for partition in topic.partitions:
                 self._leaders[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
             found[topic.name] = sorted(partition.partition_index for partition in topic.partitions)
@@ -131,14 +142,51 @@ class ClusterReader:
 
     def offsets_now(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """As `offsets`, asked once."""
-        found: dict[TopicPartition, int] = {}
+        return {one: found.offset for one, found in self._list_offsets(wanted).items()}
+
+    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, LogEnd]:
+        """Up to where each of these can be read now."""
+        wanted = dict.fromkeys(partitions, LATEST)
+        return self.retried(lambda: self._list_offsets(wanted)) if wanted else {}
+
+    def _list_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogEnd]:
+        found: dict[TopicPartition, LogEnd] = {}
         for leader, partitions in self.by_leader(wanted).items():
             answer = self.cluster.broker(leader).call(self._offsets_request(partitions, wanted))
             for topic in answer.topics:
                 for row in topic.partitions:
                     one = TopicPartition(topic.name, row.partition_index)
                     check(row.error_code, f"partition {one}")
-                    found[one] = row.offset
+                    found[one] = LogEnd(row.offset, row.leader_epoch)
+        return found
+
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """For each partition the offset at which this leader epoch ended, as far as its leader knows: a log that was
+        read further than that in this epoch was cut since (KIP-320)."""
+        return self.retried(lambda: self._epoch_ends(epochs)) if epochs else {}
+
+    def _epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        for leader, partitions in self.by_leader(epochs).items():
+            broker = self.cluster.broker(leader)
+            if not broker.knows("OffsetForLeaderEpochRequest"):
+                continue
+            by_topic: dict[str, list[Any]] = {}
+            for one in partitions:
+                row = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
+                    partition=one.partition, current_leader_epoch=-1, leader_epoch=epochs[one]
+                )
+                by_topic.setdefault(one.topic, []).append(row)
+            topics = [
+                OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=name, partitions=rows)
+                for name, rows in by_topic.items()
+            ]
+            for topic in broker.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=topics)).topics:
+                for row in topic.partitions:
+                    one = TopicPartition(topic.topic, row.partition)
+                    check(row.error_code, f"partition {one}")
+                    if row.end_offset >= 0:
+                        found[one] = row.end_offset
         return found
 
     def _offsets_request(

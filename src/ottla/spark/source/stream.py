@@ -8,7 +8,7 @@ Offsets are Spark's to keep: `commit` does nothing here.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,24 +22,20 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from ottla.client.fetching import OffsetRange
-from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
+from ottla.client.fetching import OffsetRange, OnLoss
+from ottla.client.lookup import EARLIEST, ClusterReader
 from ottla.client.sampling import look_at
-from ottla.common.ids import TopicPartition
+from ottla.common.ids import TopicId, TopicPartition
 from ottla.spark.source.admission import Admission
 from ottla.spark.source.batch import SplitPartition, read_partition
 from ottla.spark.source.loss import loss_handler
-from ottla.spark.source.offsets import from_json, limited, to_json
+from ottla.spark.source.offsets import JsonOffsets, SourceOffset, from_json, limited, to_json
 from ottla.spark.source.options import SourceOptions
 from ottla.spark.source.positions import Offsets
 from ottla.spark.source.splits import make_splits
 from ottla.spark.source.subscription import subscribed
 
-# After a restart a leader may state an end that lies before what it served already, for a moment.
-_BEHIND_TRIES = 10
 _BEHIND_PAUSE_S = 0.2
-
-JsonOffsets = dict[str, dict[str, int]]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -48,8 +44,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._cores = cores
         self._connected: ClusterReader | None = None
-        self._latest: Offsets = {}
-        self._target: Offsets | None = None
+        self._latest = SourceOffset()
+        self._target: SourceOffset | None = None
         self._last_batch_at: float | None = None
         self._admission: Admission | None = None
 
@@ -64,7 +60,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> JsonOffsets:
         partitions = subscribed(self._reader, self._options, must_exist=True)
-        return to_json(self._options.starting.resolve(self._reader, partitions))
+        offsets = self._options.starting.resolve(self._reader, partitions)
+        return to_json(SourceOffset(offsets, self._topic_ids(offsets)))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Spark has no limit of several kinds: any but ReadAllAvailable means that our options count."""
@@ -77,22 +74,31 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._ends({})
+        self._target = self._ends(SourceOffset())
 
     def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:
-        starts = from_json(start)
-        ends = self._target if self._target is not None else self._ends(starts)
-        self._latest = ends
+        before = from_json(start)
+        if self._target is None or self._behind(before, self._target):
+            latest = self._ends(before)
+            self._target = latest if self._target is not None else None
+        else:
+            latest = self._target
+        self._latest = latest
         if isinstance(limit, ReadAllAvailable):
-            return to_json(ends)
-        starts |= self._beginnings(set(ends) - set(starts))
-        if self._must_wait(starts, ends):
+            return to_json(before.moved_to(latest.offsets, latest))
+        replaced = before.replaced_by(latest)
+        starts = {one: offset for one, offset in before.offsets.items() if one.topic not in replaced}
+        starts |= self._beginnings(set(latest.offsets) - set(starts))
+        if self._admission is not None and replaced:
+            self._admission.forget(replaced)
+        if self._must_wait(starts, latest.offsets):
             return start
+        ends = latest.offsets
         if self._options.max_offsets_per_trigger is not None:
             ends = limited(starts, ends, self._options.max_offsets_per_trigger)
         if self._options.max_bytes_per_trigger is not None:
             ends = self._admitted(starts, ends, self._options.max_bytes_per_trigger)
-        return to_json(ends)
+        return to_json(before.moved_to(ends, latest))
 
     def _admitted(self, starts: Offsets, ends: Offsets, bytes_max: int) -> Offsets:
         if self._admission is None:
@@ -100,7 +106,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._admission.ends(starts, ends)
 
     def reportLatestOffset(self) -> JsonOffsets | None:
-        return to_json(self._latest) if self._latest else None
+        """For lag alone: offsets and nothing else."""
+        return to_json(SourceOffset(self._latest.offsets)) if self._latest.offsets else None
 
     def _must_wait(self, starts: Offsets, ends: Offsets) -> bool:
         least = self._options.min_offsets_per_trigger
@@ -114,14 +121,38 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_batch_at = now
         return False
 
-    def _ends(self, starts: Offsets) -> Offsets:
-        for _ in range(_BEHIND_TRIES):
+    def _ends(self, before: SourceOffset) -> SourceOffset:
+        """After a restart a leader may state an end that lies before what it served already, for a moment. It is waited
+        for as long as any broker is; then planning finds that the partition has become shorter, and tells."""
+        deadline = time.monotonic() + self._options.client.api_timeout_ms / 1000
+        while True:
             partitions = subscribed(self._reader, self._options, must_exist=False)
-            ends = self._reader.offsets(dict.fromkeys(partitions, LATEST))
-            if all(end >= starts.get(one, 0) for one, end in ends.items()):
-                break
+            found = self._reader.ends(partitions)
+            ends = {one: end.offset for one, end in found.items()}
+            epochs = {one: end.leader_epoch for one, end in found.items()}
+            latest = SourceOffset(ends, self._topic_ids(ends), epochs)
+            behind = self._behind(before, latest)
+            if not behind or time.monotonic() > deadline or set(behind) <= set(self._cut(before, behind)):
+                return latest
             time.sleep(_BEHIND_PAUSE_S)
-        return ends
+
+    def _behind(self, before: SourceOffset, latest: SourceOffset) -> list[TopicPartition]:
+        """Partitions, not of another topic, that end before what was read of them."""
+        replaced = before.replaced_by(latest)
+        return [
+            one for one, end in latest.offsets.items() if end < before.offsets.get(one, 0) and one.topic not in replaced
+        ]
+
+    def _cut(self, before: SourceOffset, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Those that are known to have lost records that were read, and where: a new leader did not have them."""
+        epochs = {one: before.epochs[one] for one in partitions if one in before.epochs}
+        found = self._reader.epoch_ends(epochs)
+        return {one: end for one, end in found.items() if end < before.offsets[one]}
+
+    def _topic_ids(self, offsets: Offsets) -> dict[str, TopicId]:
+        """Of the metadata that was asked for last."""
+        known = self._reader.topic_ids
+        return {topic: known[topic] for topic in sorted({one.topic for one in offsets}) if topic in known}
 
     def _beginnings(self, partitions: set[TopicPartition]) -> Offsets:
         return self._reader.offsets(dict.fromkeys(sorted(partitions), EARLIEST))
@@ -129,40 +160,57 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- what is read
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
-        starts, ends = from_json(start), from_json(end)
         options = self._options
         splits = make_splits(
-            self._ranges(starts, ends),
+            self._ranges(from_json(start), from_json(end)),
             self._cores,
             at_least=options.min_partitions,
             records_max=options.max_records_per_split,
         )
         return [SplitPartition(split) for split in splits]
 
-    def _ranges(self, starts: Offsets, ends: Offsets) -> list[OffsetRange]:
+    def _ranges(self, before: SourceOffset, after: SourceOffset) -> list[OffsetRange]:
         on_loss = loss_handler(self._options.fail_on_data_loss)
-        there = self._existing(ends)
-        gone = sorted((set(starts) - set(ends)) | (set(ends) - there))
+        starts = self._starts(before, after, on_loss)
+        there = self._existing(after)
+        made_anew = after.replaced_by(there)
+        for topic in sorted(made_anew):
+            on_loss(f"topic {topic} was deleted and made anew before it was read.")
+        wanted = {one for one in after.offsets if one in there.offsets and one.topic not in made_anew}
+        told = made_anew | before.replaced_by(after)
+        gone = sorted(one for one in {*before.offsets, *after.offsets} - wanted if one.topic not in told)
         if gone:
             on_loss(f"partition {gone[0]} does not exist any more{_and_more(len(gone) - 1)}.")
-        for one, offset in self._beginnings((set(ends) & there) - set(starts)).items():
+        for one, offset in self._beginnings(wanted - set(starts)).items():
             starts[one] = offset
             if offset > 0:
                 on_loss(f"partition {one} is new, but begins at offset {offset} instead of 0.")
-        ranges = [OffsetRange(*one, starts[one], ends[one]) for one in sorted(ends) if one in there]
-        for wanted in ranges:
-            if wanted.size < 0:
-                on_loss(
-                    f"partition {wanted.where} ends at offset {wanted.end}, but was read up to {wanted.start} before."
-                )
+        ids = after.topic_ids
+        ranges = [OffsetRange(*one, starts[one], after.offsets[one], ids.get(one.topic)) for one in sorted(wanted)]
+        for each in ranges:
+            if each.size < 0:
+                on_loss(f"partition {each.where} ends at offset {each.end}, but was read up to {each.start} before.")
         return ranges
 
-    def _existing(self, ends: Offsets) -> set[TopicPartition]:
-        """Without a question for those whose ends were just asked for; a restarted query has asked for none."""
-        if set(ends) <= set(self._latest):
-            return set(ends)
-        found = self._reader.partitions(sorted({one.topic for one in ends}))
-        return {one for one in ends if one.partition in found.get(one.topic, ())}
+    def _starts(self, before: SourceOffset, after: SourceOffset, on_loss: OnLoss) -> Offsets:
+        """Where reading goes on: not where another topic of the same name was read up to."""
+        replaced = before.replaced_by(after)
+        for topic in sorted(replaced):
+            on_loss(f"topic {topic} was deleted and made anew since it was read.")
+        starts = {one: offset for one, offset in before.offsets.items() if one.topic not in replaced}
+        led_anew = [one for one in starts if one in before.epochs and after.epochs.get(one, -1) > before.epochs[one]]
+        for one, end in self._cut(before, led_anew).items():
+            on_loss(f"partition {one} was read up to {starts[one]}, but its leader had only what lies before {end}.")
+            starts[one] = end
+        return starts
+
+    def _existing(self, after: SourceOffset) -> SourceOffset:
+        """What there is now, without a question where it was just asked for; a restarted query has asked nothing."""
+        if set(after.offsets) <= set(self._latest.offsets):
+            return self._latest
+        found = self._reader.partitions(sorted({one.topic for one in after.offsets}))
+        offsets = {TopicPartition(topic, number): 0 for topic, numbers in found.items() for number in numbers}
+        return SourceOffset(offsets, self._topic_ids(offsets))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_partition(partition, self._options, self._schema)
