@@ -20,7 +20,8 @@ def subscribed(reader: ClusterReader, options: SourceOptions, *, must_exist: boo
     there = reader.partitions(names)
     found = [TopicPartition(name, number) for name in sorted(there) for number in there[name]]
     if options.assigned:
-        found = [one for one in options.assigned if one in set(found)]
+        known = set(found)
+        found = [one for one in options.assigned if one in known]
     if must_exist:
         _check_there(options, names, there, found)
     return found
@@ -33,6 +34,7 @@ def _check_there(
     for name in names:
         if name not in there and options.pattern is None:
             raise OttlaError(f"there is no topic '{name}' in the cluster at {servers}.")
-    for one in options.assigned:
-        if one not in found:
-            raise OttlaError(f"topic '{one.topic}' has no partition {one.partition} in the cluster at {servers}.")
+    if len(found) < len(options.assigned):
+        known = set(found)
+        one = next(one for one in options.assigned if one not in known)
+        raise OttlaError(f"topic '{one.topic}' has no partition {one.partition} in the cluster at {servers}.")
