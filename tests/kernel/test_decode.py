@@ -228,6 +228,42 @@ def test_a_bomb_is_refused(decode: ModuleType, codec: Codec) -> None:
     assert len(read_all(decode, bytes(build_batch([huge], codec=codec)))) == 1
 
 
+def with_empty_headers(offset: int, count: int) -> bytes:
+    """A record as it is in a batch: two bytes for each header, which take eight in Arrow."""
+    content = b"\x00\x00" + varint(offset) + b"\x01\x01" + varint(count) + b"\x00\x00" * count
+    return varint(len(content)) + content
+
+
+def varint(number: int) -> bytes:
+    value, found = number << 1, bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(found) + bytes([value])
+
+
+def test_empty_headers_count_for_what_they_take(decode: ModuleType) -> None:
+    """Some KB that unfold to many MB: a piece ends after the record that fills it."""
+    each = 100_000
+    body = b"".join(with_empty_headers(offset, each) for offset in range(6))
+    batch = assembled(bytes(cramjam.zstd.compress(body)), 6, Codec.ZSTD)
+    assert len(batch) < 2_000
+    decoder = decode.Decoder(batch, 0, 100, with_headers=True)
+    sizes = []
+    while (columns := decoder.next_columns(10_000, 1_500_000)) is not None:
+        sizes.append(len(columns[0]))
+        assert sum(column.nbytes for column in columns) <= 1_500_000 + each * 9
+    assert sizes == [2, 2, 2]
+    assert decode.Decoder(batch, 0, 100).next_columns()[2].to_pylist() == list(range(6))
+
+
+def test_a_record_of_more_than_a_million_headers_is_refused_where_they_are_wanted(decode: ModuleType) -> None:
+    batch = assembled(bytes(cramjam.zstd.compress(with_empty_headers(0, 1_000_001))), 1, Codec.ZSTD)
+    with pytest.raises(CorruptRecords, match="1000001 headers, of which 1000000 at most are read"):
+        decode.Decoder(batch, 0, 100, with_headers=True).next_columns()
+    assert len(decode.Decoder(batch, 0, 100).next_columns()[0]) == 1
+
+
 @pytest.mark.parametrize("codec", list(Codec))
 def test_damaged_answers_end_in_an_error_or_in_rows(codec: Codec, decode: ModuleType) -> None:
     """Both kernels agree on every one of them, checksum or not."""

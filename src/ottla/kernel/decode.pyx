@@ -33,6 +33,8 @@ cdef enum:
     APPEND_TIME = 0x08
     TRANSACTIONAL = 0x10
     CONTROL = 0x20
+    HEADERS_MAX = 1000000
+    HEADER_COST_BYTES = 8
 
 cdef int64_t OFFSET_MAX = <int64_t>1 << 62
 
@@ -503,6 +505,8 @@ cdef class Decoder:
         at = ottla_varint(at, end, &count)
         if at == NULL or count < 0 or count > end - at:
             self.fail("a record does not say how many headers it has")
+        if piece is not None and count > HEADERS_MAX:
+            self.fail(f"a record has {count} headers, of which {HEADERS_MAX} at most are read")
         for index in range(count):
             name = at = ottla_varint(at, end, &name_size)
             if at == NULL or name_size < 0 or name_size > end - at:
@@ -514,7 +518,7 @@ cdef class Decoder:
             if piece is not None:
                 append_text(piece.header_keys, name, name_size)
                 piece.header_values.append(at, size)
-                piece.bytes += name_size + max(size, 0)
+                piece.bytes += HEADER_COST_BYTES + name_size + max(size, 0)
             if size > 0:
                 at += size
         if piece is not None:

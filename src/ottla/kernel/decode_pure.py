@@ -9,8 +9,9 @@ A fetch answer holds whole batches and perhaps a cut one at its end. Walking it,
 An aborted transaction runs from its first offset, which the broker lists in the answer, to its abort marker, which
 stands in the log. A producer has one transaction at a time, so one set of producer ids is all the state there is.
 
-Memory is bounded: `next_columns` ends a piece when it has enough rows or bytes, even in the middle of a batch, so there
-is the answer itself, one decompressed batch (capped) and one piece. Nothing is allocated on the word of the bytes.
+Memory is bounded: `next_columns` ends a piece when it has enough rows or bytes, headers included, even in the middle of
+a batch, so there is the answer itself, one decompressed batch (capped) and one piece. Nothing is allocated on the word
+of the bytes.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ _CRC_FROM = 21
 _CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 _ABORT_MARKER = 0
 _INT64_MAX = 2**63 - 1
+# What an empty header takes in Arrow, which may be four times what it takes in a record; and the most of one record.
+_HEADER_COST_BYTES = 8
+_HEADERS_MAX = 1_000_000
 # Far beyond any log, and sums with it cannot overflow.
 _OFFSET_MAX = 2**62
 
@@ -100,7 +104,7 @@ class Decoder:
             rows.append(row)
             size += len(row[0] or b"") + len(row[1] or b"")
             if row[5]:
-                size += sum(len(name) + len(value or b"") for name, value in row[5])
+                size += sum(_HEADER_COST_BYTES + len(name) + len(value or b"") for name, value in row[5])
             if len(rows) >= rows_max or size >= bytes_max:
                 break
         return self._columns(rows) if rows else None
@@ -166,28 +170,33 @@ class Decoder:
                     raise CorruptRecords(f"a record is outside of its batch at offset {base}")
                 key, at = _sized(plain, at, end)
                 value, at = _sized(plain, at, end)
-                headers, at = self._headers(plain, at, end)
+                is_wanted = self._start <= base + delta < self._end
+                headers, at = self._headers(plain, at, end, is_wanted and self._with_headers)
                 if at != end:
                     raise CorruptRecords(f"a record does not end where it says in the batch at offset {base}")
-                if self._start <= base + delta < self._end:
+                if is_wanted:
                     yield key, value, base + delta, _micros(max_ms if kind else base_ms + delta_ms), kind, headers
         except IndexError:
             raise CorruptRecords(f"the batch at offset {base} ends inside a record") from None
         if at != len(plain):
             raise CorruptRecords(f"the batch at offset {base} has bytes left over")
 
-    def _headers(self, data: bytes, at: int, end: int) -> tuple[list[tuple[str, bytes | None]] | None, int]:
+    def _headers(
+        self, data: bytes, at: int, end: int, is_wanted: bool
+    ) -> tuple[list[tuple[str, bytes | None]] | None, int]:
         """None where there are none, as Spark's own connector has it."""
         count, at = _varint(data, at)
         if count < 0 or count > end - at:
             raise CorruptRecords(f"a record says it has {count} headers")
+        if is_wanted and count > _HEADERS_MAX:
+            raise CorruptRecords(f"a record has {count} headers, of which {_HEADERS_MAX} at most are read")
         headers = []
         for _ in range(count):
             name, at = _sized(data, at, end)
             if name is None:
                 raise CorruptRecords("a header has no key")
             value, at = _sized(data, at, end)
-            if self._with_headers:
+            if is_wanted:
                 headers.append((name.decode(errors="replace"), value))
         return headers or None, at
 
