@@ -52,6 +52,7 @@ class Status:
     updated: float = 0.0
     batch: int | None = None
     rows_in: int = 0
+    bytes_in: int = 0
     rows_out: int = 0
     dead_letters: int = 0
     late_rows: int = 0

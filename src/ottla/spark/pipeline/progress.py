@@ -26,6 +26,13 @@ class BatchFigures:
     lag: int | None
     input_rows_per_s: float
     batch_ms: int
+    # Keys and values of the rows that went in.
+    bytes_in: int = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """There is more left to read than this batch has read."""
+        return self.lag is not None and self.lag > self.rows_in
 
 
 def figures(progress: Mapping[str, Any]) -> BatchFigures:
@@ -36,7 +43,8 @@ def figures(progress: Mapping[str, Any]) -> BatchFigures:
     lags = [one for one in map(_lag, progress.get("sources", ())) if one is not None]
     times = progress.get("durationMs") or {}
     scanned = int(progress.get("numInputRows") or 0)
-    counts = [int(one.get("rows") or 0) for name, one in observed.items() if name.startswith(ROWS_IN)]
+    seen = [one for name, one in observed.items() if name.startswith(ROWS_IN)]
+    counts = [int(one.get("rows") or 0) for one in seen]
     # Spark counts a stream as often as the plan reads it, and for dead letters it is read once more.
     rows_in = sum(counts) if counts else scanned
     return BatchFigures(
@@ -49,6 +57,7 @@ def figures(progress: Mapping[str, Any]) -> BatchFigures:
         lag=sum(lags) if lags else None,
         input_rows_per_s=_number(progress.get("inputRowsPerSecond")) * (rows_in / scanned if scanned else 1),
         batch_ms=int(times.get("triggerExecution") or 0),
+        bytes_in=sum(int(one.get("bytes") or 0) for one in seen),
     )
 
 

@@ -63,6 +63,7 @@ class JsonLines:
                 "event": "batch",
                 "batch": batch.batch,
                 "rows_in": batch.rows_in,
+                "bytes_in": batch.bytes_in,
                 "rows_out": batch.rows_out,
                 "dead_letters": batch.dead_letters,
                 "late_rows": batch.late_rows,
@@ -84,7 +85,7 @@ def live_line(status: Status, batch: BatchFigures) -> str:
         f"{status.name}  batch {batch.batch}",
         f"in {short(batch.input_rows_per_s)}/s",
         f"out {status.rows_out:,}",
-        "lag unknown" if batch.lag is None else f"lag {batch.lag:,}",
+        _left(status, batch),
         f"{batch.batch_ms:,} ms",
     ]
     if status.dead_letters:
@@ -92,6 +93,22 @@ def live_line(status: Status, batch: BatchFigures) -> str:
     if status.late_rows:
         parts.append(f"late {status.late_rows:,}")
     return "  ".join(parts)
+
+
+def _left(status: Status, batch: BatchFigures) -> str:
+    if batch.lag is None:
+        return "lag unknown"
+    if not batch.is_behind:
+        return f"lag {batch.lag:,}"
+    return f"{short(status.rows_in)} of {short(status.rows_in + batch.lag)} records, {short_bytes(status.bytes_in)}"
+
+
+def short_bytes(size: float) -> str:
+    """12,345 -> 12.3 kB."""
+    for unit_bytes, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit_bytes:
+            return f"{size / unit_bytes:.1f} {unit}"
+    return f"{size:.0f} B"
 
 
 def short(rate: float) -> str:

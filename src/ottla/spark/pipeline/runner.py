@@ -265,6 +265,7 @@ class Runner:
                 status,
                 batch=batch.batch,
                 rows_in=status.rows_in + batch.rows_in,
+                bytes_in=status.bytes_in + batch.bytes_in,
                 rows_out=status.rows_out + batch.rows_out,
                 dead_letters=status.dead_letters + batch.dead_letters,
                 late_rows=status.late_rows + batch.late_rows,

@@ -45,7 +45,9 @@ class Topics:
 
         raw = self._source(self.spark.readStream, topic, {"startingOffsets": "earliest", **options})
         self._stream_count += 1
-        raw = raw.observe(f"{ROWS_IN}{self._stream_count}", F.count(F.lit(1)).alias("rows"))
+        sizes = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
+        seen = F.count(F.lit(1)).alias("rows"), F.sum(sizes).alias("bytes")
+        raw = raw.observe(f"{ROWS_IN}{self._stream_count}", *seen)
         if schema is None:
             return raw
         rows = judged(raw, parse_schema(schema), expect)
