@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from ottla.client.log_sizes import average_bytes
 from ottla.client.lookup import LATEST, ClusterReader
 from ottla.client.sampling import look_at, measured
 from ottla.client.settings import ClientSettings
@@ -50,11 +51,21 @@ def test_what_is_not_there_is_left_out(broker: Broker, make_topic: object) -> No
         assert set(look_at(reader, [(there, 2)])) == {(there, 2)}
 
 
-def test_the_densest_batch_counts_and_a_cut_one_does_not() -> None:
+def test_whole_batches_count_and_a_cut_one_does_not() -> None:
     small = bytes(build_batch([Record(offset, 0, None, b"x") for offset in range(10)]))
     large = bytes(build_batch([Record(10, 0, None, b"x" * 500)]))
-    sample = measured(small + large + small[:40], 3)
-    assert sample is not None
-    assert sample == (3, 11, len(small) + len(large), len(large))
+    size = len(small) + len(large)
+    assert measured(small + large + small[:40], 3) == (3, 11, size, size / 11)
     assert measured(small[:40], 3) is None
     assert measured(b"", 3) is None
+
+
+def test_the_average_over_a_log(broker: Broker, make_topic: object) -> None:
+    topic = make_topic(partitions=2)  # type: ignore[operator]
+    produce(broker, topic, 0, 1_000, 300)
+    full, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    with ClusterReader(ClientSettings(broker.bootstrap_servers)) as reader:
+        found = average_bytes(reader, [full, empty])
+        assert set(found) == {full}
+        assert 1_000 < found[full] < 1_100
+        assert average_bytes(reader, [TopicPartition(topic, 5)]) == {}

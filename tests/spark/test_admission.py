@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
 
 import pytest
@@ -41,14 +41,12 @@ class Log:
 
     def sample(self, offset: int) -> Sample:
         index = bisect_right(self._bounds, offset) - 1
-        size, densest, start = 0, 0.0, self._bounds[index]
+        size, start = 0, self._bounds[index]
         while index + 1 < len(self._bounds) and (not size or size < LOOK_BYTES):
-            batch = self.bytes(self._bounds[index], self._bounds[index + 1])
-            densest = max(densest, batch / (self._bounds[index + 1] - self._bounds[index]))
-            size += batch
+            size += self.bytes(self._bounds[index], self._bounds[index + 1])
             index += 1
         assert start <= offset
-        return Sample(offset, self._bounds[index], size, densest)
+        return Sample(offset, self._bounds[index], size, size / (self._bounds[index] - start))
 
 
 class Cluster:
@@ -57,6 +55,13 @@ class Cluster:
         self.looks = 0
         self.looked_bytes = 0
         self.is_blind = False
+        self.averages_asked = 0
+
+    def averages(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, float]:
+        self.averages_asked += bool(partitions)
+        if self.is_blind:
+            return {}
+        return {one: self.logs[one].bytes(0, self.logs[one].end) / self.logs[one].end for one in partitions}
 
     def look(self, positions: Sequence[Position]) -> dict[Position, Sample]:
         assert len(set(positions)) == len(positions)
@@ -67,7 +72,7 @@ class Cluster:
 
     def work_off(self, bytes_max: int, batches_max: int = 10_000) -> list[int]:
         """The bytes of each batch until nothing is left."""
-        admission = Admission(bytes_max, self.look)
+        admission = Admission(bytes_max, self.look, self.averages)
         starts = dict.fromkeys(self.logs, 0)
         ends = {one: log.end for one, log in self.logs.items()}
         batches: list[int] = []
@@ -110,6 +115,15 @@ def test_records_of_all_sizes_stay_near_the_limit() -> None:
     assert max(batches) <= 64 * MB
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_large_record_here_and_there_is_rarely_seen_but_counts(seed: int) -> None:
+    """99.9 % of the records have 100 B, and the others nine tenths of the bytes."""
+    chance = random.Random(seed)
+    log = [MB if chance.random() < 0.001 else 100 for _ in range(500_000)]
+    batches = Cluster(log).work_off(64 * MB, batches_max=60)
+    assert max(batches) <= 1.5 * 64 * MB
+
+
 def test_large_records_between_two_places_come_on_top_and_no_more() -> None:
     island = [MB] * 20
     log = [100] * 300_000 + island + [100] * 300_000
@@ -124,7 +138,7 @@ def test_a_record_that_is_larger_than_the_limit_is_read_alone() -> None:
 
 def test_a_small_partition_beside_a_large_one_moves() -> None:
     cluster = Cluster([100] * 1_000_000, [100])
-    admission = Admission(MB, cluster.look)
+    admission = Admission(MB, cluster.look, cluster.averages)
     large, small = cluster.logs
     reached = admission.ends({large: 0, small: 0}, {large: 1_000_000, small: 1})
     assert reached[small] == 1
@@ -145,11 +159,12 @@ def test_few_records_are_read_without_a_look() -> None:
 
 def test_a_small_batch_costs_one_look_at_its_end() -> None:
     cluster = Cluster([100] * 100_000)
-    admission = Admission(256 * MB, cluster.look)
+    admission = Admission(256 * MB, cluster.look, cluster.averages)
     (one,) = cluster.logs
     for start in range(0, 100_000, 1_000):
         assert admission.ends({one: start}, {one: start + 1_000}) == {one: start + 1_000}
     assert cluster.looks <= 101
+    assert cluster.averages_asked <= 1 + 100 / 32
 
 
 def test_where_nothing_can_be_seen_records_are_taken_for_as_large_as_they_may_be() -> None:

@@ -63,3 +63,18 @@ def test_a_limit_is_shared_by_what_there_is() -> None:
     assert list(limited(starts, ends, 100).values()) == [90, 110, 5]
     assert limited(starts, ends, 1_000) == ends
     assert list(limited(starts, ends, 1).values()) == [1, 101, 5]
+
+
+def test_few_records_of_many_bytes_are_spread() -> None:
+    one = [OffsetRange("t", 0, 0, 256)]
+    assert len(make_splits(one, 8)) == 1
+    assert len(make_splits(one, 8, size_bytes=256 * 1024 * 1024)) == 8
+    assert len(make_splits(one, 8, size_bytes=9 * 1024 * 1024)) == 2
+    assert len(make_splits([OffsetRange("t", 0, 0, 3)], 8, size_bytes=256 * 1024 * 1024)) == 3
+
+
+def test_one_huge_partition_is_read_by_all_cores() -> None:
+    splits = make_splits([OffsetRange("t", 0, 0, 10_000_000)], 8)
+    assert [sum(one.size for one in split) for split in splits] == [1_250_000] * 8
+    bounded = make_splits([OffsetRange("t", 0, 0, 10_000_000)], 8, records_max=100_000)
+    assert max(sum(one.size for one in split) for split in bounded) == 100_000

@@ -30,7 +30,7 @@ class Sample(NamedTuple):
     start: int
     end: int
     size_bytes: int
-    # For one offset, in the densest of the batches.
+    # On average, over all offsets of the batches.
     bytes_per_offset: float
 
 
@@ -98,13 +98,12 @@ def _samples(answer: Any, wanted: Mapping[TopicPartition, int]) -> dict[TopicPar
 def measured(records: Any, start: int) -> Sample | None:
     """The whole batches at the beginning of a fetched answer, from the offset that was asked for."""
     view = memoryview(records)
-    position, end, densest = 0, start, 0.0
+    position, first, end = 0, start, start
     while position + _HEADER.size <= len(view):
         base, length, last_delta = _HEADER.unpack_from(view, position)
         size = _OVERHEAD_BYTES + length
         if size <= _OVERHEAD_BYTES or position + size > len(view):
             break
-        end = max(end, base + last_delta + 1)
-        densest = max(densest, size / (last_delta + 1))
+        first, end = min(first, base), max(end, base + last_delta + 1)
         position += size
-    return Sample(start, end, position, densest) if end > start else None
+    return Sample(start, end, position, position / (end - first)) if end > start else None

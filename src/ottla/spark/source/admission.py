@@ -1,16 +1,18 @@
 """How far the next micro-batch reads, so that it is no larger than so many bytes.
 
 Nobody tells how many bytes lie between two offsets, so the log is looked at where the batch would begin, where it would
-end, and at a few places between. What lies between two of those places is taken for as dense as the denser one. So a
-batch ends early where records become larger, and it can be larger than wanted only by large records that begin and end
+end, and at a few places between. What lies between two of those places is taken for as dense as the denser one, and not
+for less than the average of the whole log: a large record here and there is rarely looked at. So a batch ends early
+where records become larger, and it can be larger than wanted only by a stretch of large records that begins and ends
 between two places. Looking costs a small part of what the batch reads.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from ottla.client.fetching import OffsetRange
 from ottla.client.sampling import Position, Sample
 from ottla.common.ids import TopicPartition
 from ottla.spark.source.positions import Offsets
@@ -32,7 +34,11 @@ _GROWTH_MAX = 16
 # So much of what is allowed is good enough.
 _USED_SHARE = 0.95
 
+# After so many batches the average is asked for again.
+_AVERAGE_BATCHES = 32
+
 Look = Callable[[Sequence[Position]], Mapping[Position, Sample]]
+Average = Callable[[Collection[TopicPartition]], Mapping[TopicPartition, float]]
 
 
 class Gauge:
@@ -42,6 +48,8 @@ class Gauge:
         self._samples: list[Sample] = []
         # Nothing behind this offset was seen.
         self.reach = -1
+        # Bytes for an offset, over the whole log.
+        self.average = 0.0
 
     def add(self, sample: Sample) -> None:
         insort(self._samples, sample)
@@ -71,7 +79,7 @@ class Gauge:
             if one.end > at:
                 if one.start > at:
                     gap = min(end, one.start) - at
-                    total += max(0, gap) * max(before, one.bytes_per_offset)
+                    total += max(0, gap) * max(before, one.bytes_per_offset, self.average)
                     at = one.start
                 if at >= end:
                     return total
@@ -79,7 +87,7 @@ class Gauge:
                 total += one.size_bytes if is_whole else (min(end, one.end) - at) * one.bytes_per_offset
                 at = one.end
             before = one.bytes_per_offset
-        return total + max(0, end - at) * (before or otherwise)
+        return total + max(0, end - at) * max(before or otherwise, self.average)
 
     def steep_gap(self, offset: int) -> tuple[int, int] | None:
         """The stretch around `offset` that was not looked at, if what is on both sides of it differs much."""
@@ -93,31 +101,46 @@ class Gauge:
 class Admission:
     """For one query, batch after batch: what was seen at the end of one is known at the beginning of the next."""
 
-    def __init__(self, bytes_max: int, look: Look) -> None:
+    def __init__(self, bytes_max: int, look: Look, average: Average) -> None:
         self._bytes_max = bytes_max
         self._look = look
+        self._average = average
         self._gauges: dict[TopicPartition, Gauge] = {}
         self._turn = 0
 
     def ends(self, starts: Mapping[TopicPartition, int], ends: Offsets) -> Offsets:
         """`ends`, or nearer ones: each partition moves by the same part of what it has, at least one of them moves."""
         sizes = {one: end - starts[one] for one, end in ends.items() if end > starts[one]}
+        if not sizes:
+            return ends
+        gauges = self._known(starts, sizes)
+        self._turn += 1
         if sum(sizes.values()) * RECORD_BYTES_MAX <= self._bytes_max:
             return ends
-        batch = _Batch(starts, sizes, self._known(starts, sizes), self._bytes_max, self._look)
-        steps = batch.steps(self._turn)
-        self._turn += 1
+        steps = _Batch(starts, sizes, gauges, self._bytes_max, self._look).steps(self._turn)
         return {one: starts[one] + steps[one] if one in steps else end for one, end in ends.items()}
 
     def forget(self, topics: set[str]) -> None:
         """What lies under these names is something else now."""
         self._gauges = {one: gauge for one, gauge in self._gauges.items() if one.topic not in topics}
 
+    def size_of(self, ranges: Iterable[OffsetRange]) -> float:
+        """About how many bytes these are, as far as anything is known of them."""
+        return sum(
+            self._gauges[one.where].size_of(one.start, one.end, 0.0)
+            for one in ranges
+            if one.size > 0 and one.where in self._gauges
+        )
+
     def _known(
         self, starts: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, Gauge]:
+        new = [one for one in wanted if one not in self._gauges]
+        self._gauges |= {one: Gauge() for one in new}
+        for one, average in self._average(wanted if self._turn % _AVERAGE_BATCHES == 0 else new).items():
+            self._gauges[one].average = average
         for one in wanted:
-            self._gauges.setdefault(one, Gauge()).forget_before(starts[one])
+            self._gauges[one].forget_before(starts[one])
         return self._gauges
 
 

@@ -8,12 +8,16 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ottla.client.fetching import OffsetRange
+from ottla.client.log_sizes import average_bytes
 from ottla.client.lookup import ClusterReader
 from ottla.spark.source.loss import loss_handler
 from ottla.spark.source.options import SourceOptions
 from ottla.spark.source.reading import read_split
-from ottla.spark.source.splits import Split, make_splits
+from ottla.spark.source.splits import SPLIT_RECORDS_MIN, Split, make_splits
 from ottla.spark.source.subscription import subscribed
+
+# One task reads them soon enough, however large they are.
+_FEW_RECORDS = 16
 
 
 class SplitPartition(InputPartition):
@@ -31,11 +35,23 @@ class BatchReader(DataSourceReader):
         options = self._options
         with ClusterReader(options.client) as reader:
             ranges = plan_ranges(reader, options)
+            size_bytes = self._size_of(reader, ranges)
         splits = make_splits(
-            ranges, self._cores, at_least=options.min_partitions, records_max=options.max_records_per_split
+            ranges,
+            self._cores,
+            at_least=options.min_partitions,
+            records_max=options.max_records_per_split,
+            size_bytes=size_bytes,
         )
         # Spark makes a partition of its own, and asks us to read it, when there is none.
         return [SplitPartition(split) for split in splits] or [SplitPartition([])]
+
+    def _size_of(self, reader: ClusterReader, ranges: list[OffsetRange]) -> float:
+        """Asked for only where it decides on the number of splits: a few thousand records may be many bytes."""
+        if not _FEW_RECORDS < sum(max(0, one.size) for one in ranges) < self._cores * SPLIT_RECORDS_MIN:
+            return 0.0
+        averages = average_bytes(reader, [one.where for one in ranges if one.size > 0])
+        return sum(one.size * averages.get(one.where, 0.0) for one in ranges if one.size > 0)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_partition(partition, self._options, self._schema)

@@ -2,7 +2,7 @@
 
 A task costs some 20 ms even when it reads nothing, so partitions are packed together rather than read by a task each.
 Whole partitions are packed if that comes out even; else ranges are cut, as one large partition would be read by one
-core while the others wait. Small batches are not spread at all.
+core while the others wait. Small batches, of few records and few bytes, are not spread at all.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ottla.client.fetching import OffsetRange
 
 # Fewer records than this are read in less time than another task takes to start.
 SPLIT_RECORDS_MIN = 4_000
+SPLIT_BYTES_MIN = 4 * 1024 * 1024
 # The largest split may be so much above the average before ranges are cut.
 UNEVEN_MAX = 1.2
 
@@ -21,14 +22,19 @@ Split = list[OffsetRange]
 
 
 def make_splits(
-    ranges: Sequence[OffsetRange], cores: int, *, at_least: int | None = None, records_max: int | None = None
+    ranges: Sequence[OffsetRange],
+    cores: int,
+    *,
+    at_least: int | None = None,
+    records_max: int | None = None,
+    size_bytes: float = 0.0,
 ) -> list[Split]:
-    """Every range, or its parts, in exactly one split."""
+    """Every range, or its parts, in exactly one split. `size_bytes`: about how large they are, if that is known."""
     wanted = [one for one in ranges if one.size > 0]
     total = sum(one.size for one in wanted)
     if not total:
         return []
-    count = min(cores, -(-total // SPLIT_RECORDS_MIN))
+    count = min(cores, max(-(-total // SPLIT_RECORDS_MIN), int(size_bytes / SPLIT_BYTES_MIN)))
     if at_least is not None:
         count = max(count, at_least)
     if records_max is not None:

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ottla.client.fetching import OffsetRange, OnLoss
+from ottla.client.log_sizes import average_bytes
 from ottla.client.lookup import EARLIEST, ClusterReader
 from ottla.client.sampling import look_at
 from ottla.common.ids import TopicId, TopicPartition
@@ -102,7 +103,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _admitted(self, starts: Offsets, ends: Offsets, bytes_max: int) -> Offsets:
         if self._admission is None:
-            self._admission = Admission(bytes_max, partial(look_at, self._reader))
+            reader = self._reader
+            self._admission = Admission(bytes_max, partial(look_at, reader), partial(average_bytes, reader))
         return self._admission.ends(starts, ends)
 
     def reportLatestOffset(self) -> JsonOffsets | None:
@@ -161,11 +163,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
         options = self._options
+        ranges = self._ranges(from_json(start), from_json(end))
         splits = make_splits(
-            self._ranges(from_json(start), from_json(end)),
+            ranges,
             self._cores,
             at_least=options.min_partitions,
             records_max=options.max_records_per_split,
+            size_bytes=self._admission.size_of(ranges) if self._admission is not None else 0.0,
         )
         return [SplitPartition(split) for split in splits]
 

@@ -1,0 +1,40 @@
+"""How many bytes an offset of a partition stands for, on average: what its log takes on its leader's disk tells."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ottla.client.lookup import EARLIEST_LOCAL, LATEST, ClusterReader
+from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.protocol.messages import DescribeLogDirsRequest
+
+
+def average_bytes(reader: ClusterReader, partitions: Collection[TopicPartition]) -> dict[TopicPartition, float]:
+    """Nothing for those whose leader does not tell: not everybody may ask, and old brokers do not know the question."""
+    try:
+        starts = reader.offsets_now(dict.fromkeys(partitions, EARLIEST_LOCAL))
+        ends = reader.offsets_now(dict.fromkeys(partitions, LATEST))
+        sizes = _log_bytes(reader, partitions)
+    except (OSError, OttlaError):
+        reader.forget()
+        return {}
+    return {one: size / (ends[one] - starts[one]) for one, size in sizes.items() if ends[one] > starts[one] >= 0}
+
+
+def _log_bytes(reader: ClusterReader, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    for leader, led in reader.by_leader(partitions).items():
+        by_topic: dict[str, list[int]] = {}
+        for one in led:
+            by_topic.setdefault(one.topic, []).append(one.partition)
+        topics = [
+            DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=numbers)
+            for name, numbers in by_topic.items()
+        ]
+        for log_dir in reader.cluster.broker(leader).call(DescribeLogDirsRequest(topics=topics)).results:
+            for topic in log_dir.topics:
+                for row in topic.partitions:
+                    if not row.is_future_key:
+                        found[TopicPartition(topic.name, row.partition_index)] = row.partition_size
+    return found
