@@ -157,14 +157,17 @@ def test_few_records_are_read_without_a_look() -> None:
     assert cluster.looks == 0
 
 
-def test_a_small_batch_costs_one_look_at_its_end() -> None:
-    cluster = Cluster([100] * 100_000)
-    admission = Admission(256 * MB, cluster.look, cluster.averages)
+def test_a_query_that_keeps_up_does_not_look() -> None:
+    cluster, now = Cluster([100] * 100_000 + [MB] * 1_000), 0.0
+    admission = Admission(256 * MB, cluster.look, cluster.averages, clock=lambda: now)
     (one,) = cluster.logs
     for start in range(0, 100_000, 1_000):
+        now += 1
         assert admission.ends({one: start}, {one: start + 1_000}) == {one: start + 1_000}
-    assert cluster.looks <= 101
+    assert cluster.looks <= 2
     assert cluster.averages_asked <= 1 + 100 / 32
+    now += 60
+    assert admission.ends({one: 100_000}, {one: 101_000})[one] <= 100_256
 
 
 def test_where_nothing_can_be_seen_records_are_taken_for_as_large_as_they_may_be() -> None:

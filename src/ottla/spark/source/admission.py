@@ -4,11 +4,13 @@ Nobody tells how many bytes lie between two offsets, so the log is looked at whe
 end, and at a few places between. What lies between two of those places is taken for as dense as the denser one, and not
 for less than the average of the whole log: a large record here and there is rarely looked at. So a batch ends early
 where records become larger, and it can be larger than wanted only by a stretch of large records that begins and ends
-between two places. Looking costs a small part of what the batch reads.
+between two places. Looking costs a small part of what the batch reads. A query that keeps up does not look at all.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -23,8 +25,9 @@ RECORD_BYTES_MAX = 1024 * 1024
 _PLACES = 4
 # The part of a batch that may be read once more to find out how large it is.
 _LOOK_SHARE = 1 / 16
-# Up to this part of what is allowed, the end alone is looked at.
+# Up to this part of what is allowed the end alone is looked at, and nothing at all where all of it has just come.
 _SMALL_SHARE = 1 / 16
+_NEW_S = 10.0
 # Of what is allowed, kept for partitions whose share is less than one record: they would never move.
 _RESERVE_SHARE = 1 / 4
 _ROUNDS_MAX = 8
@@ -101,10 +104,16 @@ class Gauge:
 class Admission:
     """For one query, batch after batch: what was seen at the end of one is known at the beginning of the next."""
 
-    def __init__(self, bytes_max: int, look: Look, average: Average) -> None:
+    def __init__(
+        self, bytes_max: int, look: Look, average: Average, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._bytes_max = bytes_max
         self._look = look
         self._average = average
+        self._clock = clock
+        # Where there was nothing left, and when that was.
+        self._caught_up: Offsets = {}
+        self._caught_up_at = -math.inf
         self._gauges: dict[TopicPartition, Gauge] = {}
         self._turn = 0
 
@@ -115,10 +124,23 @@ class Admission:
             return ends
         gauges = self._known(starts, sizes)
         self._turn += 1
+        reached = ends
+        if not self._is_small(starts, sizes):
+            steps = _Batch(starts, sizes, gauges, self._bytes_max, self._look).steps(self._turn)
+            reached = {one: starts[one] + steps[one] if one in steps else end for one, end in ends.items()}
+        if reached == ends:
+            self._caught_up, self._caught_up_at = ends, self._clock()
+        return reached
+
+    def _is_small(self, starts: Mapping[TopicPartition, int], sizes: Mapping[TopicPartition, int]) -> bool:
+        """Few records, or few bytes by all that is known if they are all from the last seconds."""
         if sum(sizes.values()) * RECORD_BYTES_MAX <= self._bytes_max:
-            return ends
-        steps = _Batch(starts, sizes, gauges, self._bytes_max, self._look).steps(self._turn)
-        return {one: starts[one] + steps[one] if one in steps else end for one, end in ends.items()}
+            return True
+        if self._clock() > self._caught_up_at + _NEW_S or any(self._caught_up.get(one) != starts[one] for one in sizes):
+            return False
+        ends = {one: starts[one] + size for one, size in sizes.items()}
+        known = sum(self._gauges[one].size_of(starts[one], ends[one], RECORD_BYTES_MAX) for one in sizes)
+        return known <= self._bytes_max * _SMALL_SHARE
 
     def forget(self, topics: set[str]) -> None:
         """What lies under these names is something else now."""
