@@ -176,6 +176,14 @@ def test_where_nothing_can_be_seen_records_are_taken_for_as_large_as_they_may_be
     assert set(cluster.work_off(64 * MB)[:-1]) <= {100 * n for n in range(50, 65)}
 
 
+def test_the_average_counts_where_nothing_can_be_seen() -> None:
+    """As with records in remote storage that takes its time."""
+    cluster = Cluster([100] * 2_000_000)
+    admission = Admission(64 * MB, lambda _: {}, cluster.averages)
+    (one,) = cluster.logs
+    assert 500_000 < admission.ends({one: 0}, {one: 2_000_000})[one] <= 64 * MB // 100
+
+
 def test_of_very_many_partitions_a_part_is_looked_at() -> None:
     logs: list[list[int]] = [[100] * 1_000] * 1_000
     cluster = Cluster(*logs)

@@ -90,7 +90,7 @@ class Gauge:
                 total += one.size_bytes if is_whole else (min(end, one.end) - at) * one.bytes_per_offset
                 at = one.end
             before = one.bytes_per_offset
-        return total + max(0, end - at) * max(before or otherwise, self.average)
+        return total + max(0, end - at) * (max(before, self.average) or otherwise)
 
     def steep_gap(self, offset: int) -> tuple[int, int] | None:
         """The stretch around `offset` that was not looked at, if what is on both sides of it differs much."""
