@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ottla.common.errors import OttlaError
-from ottla.spark.pipeline.home import DIED, RUNNING, Home, Status, data_folder, home_of, homes
+from ottla.spark.pipeline.home import DIED, FINISHED, RUNNING, Home, Status, data_folder, home_of, homes
 from tests.support.kafka_jars import REPO_ROOT
 
 HOLD = """
@@ -42,8 +44,12 @@ def test_a_second_runner_is_refused_and_told_who_runs(tmp_path: Path) -> None:
 
 
 def _holder(folder: Path) -> subprocess.Popen[bytes]:
+    return _process(HOLD, folder)
+
+
+def _process(code: str, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, env={"PYTHONPATH": str(REPO_ROOT / "src")}
+        [sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, env={"PYTHONPATH": str(REPO_ROOT / "src")}
     )
 
 
@@ -85,3 +91,61 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OttlaError, match="cannot be used"), Home(tmp_path / "file", "orders").locked():
         pass
+
+
+LOOK = """
+import sys
+from pathlib import Path
+from ottla.spark.pipeline.home import homes
+print("looking", flush=True)
+while True:
+    for home in homes(Path(sys.argv[1])):
+        home.is_running()
+        home.read()
+"""
+
+
+def test_looking_never_refuses_a_start(tmp_path: Path) -> None:
+    home = Home(tmp_path, "orders")
+    with home.locked():
+        home.write(Status("orders", state=RUNNING))
+    refused = 0
+    with _process(LOOK, tmp_path) as looking:
+        assert looking.stdout is not None
+        looking.stdout.readline()
+        for _ in range(2_000):
+            try:
+                with home.locked():
+                    pass
+            except OttlaError:
+                refused += 1
+        looking.kill()
+    assert refused == 0
+
+
+def test_a_lock_that_was_deleted_while_it_was_taken_is_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path, "orders")
+    taken = fcntl.fcntl
+
+    def delete_before(*arguments: Any) -> Any:
+        home.remove()
+        return taken(*arguments)
+
+    monkeypatch.setattr(fcntl, "fcntl", delete_before)
+    with pytest.raises(OttlaError, match="was deleted at this moment"), home.locked():
+        pass
+
+
+def test_the_last_word_of_a_runner_counts_although_it_ends_while_somebody_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path, "orders")
+    with home.locked():
+        home.write(Status("orders", state=RUNNING))
+
+    def ends(home: Home) -> bool:
+        home.write(Status("orders", state=FINISHED))
+        return False
+
+    monkeypatch.setattr(Home, "is_running", ends)
+    assert home.read().state == FINISHED

@@ -6,6 +6,8 @@
     DIR/NAME/spark.log      what the JVM and the Python workers print, and what the runner says between
 
 The lock is the kernel's: it ends with the process, however that ends, so a pipeline that was killed is known as such.
+It is of the kind that can be asked about without being taken (fcntl(2), "open file description locks"): whoever looks
+never keeps anybody from starting.
 """
 
 from __future__ import annotations
@@ -14,18 +16,21 @@ import fcntl
 import json
 import os
 import shutil
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ottla.common.errors import OttlaError
 
 STARTING, RUNNING, WAITING, STOPPING = "starting", "running", "waiting", "stopping"
 STOPPED, FINISHED, FAILED, DIED = "stopped", "finished", "failed", "died"
 _ALIVE = (STARTING, RUNNING, WAITING, STOPPING)
+# The kernel's `struct flock`: type, whence, start, length (0: to the end), pid.
+_FLOCK = struct.Struct("hhqqi4x")
 
 
 def data_folder(named: Path | None = None) -> Path:
@@ -89,12 +94,14 @@ class Home:
             raise OttlaError(f"the folder {self.folder} cannot be used: {error.strerror}.") from None
         with lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.fcntl(lock, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
             except BlockingIOError:
                 raise OttlaError(
                     f"pipeline '{self.name}' is running already (pid {self.pid() or 'unknown'}): "
                     f"stop it with `ottla pipeline stop {self.name}`, or give this one another name."
                 ) from None
+            if not self._has(lock):
+                raise OttlaError(f"pipeline '{self.name}' was deleted at this moment: start it again.")
             lock.truncate(0)
             lock.write(str(os.getpid()))
             lock.flush()
@@ -103,12 +110,17 @@ class Home:
     def is_running(self) -> bool:
         try:
             with (self.folder / "lock").open("r") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                found = fcntl.fcntl(lock, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_RDLCK))
         except FileNotFoundError:
             return False
-        except BlockingIOError:
-            return True
-        return False
+        return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
+
+    def _has(self, lock: IO[str]) -> bool:
+        """Whoever deletes a pipeline removes the lock while it is held: one that was opened before is nobody's."""
+        try:
+            return os.path.samestat(os.fstat(lock.fileno()), (self.folder / "lock").stat())
+        except FileNotFoundError:
+            return False
 
     def pid(self) -> int | None:
         try:
@@ -134,15 +146,23 @@ class Home:
 
     def read(self) -> Status:
         """The last status; that of a process that is gone without a word is `died`."""
+        status = self._written()
+        # Its last word may have come between the two looks: then it is there now.
+        if status.state in _ALIVE and not self.is_running() and (status := self._written()).state in _ALIVE:
+            return replace(status, state=DIED, problem="its process ended without a word: see spark.log beside it.")
+        return status
+
+    def _written(self) -> Status:
         try:
             found = json.loads((self.folder / "status.json").read_text())
             known = {one.name for one in fields(Status)}
-            status = Status(**{name: value for name, value in found.items() if name in known})
+            return Status(**{name: value for name, value in found.items() if name in known})
         except (OSError, ValueError, TypeError):
-            status = Status(self.name, state=STARTING if self.is_running() else STOPPED)
-        if status.state in _ALIVE and not self.is_running():
-            return replace(status, state=DIED, problem="its process ended without a word: see spark.log beside it.")
-        return status
+            return Status(self.name, state=STARTING if self.is_running() else STOPPED)
+
+
+def _whole_file(kind: int) -> bytes:
+    return _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
 
 
 def homes(folder: Path) -> list[Home]:
