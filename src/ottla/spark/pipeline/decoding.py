@@ -3,10 +3,17 @@
 A record is bad when it has no value, when the value is no JSON of the wanted types, when a column that is `not null` is
 missing, or when it breaks a rule of the pipeline's own. It goes to the dead-letter topic as it came, key, value and
 headers, with headers more that say why and from where.
+
+Good rows and dead letters are two branches of one plan, each of which judges every record. So a rule must say the same
+of a record each time: one that is not deterministic would put records into both outputs, or into neither.
+
+Spark's parser ends where the first JSON value does, whatever follows. So it is given the value as the first item of an
+array, whose last item has a name that nobody else knows: only if that one comes second was there one value and no more.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -22,6 +29,9 @@ RECORD = "record"
 _UNFIT = "_unfit"
 _DECODED = "_decoded"
 _REASON = "_reason"
+_PARSED = "_parsed"
+# Of the array and of what ends it.
+_END = f"_end_{secrets.token_hex(8)}"
 _RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
 
@@ -44,14 +54,24 @@ def parse_schema(schema: str | StructType) -> StructType:
 def judged(raw: DataFrame, schema: StructType, expect: Mapping[str, str] | None) -> DataFrame:
     """`raw` as the column `record`, the decoded columns, and why the record is bad, which is null for good ones."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import StringType, StructType
+    from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
-    wanted = StructType([_nullable(one) for one in schema.fields]).add(_UNFIT, StringType())
+    columns = StructType([_nullable(one) for one in schema.fields]).add(_END, IntegerType())
+    wanted = StructType().add(_END, ArrayType(columns)).add(_UNFIT, StringType())
     record = F.struct(*(F.col(name) for name in _RECORD_COLUMNS))
+    text = F.concat(F.lit(f'{{"{_END}":['), F.col("value").cast("string"), F.lit(f',{{"{_END}":1}}]}}'))
     # The option also keeps Spark from leaving columns out that the query does not use: all of them are checked.
-    decoded = F.from_json(F.col("value").cast("string"), wanted, {"columnNameOfCorruptRecord": _UNFIT})
-    frame = raw.select(record.alias(RECORD), decoded.alias(_DECODED))
-    return frame.select(RECORD, f"{_DECODED}.*").withColumn(_REASON, _reason(schema, expect))
+    parsed = F.from_json(text, wanted, {"columnNameOfCorruptRecord": _UNFIT})
+    # Spark would repeat the parsing in every place that asks for a part of it. It takes what has to do with the number
+    # of the partition for chance, which is never repeated: half the time, measured.
+    once = F.when(F.spark_partition_id() >= 0, parsed)
+    frame = raw.select(record.alias(RECORD), once.alias(_PARSED))
+    items = F.col(f"{_PARSED}.{_END}")
+    is_unfit = F.col(f"{_PARSED}.{_UNFIT}").isNotNull() | F.get(items, F.lit(1))[_END].isNull()
+    frame = frame.select(RECORD, F.get(items, F.lit(0)).alias(_DECODED), is_unfit.alias(_UNFIT))
+    frame = frame.select(RECORD, f"{_DECODED}.*", (F.col(_UNFIT) | F.col(_DECODED).isNull()).alias(_UNFIT)).drop(_END)
+    _refuse_chance(frame, expect or {})
+    return frame.withColumn(_REASON, _reason(schema, expect))
 
 
 def good_rows(judged_rows: DataFrame) -> DataFrame:
@@ -86,9 +106,21 @@ def dead_letters(judged_rows: DataFrame, topic: str, pipeline: str) -> DataFrame
 def _nullable(field: StructField) -> StructField:
     from pyspark.sql.types import StructField
 
-    if field.name.lower() in (RECORD, _UNFIT, _REASON, _DECODED):
+    if field.name.lower() in (RECORD, _UNFIT, _REASON, _DECODED, _PARSED):
         raise OttlaError(f"a column cannot be called '{field.name}' here: the pipeline needs that name itself.")
     return StructField(field.name, field.dataType, True)
+
+
+def _refuse_chance(frame: DataFrame, expect: Mapping[str, str]) -> None:
+    from pyspark.sql import functions as F
+
+    for sentence, condition in expect.items():
+        judged_once = frame.select(F.expr(condition).alias(_REASON))
+        if not judged_once._jdf.queryExecution().analyzed().expressions().apply(0).deterministic():
+            raise OttlaError(
+                f"the rule '{condition}' ({sentence}) may say another thing each time that a record is judged, and "
+                "it is judged more than once: leave out what depends on chance, such as rand() or uuid()."
+            )
 
 
 def _reason(schema: StructType, expect: Mapping[str, str] | None) -> Column:
@@ -96,9 +128,9 @@ def _reason(schema: StructType, expect: Mapping[str, str] | None) -> Column:
 
     columns = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in schema.fields)
     reason = F.when(F.col(f"{RECORD}.value").isNull(), "the record has no value")
-    reason = reason.when(F.col(_UNFIT).isNotNull(), f"the value is no JSON of the columns {columns}")
-    # Blank text is no JSON, and Spark does not call it unfit.
-    reason = reason.when(F.trim(F.col(f"{RECORD}.value").cast("string")) == "", "the value is empty")
+    is_blank = F.trim(F.col(f"{RECORD}.value").cast("string")) == ""
+    unfit = F.when(is_blank, "the value is empty").otherwise(f"the value is no JSON of the columns {columns}")
+    reason = reason.when(F.col(_UNFIT), unfit)
     for one in schema.fields:
         if not one.nullable:
             reason = reason.when(F.col(f"`{one.name}`").isNull(), f"the column '{one.name}' is missing")
