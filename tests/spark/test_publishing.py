@@ -32,11 +32,15 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     with Broker({"transactional.id.expiration.ms": "3600000", "log.retention.ms": "-1"}) as running:
         running.create_topic(OUT, 2)
         running.create_topic("in", 2)
-        with ClusterClient(running.bootstrap_servers) as cluster:
-            key = UpdateFeaturesRequest.FeatureUpdateKey
-            update = key(feature="transaction.version", max_version_level=request.param, upgrade_type=2)
-            cluster.any_broker().call(UpdateFeaturesRequest(timeout_ms=5_000, feature_updates=[update]))
+        with_transactions(running, request.param)
         yield running
+
+
+def with_transactions(broker: Broker, version: int) -> None:
+    with ClusterClient(broker.bootstrap_servers) as cluster:
+        key = UpdateFeaturesRequest.FeatureUpdateKey
+        update = key(feature="transaction.version", max_version_level=version, upgrade_type=2)
+        cluster.any_broker().call(UpdateFeaturesRequest(timeout_ms=5_000, feature_updates=[update]))
 
 
 @pytest.fixture
@@ -107,6 +111,12 @@ def test_a_transaction_that_timed_out_is_published_again(broker: Broker, publish
     publish(publisher, 2, some(2))
     assert late.readings == 2
     assert labels(broker) == expected(0, 1, 2)
+
+
+def test_time_outs_of_many_batches_do_not_add_up_to_the_longest_there_is(broker: Broker, publisher: Publisher) -> None:
+    for number in range(5):
+        publish(publisher, number, Interrupted(some(number), lambda: time_out(broker, 1000)))
+    assert labels(broker) == expected(*range(5))
 
 
 def test_a_query_that_was_idle_past_the_expiration_of_its_id_goes_on(broker: Broker, publisher: Publisher) -> None:

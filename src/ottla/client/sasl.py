@@ -61,12 +61,8 @@ def _no_sasl(connection: BrokerConnection) -> AccessRefused:
 def _say(connection: BrokerConnection, sasl: Sasl, message: bytes) -> bytes:
     answer = connection.call(SaslAuthenticateRequest(auth_bytes=message))
     if answer.error_code:
-        said = " ".join((answer.error_message or _name(answer.error_code)).split()).rstrip(".")
+        said = " ".join((answer.error_message or ErrorCode(answer.error_code).name).split()).rstrip(".")
         raise AccessRefused(
             f"the broker at {connection.address} did not let '{sasl.username}' in by {sasl.mechanism}: {said}."
         )
     return bytes(answer.auth_bytes or b"")
-
-
-def _name(code: int) -> str:
-    return ErrorCode(code).name if code in ErrorCode._value2member_map_ else str(code)

@@ -144,6 +144,15 @@ class ErrorCode(IntEnum):
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
 
+    @classmethod
+    def _missing_(cls, value: object) -> ErrorCode | None:
+        """A broker that is newer than this list may say something new, which has a number and no name."""
+        if not isinstance(value, int):
+            return None
+        unknown = int.__new__(cls, value)
+        unknown._name_, unknown._value_ = f"error code {value}", value
+        return unknown
+
 
 class ApiError(Exception):
     """A request is answered with `code`; `message` says what to do next where the protocol can carry it."""

@@ -66,9 +66,10 @@ MOVED = frozenset(
 _OF_CODE = {
     **dict.fromkeys(RETRIABLE, Failure.RETRIABLE),
     ErrorCode.INVALID_PRODUCER_EPOCH: Failure.EPOCH,
-    ErrorCode.INVALID_PRODUCER_ID_MAPPING: Failure.EPOCH,
     ErrorCode.PRODUCER_FENCED: Failure.EPOCH,
     ErrorCode.TRANSACTION_COORDINATOR_FENCED: Failure.EPOCH,
+    # The transactional id has expired, or somebody has taken it over after that.
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: Failure.ABORTABLE,
     ErrorCode.INVALID_TXN_STATE: Failure.ABORTABLE,
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: Failure.ABORTABLE,
     ErrorCode.TRANSACTION_ABORTABLE: Failure.ABORTABLE,
@@ -84,10 +85,7 @@ _OF_CODE = {
 
 def failure_of(code: int) -> Failure:
     """Of an error code that a broker answered with; one that we do not know is for a person to look at."""
-    try:
-        return _OF_CODE.get(ErrorCode(code), Failure.SETTINGS)
-    except ValueError:
-        return Failure.SETTINGS
+    return _OF_CODE.get(ErrorCode(code), Failure.SETTINGS)
 
 
 class ClientFailure(OttlaError):

@@ -126,6 +126,8 @@ def ensure_marker_topic(cluster: ClusterClient, topic: str) -> None:
         timeout_ms=30_000,
     )
     (row,) = cluster.any_broker().call(request).topics
+    if row.error_code in RETRIABLE:
+        raise Retriable(f"the topic '{topic}' cannot be created now: {ErrorCode(row.error_code).name}.")
     if row.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         raise OttlaError(f"the topic '{topic}' cannot be created: {ErrorCode(row.error_code).name}.")
 

@@ -133,6 +133,8 @@ class Publisher:
             else:
                 break
         self.last, self._group_is_told = marker, True
+        # The producer keeps the time that it has; should it not do one day, that is another batch's trouble.
+        self._timeout_ms = self._settings.transaction_timeout_ms
 
     def _transact(self, marker: Marker, batches: Iterable[Encoded]) -> None:
         producer = self._producer
@@ -152,6 +154,8 @@ class Publisher:
         else:
             self._producer.abort()
         self.last = self._read_marker()
+        # A topic may have been deleted since: offsets in it would be refused again.
+        self._topics_here.clear()
         return is_published_already(self._settings.name, self.last, marker)
 
     def _abort_with_more_time(self, error: Exception) -> None:
