@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlparse
 
 import click
 
-from ottla.cli.output import Planned, plural, table
+from ottla.cli.output import Planned, notice, plural, table
 from ottla.cli.pipeline_run import data_dir_option, require_spark
 from ottla.cli.settings import Settings, command
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.home import Home, data_folder, home_of
+from ottla.spark.sink.checkpoint import local_path, remove_folder
 
 if TYPE_CHECKING:
     from ottla.spark.pipeline.home import Status
@@ -40,7 +39,7 @@ def delete(settings: Settings, names: tuple[str, ...], local_only: bool, data_di
             )
     found = [home.read() for home in chosen]
     rows = [
-        (one.name, one.state, one.batch, str(home.folder), str(_checkpoint_elsewhere(home, one) or home.checkpoint))
+        (one.name, one.state, one.batch, str(home.folder), str(_checkpoint(home, one) or f"{one.checkpoint} (stays)"))
         for home, one in zip(chosen, found, strict=True)
     ]
     planned = Planned(
@@ -57,26 +56,32 @@ def delete(settings: Settings, names: tuple[str, ...], local_only: bool, data_di
 
 def _delete(settings: Settings, home: Home, status: Status, *, local_only: bool) -> None:
     with home.locked():
+        # A cluster that does not answer is told of while there is still a checkpoint.
+        servers, client, has_marker = ("", {}, False) if local_only else _marker(settings, status)
         # In this order: a checkpoint that is gone while the marker is there is refused, the other way round is not.
-        shutil.rmtree(_checkpoint_elsewhere(home, status) or home.checkpoint, ignore_errors=True)
-        if not local_only:
-            _forget(settings, status)
+        if (folder := _checkpoint(home, status)) is not None:
+            remove_folder(folder)
+        else:
+            notice(f"the checkpoint {status.checkpoint} is not on this machine: remove it there.")
+        if has_marker:
+            from ottla.spark.sink.progress import forget
+
+            forget(name=status.name, bootstrap=servers, kafka=client)
         home.remove()
 
 
-def _checkpoint_elsewhere(home: Home, status: Status) -> Path | None:
-    """Where `--checkpoint` put it, on this machine. One that is not on this machine stays there."""
-    place = urlparse(status.checkpoint)
-    if not place.path or place.scheme not in ("", "file") or Path(place.path) == home.checkpoint:
-        return None
-    return Path(place.path)
+def _checkpoint(home: Home, status: Status) -> Path | None:
+    """Where it is on this machine, if it is: here, or where `--checkpoint` put it."""
+    if not status.checkpoint:
+        return home.checkpoint
+    # Without a scheme: its pipeline has never got as far as Spark, which knows where that is.
+    return local_path(status.checkpoint) or (None if ":" in status.checkpoint else Path(status.checkpoint))
 
 
-def _forget(settings: Settings, status: Status) -> None:
-    from ottla.spark.sink.progress import forget, published
+def _marker(settings: Settings, status: Status) -> tuple[str, dict[str, str], bool]:
+    """The cluster where it ran, unless somebody says otherwise, and whether it knows the pipeline."""
+    from ottla.spark.sink.progress import published
 
     client = settings.client_settings()
-    # Where it ran, unless somebody says otherwise.
     servers = client["bootstrap.servers"] = settings.bootstrap or status.bootstrap or client["bootstrap.servers"]
-    if published(name=status.name, bootstrap=servers, kafka=client) is not None:
-        forget(name=status.name, bootstrap=servers, kafka=client)
+    return servers, client, published(name=status.name, bootstrap=servers, kafka=client) is not None

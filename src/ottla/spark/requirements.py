@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from ottla.common.errors import OttlaError
 
@@ -17,6 +18,12 @@ JAVA_MIN = 17
 _INSTALL = "run `pip install 'ottla[spark]'`"
 # (package, lowest version, first version that is too new)
 _PACKAGES = (("pyspark", (4, 2), (5,)), ("pyarrow", (18,), None), ("pandas", (2, 2), (3,)))
+
+
+_CONNECT = (
+    "Spark Connect is not supported: the driver writes what executors encode, so it must run in this process; "
+    "take a session of a Spark master, such as local[*] or spark://host:7077{instead}."
+)
 
 
 def check(environment: Mapping[str, str] = os.environ, *, is_local: bool) -> None:
@@ -67,3 +74,16 @@ def check_worker_python(environment: Mapping[str, str]) -> None:
     if told != ours:
         what = f"is Python {told}" if told else "is no Python"
         raise OttlaError(f"PYSPARK_PYTHON is {python}, which {what}: unset it, or set it to {sys.executable}.")
+
+
+def refuse_connect(session_or_frame: Any) -> None:
+    """Of a session that is a client of another process."""
+    if type(session_or_frame).__module__.startswith("pyspark.sql.connect"):
+        raise OttlaError(_CONNECT.format(instead=""))
+
+
+def refuse_connect_settings(master: str, conf: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> None:
+    if master.startswith("sc://") or "spark.remote" in conf or conf.get("spark.api.mode") == "connect":
+        raise OttlaError(_CONNECT.format(instead=""))
+    if "SPARK_REMOTE" in environment:
+        raise OttlaError(_CONNECT.format(instead=", and unset SPARK_REMOTE"))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
 from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.failures import RETRIABLE, Retriable
 from ottla.protocol.messages import CreateTopicsRequest
 from ottla.spark.sink.marker import MARKER_TOPIC, read_marker
 
@@ -31,6 +30,8 @@ def ensure_topic(address: ClusterAddress, topic: str) -> None:
             return
         wanted = CreateTopicsRequest.CreatableTopic(name=topic, num_partitions=1, replication_factor=-1)
         (row,) = cluster.any_broker().call(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000)).topics
+        if row.error_code in RETRIABLE:
+            raise Retriable(f"the topic '{topic}' cannot be created now: {ErrorCode(row.error_code).name}.")
         if row.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise OttlaError(
                 f"the dead-letter topic '{topic}' cannot be created ({ErrorCode(row.error_code).name}): "
@@ -38,8 +39,8 @@ def ensure_topic(address: ClusterAddress, topic: str) -> None:
             )
 
 
-def refuse_foreign_marker(address: ClusterAddress, name: str, checkpoint: Path) -> None:
-    """Raises OttlaError when the pipeline of this name was written with another checkpoint than this one.
+def refuse_foreign_marker(address: ClusterAddress, name: str, location: str, query: str | None) -> None:
+    """Raises OttlaError when the pipeline of this name was written by another query than that of its checkpoint.
 
     The sink would notice too, but only after it has shut out whoever is writing under this name now.
     """
@@ -47,16 +48,9 @@ def refuse_foreign_marker(address: ClusterAddress, name: str, checkpoint: Path) 
         if cluster.metadata([MARKER_TOPIC]).topics[0].error_code:
             return
         marker = read_marker(cluster, MARKER_TOPIC, name)
-    if marker is None or marker.query == query_id(checkpoint):
+    if marker is None or marker.query == query:
         return
     raise OttlaError(
         f"pipeline '{name}' has written to this cluster before, up to batch {marker.batch}, with another checkpoint "
-        f"than {checkpoint}: run it where that one is, give this one another name, or start over with --reset."
+        f"than {location}: run it where that one is, give this one another name, or start over with --reset."
     )
-
-
-def query_id(checkpoint: Path) -> str | None:
-    try:
-        return str(json.loads((checkpoint / "metadata").read_text())["id"])
-    except (OSError, ValueError, KeyError):
-        return None

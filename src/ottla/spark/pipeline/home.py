@@ -80,6 +80,11 @@ class Home:
         return self.folder / "checkpoint"
 
     @property
+    def checkpoint_url(self) -> str:
+        """With its scheme: a path alone is on the file system that Hadoop's settings call the default one."""
+        return f"file://{self.checkpoint.absolute()}"
+
+    @property
     def spark_log(self) -> Path:
         return self.folder / "spark.log"
 

@@ -10,14 +10,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlparse
 
 from ottla.client.settings import parse_settings
 from ottla.common.errors import OttlaError
@@ -30,7 +27,7 @@ from ottla.spark.pipeline.home import Home, Status
 from ottla.spark.pipeline.progress import BatchFigures, figures
 from ottla.spark.pipeline.reporting import Reporter
 from ottla.spark.pipeline.spark_process import close_session, open_session
-from ottla.spark.sink.checkpoint import is_local
+from ottla.spark.sink.checkpoint import Checkpoint, local_path, query_of, remove_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,29 +120,44 @@ class Runner:
 
     def reset(self) -> None:
         """Let the next run start over. A runner elsewhere is shut out, one on this machine refuses."""
-        from ottla.spark.sink.progress import forget
+        from ottla.spark.sink.progress import forget, published
 
-        if self._settings.checkpoint is not None and not is_local(self._settings.checkpoint):
-            raise OttlaError(
-                f"the checkpoint {self._settings.checkpoint} is not on this machine: name an empty folder with "
-                f"--checkpoint, and run `ottla.spark.forget(name={self._pipeline.name!r}, bootstrap=...)` once."
-            )
+        name, servers, client = self._pipeline.name, self._settings.bootstrap, self._settings.client
         with self._home.locked():
+            # A cluster that does not answer is told of while there is still a checkpoint.
+            published(name=name, bootstrap=servers, kafka=client)
             # In this order: a checkpoint that is gone while the marker is there is refused, the other way round is not.
-            shutil.rmtree(self._checkpoint, ignore_errors=True)
-            forget(name=self._pipeline.name, bootstrap=self._settings.bootstrap, kafka=self._settings.client)
+            self._remove_checkpoint()
+            forget(name=name, bootstrap=servers, kafka=client)
+
+    def _remove_checkpoint(self) -> None:
+        if (folder := local_path(self._checkpoint)) is not None:
+            remove_folder(folder)
+            return
+        try:
+            Checkpoint(self._session(), self._checkpoint).remove_all()
+        except Exception as error:
+            raise OttlaError(f"the checkpoint {self._checkpoint} is still there: {judge(error).sentence}") from None
 
     @property
     def _checkpoint(self) -> str:
-        return self._settings.checkpoint or str(self._home.checkpoint)
+        return self._settings.checkpoint or self._home.checkpoint_url
 
     # --- attempts
 
     def _check_before_spark(self) -> None:
         """Mistakes that the cluster knows of are told before Spark starts; a cluster that is down is waited for."""
         require_topics(self._address, [self._pipeline.to] if self._pipeline.to else [])
-        if is_local(self._checkpoint):
-            refuse_foreign_marker(self._address, self._pipeline.name, Path(urlparse(self._checkpoint).path))
+        if (folder := local_path(self._checkpoint)) is not None:
+            refuse_foreign_marker(self._address, self._pipeline.name, self._checkpoint, query_of(folder))
+
+    def _check_checkpoint(self, spark: SparkSession) -> None:
+        """Where it is, is known to Spark alone if its location does not say it."""
+        if local_path(self._checkpoint) is not None:
+            return
+        place = Checkpoint(spark, self._checkpoint)
+        self._status = replace(self._status, checkpoint=place.qualified)
+        refuse_foreign_marker(self._address, self._pipeline.name, self._checkpoint, place.last_query())
 
     def _run_attempts(self) -> None:
         name = self._pipeline.name
@@ -168,12 +180,13 @@ class Runner:
     def _attempt(self) -> None:
         if not self._has_checked:
             self._check_before_spark()
+        spark = self._session()
+        if not self._has_checked:
+            self._check_checkpoint(spark)
             self._has_checked = True
-        if self._spark is None:
-            self._spark = self._sessions() if self._sessions is not None else self._open_session()
         if self._stop.is_set():
             return
-        query = self._start(self._spark)
+        query = self._start(spark)
         self._say(states.RUNNING, "running", f"{self._pipeline.name}: running, query {query.id}.", query=str(query.id))
         while query.isActive:
             if self._stop.is_set():
@@ -185,6 +198,11 @@ class Runner:
         self._follow(query)
         if not self._stop.is_set():
             query.awaitTermination()
+
+    def _session(self) -> SparkSession:
+        if self._spark is None:
+            self._spark = self._sessions() if self._sessions is not None else self._open_session()
+        return self._spark
 
     def _open_session(self) -> SparkSession:
         if (notice := slow_notice()) is not None:

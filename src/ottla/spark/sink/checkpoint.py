@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlparse
 
 from ottla.common.errors import OttlaError
 
@@ -29,12 +31,14 @@ class BatchEnd(NamedTuple):
     is_partial: bool
 
 
-def is_local(location: str) -> bool:
-    return urlparse(location).scheme in ("", "file")
+# Hadoop takes what follows the scheme as it is: nothing in it is escaped.
+_ON_THIS_MACHINE = re.compile(r"file:(?://[^/]*)?(/.*)", re.DOTALL)
 
 
-def _local_path(location: str) -> Path:
-    return Path(urlparse(location).path)
+def local_path(location: str) -> Path | None:
+    """Of a location that says itself that it is on this machine; one without a scheme is where `fs.defaultFS` says."""
+    found = _ON_THIS_MACHINE.fullmatch(location)
+    return Path(found[1]) if found else None
 
 
 class Checkpoint:
@@ -42,12 +46,38 @@ class Checkpoint:
         self._spark = spark
         self.location = location.rstrip("/")
 
+    @cached_property
+    def qualified(self) -> str:
+        """The location with its file system."""
+        where, files = self._hadoop()
+        return str(files.makeQualified(where).toString())
+
+    @cached_property
+    def local(self) -> Path | None:
+        """Where it is on this machine, if it is."""
+        return local_path(self.qualified)
+
+    def remove_all(self) -> None:
+        """Raises OttlaError when some of it is still there."""
+        if self.local is not None:
+            remove_folder(self.local)
+            return
+        where, files = self._hadoop()
+        if not files.delete(where, True) and files.exists(where):
+            raise OttlaError(f"the checkpoint {self.location} cannot be removed.")
+
     def query_id(self) -> str:
-        text = self.read("metadata")
-        try:
-            return str(json.loads(text)["id"])
-        except (ValueError, KeyError):
-            raise OttlaError(f"the checkpoint {self.location} has no readable query id.") from None
+        found = _query_in(self.read("metadata"))
+        if found is None:
+            raise OttlaError(f"the checkpoint {self.location} has no readable query id.")
+        return found
+
+    def last_query(self) -> str | None:
+        """The id of the query that it belongs to; None for a checkpoint that no query has begun."""
+        if self.local is not None:
+            return query_of(self.local)
+        where, files = self._hadoop("metadata")
+        return _query_in(self.read("metadata")) if files.exists(where) else None
 
     def end(self, batch_id: int) -> BatchEnd:
         """Of all sources that have topics; of those that share one, what both have read."""
@@ -75,74 +105,100 @@ class Checkpoint:
 
     def numbers(self, folder: str) -> list[int]:
         """The files there that are called like a batch."""
-        path = f"{self.location}/{folder}"
         try:
-            names = os.listdir(_local_path(path)) if is_local(path) else self._names_by_hadoop(path)
+            names = os.listdir(self.local / folder) if self.local is not None else self._names_by_hadoop(folder)
         except FileNotFoundError:
             return []
         return [int(name) for name in names if name.isdigit()]
 
     def write(self, name: str, text: str) -> None:
         """A reader sees the old file, or the new one: never a part."""
-        path = f"{self.location}/{name}"
-        if not is_local(path):
-            self._write_by_spark(path, text)
+        if self.local is None:
+            self._write_by_spark(name, text)
             return
+        target = self.local / name
         try:
-            target = _local_path(path)
             target.parent.mkdir(parents=True, exist_ok=True)
             new = target.with_name(f".{target.name}.new")
             new.write_text(text)
             new.replace(target)
         except OSError as error:
-            raise OttlaError(f"the checkpoint file {path} cannot be written: {error.strerror}.") from None
+            raise OttlaError(f"the checkpoint file {target} cannot be written: {error.strerror}.") from None
 
     def remove(self, name: str) -> None:
-        path = f"{self.location}/{name}"
-        if is_local(path):
-            _local_path(path).unlink(missing_ok=True)
+        if self.local is not None:
+            (self.local / name).unlink(missing_ok=True)
         else:
-            where, files = self._hadoop(path)
+            where, files = self._hadoop(name)
             files.delete(where, False)
 
     def read(self, name: str) -> str:
-        path = f"{self.location}/{name}"
+        if self.local is None:
+            return self._read_by_hadoop(name)
         try:
-            if is_local(path):
-                return _local_path(path).read_text()
-            return self._read_by_hadoop(path)
+            return (self.local / name).read_text()
         except OSError as error:
-            raise OttlaError(f"the checkpoint file {path} cannot be read: {error.strerror}.") from None
+            raise OttlaError(f"the checkpoint file {self.local / name} cannot be read: {error.strerror}.") from None
 
-    def _hadoop(self, path: str) -> tuple[Any, Any]:
-        jvm: Any = self._spark.sparkContext._jvm
-        where = jvm.org.apache.hadoop.fs.Path(path)
-        return where, where.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration())
-
-    def _names_by_hadoop(self, path: str) -> list[str]:
-        where, files = self._hadoop(path)
+    def _names_by_hadoop(self, name: str) -> list[str]:
+        where, files = self._hadoop(name)
         return [one.getPath().getName() for one in files.listStatus(where)] if files.exists(where) else []
 
-    def _read_by_hadoop(self, path: str) -> str:
-        where, files = self._hadoop(path)
+    def _read_by_hadoop(self, name: str) -> str:
+        where, files = self._hadoop(name)
         stream = files.open(where)
         try:
-            jvm: Any = self._spark.sparkContext._jvm
-            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:
             stream.close()
 
-    def _write_by_spark(self, path: str, text: str) -> None:
+    def _write_by_spark(self, name: str, text: str) -> None:
         """As Spark writes its own logs: it knows how a file appears at once on each kind of file system."""
-        where, files = self._hadoop(path)
+        where, files = self._hadoop(name)
         files.mkdirs(where.getParent())
-        manager = self._spark.sparkContext._jvm.java.lang.Class.forName(_FILE_MANAGERS + "$")  # type: ignore[union-attr]
-        managers = manager.getField("MODULE$").get(None)
-        stream = managers.create(
-            where.getParent(), self._spark._jsparkSession.sessionState().newHadoopConf()
-        ).createAtomic(where, True)
+        managers = self._jvm.java.lang.Class.forName(_FILE_MANAGERS + "$").getField("MODULE$").get(None)
+        stream = managers.create(where.getParent(), self._settings).createAtomic(where, True)
         stream.write(bytearray(text.encode()))
         stream.close()
+
+    @property
+    def _jvm(self) -> Any:
+        return self._spark.sparkContext._jvm
+
+    @property
+    def _settings(self) -> Any:
+        """Of Hadoop, as the query will find them: those of the session count too."""
+        return self._spark._jsparkSession.sessionState().newHadoopConf()
+
+    def _hadoop(self, name: str = "") -> tuple[Any, Any]:
+        """A file of the checkpoint, or all of it, and the file system that has it."""
+        where = self._jvm.org.apache.hadoop.fs.Path(f"{self.location}/{name}" if name else self.location)
+        return where, where.getFileSystem(self._settings)
+
+
+def query_of(folder: Path) -> str | None:
+    """The same of a checkpoint on this machine, for which nobody needs Spark."""
+    try:
+        return _query_in((folder / "metadata").read_text())
+    except OSError:
+        return None
+
+
+def _query_in(metadata: str) -> str | None:
+    try:
+        return str(json.loads(metadata)["id"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def remove_folder(path: Path) -> None:
+    """Raises OttlaError when some of it is still there."""
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise OttlaError(f"the folder {error.filename or path} cannot be removed: {error.strerror}.") from None
 
 
 def _topics(line: str) -> Offsets:

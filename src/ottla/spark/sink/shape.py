@@ -40,6 +40,17 @@ _HINTS = {
 }
 
 
+def described(result: Any) -> str:
+    """What a function returned in the place of DataFrames."""
+    if result is None:
+        return "nothing"
+    empty = "an empty " if hasattr(result, "__len__") and not len(result) else "a "
+    inside = ""
+    if isinstance(result, list | tuple) and result:
+        inside = f" with a {type(result[0]).__name__} in it"
+    return f"{empty}{type(result).__name__}{inside}"
+
+
 def check_columns(schema: StructType, topic: str | None) -> None:
     """Raises OttlaError that says what is wrong with the columns."""
     types = {field.name: field.dataType.simpleString() for field in schema.fields}

@@ -27,14 +27,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.client.settings import parse_named
 from ottla.common.errors import OttlaError
 from ottla.kernel.compressing import NUMBERS
-from ottla.spark.sink.checkpoint import Checkpoint, is_local
+from ottla.spark.requirements import refuse_connect
+from ottla.spark.sink.checkpoint import Checkpoint
 from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.sink.keeping import RowsLost, computed_once
 from ottla.spark.sink.load import Load
 from ottla.spark.sink.manifest import Manifests
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
-from ottla.spark.sink.shape import check_columns, merged, shaped
+from ottla.spark.sink.shape import check_columns, described, merged, shaped
 from ottla.spark.sink.spooling import EncodedFrame, encode_here, spooled, start_spool
 from ottla.spark.spool.server import SpoolServer
 
@@ -114,11 +115,13 @@ def write_stream(
     """Start a query that writes `frame` to topics exactly once. Raises OttlaError for what cannot work.
 
     `outputs` turns each micro-batch, a plain DataFrame, into one or several DataFrames to be written in the same
-    transaction, such as good rows and dead letters. Without it the rows of `frame` are written. `trigger` are the
-    arguments of Spark's own `trigger`, such as {"availableNow": True}. `group` is the consumer group that shows how
-    far the sources were read; it is called like the query if not said otherwise. `kafka` are settings of Kafka's
-    clients, such as {"security.protocol": "SSL", "ssl.ca.location": "/etc/ca.pem", "transaction.timeout.ms": "120000"}.
+    transaction, such as good rows and dead letters; an empty list writes nothing. Without it the rows of `frame` are
+    written. `trigger` are the arguments of Spark's own `trigger`, such as {"availableNow": True}. `group` is the
+    consumer group that shows how far the sources were read; it is called like the query if not said otherwise. `kafka`
+    are settings of Kafka's clients, such as {"security.protocol": "SSL", "ssl.ca.location": "/etc/ca.pem",
+    "transaction.timeout.ms": "120000"}.
     """
+    refuse_connect(frame)
     if compression not in NUMBERS:
         raise OttlaError(f"there is no compression '{compression}': choose one of {', '.join(NUMBERS)}.")
     if not frame.isStreaming:
@@ -133,9 +136,10 @@ def write_stream(
     load = Load(is_bound_to_input=output_mode != "complete")
     publisher = Publisher(settings)
     publisher.check_cluster(topic)
+    place = Checkpoint(frame.sparkSession, checkpoint)
+    _choose_file_manager(frame.sparkSession, is_local=place.local is not None)
     spool = start_spool(frame.sparkSession)
-    writer = _BatchWriter(publisher, spool, Checkpoint(frame.sparkSession, checkpoint), plan, outputs, load)
-    _choose_file_manager(frame.sparkSession, checkpoint)
+    writer = _BatchWriter(publisher, spool, place, plan, outputs, load)
     started = frame.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
     if trigger is not None:
         started = started.trigger(**trigger)
@@ -146,12 +150,12 @@ def write_stream(
         raise
 
 
-def _choose_file_manager(spark: SparkSession, checkpoint: str) -> None:
+def _choose_file_manager(spark: SparkSession, *, is_local: bool) -> None:
     """Spark's default starts processes for every file of a checkpoint. On a local disk a rename is atomic without them;
     elsewhere it may not be."""
-    if is_local(checkpoint) and spark.conf.get(FILE_MANAGER, None) is None:
+    if is_local and spark.conf.get(FILE_MANAGER, None) is None:
         spark.conf.set(FILE_MANAGER, LOCAL_FILE_MANAGER)
-    elif not is_local(checkpoint) and spark.conf.get(FILE_MANAGER, None) == LOCAL_FILE_MANAGER:
+    elif not is_local and spark.conf.get(FILE_MANAGER, None) == LOCAL_FILE_MANAGER:
         spark.conf.unset(FILE_MANAGER)
 
 
@@ -220,9 +224,7 @@ class _BatchWriter:
             tries += 1
             try:
                 with computed_once(frame) as kept:
-                    made = self._outputs(kept)
-                    frames = list(made) if isinstance(made, Sequence) else [made]
-                    return self._encoded_frames(frames, plan, is_small, stack)
+                    return self._encoded_frames(_several(self._outputs(kept)), plan, is_small, stack)
             except RowsLost as lost:
                 # Nothing of it was published: all of it is computed anew, wherever the rows were.
                 if tries == _KEEPING_TRIES_MAX:
@@ -255,6 +257,17 @@ class _BatchWriter:
     def close(self) -> None:
         self.publisher.close()
         self._spool.close()
+
+
+def _several(made: Any) -> list[DataFrame]:
+    from pyspark.sql import DataFrame
+
+    frames = list(made) if isinstance(made, Sequence) and not isinstance(made, str) else [made]
+    if not all(isinstance(one, DataFrame) for one in frames):
+        raise OttlaError(f"`outputs` must return a DataFrame or a list of DataFrames, but returned {described(made)}.")
+    if any(one.isStreaming for one in frames):
+        raise OttlaError("`outputs` returned a stream: make what it returns of the micro-batch that it is given.")
+    return frames
 
 
 def _encoded_here(frame: DataFrame, plan: EncodePlan) -> EncodedFrame | None:
