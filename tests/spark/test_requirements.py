@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import ottla.spark
 from ottla.common.errors import OttlaError
 from ottla.spark import requirements
 from ottla.spark.session_builder import _local_defaults
@@ -75,3 +77,25 @@ def test_what_the_package_offers_is_the_same_every_time_it_is_asked_for() -> Non
     for name in ottla.spark.__all__:
         assert callable(getattr(ottla.spark, name))
         assert callable(getattr(ottla.spark, name)), name
+
+
+def test_spark_connect_is_refused_in_one_sentence() -> None:
+    class Remote:
+        pass
+
+    Remote.__module__ = "pyspark.sql.connect.session"
+    frame: Any = Remote()
+    for use in (
+        lambda: ottla.spark.register(frame),
+        lambda: ottla.spark.write_stream(frame, name="n", bootstrap="b", checkpoint="c"),
+        lambda: ottla.spark.session(app="a", master="sc://host"),
+        lambda: ottla.spark.session(app="a", **{"spark.remote": "local"}),
+    ):
+        with pytest.raises(OttlaError, match="Spark Connect is not supported"):
+            use()
+
+
+def test_spark_connect_in_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host")
+    with pytest.raises(OttlaError, match="unset SPARK_REMOTE"):
+        ottla.spark.session(app="a")

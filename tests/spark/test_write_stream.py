@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -240,6 +241,45 @@ def test_a_lost_checkpoint_can_go_on_from_the_group(pipeline: Pipeline, servers:
     )
     pipeline.run(stream.selectExpr("upper(cast(value as string)) value"), topic=pipeline.out[0])
     assert pipeline.values() == expected(range(20))
+
+
+def test_a_group_that_knows_other_topics_too_says_where_these_stand(
+    pipeline: Pipeline, servers: str, tmp_path: Path
+) -> None:
+    topics.produce(servers, pipeline.source, range(10), 2)
+    no_longer_read = topics.create(servers)
+    both = pipeline.stream().union(
+        pipeline.spark.readStream.format("ottla")
+        .options(**{"kafka.bootstrap.servers": servers, "subscribe": no_longer_read})
+        .load()
+    )
+    pipeline.run(both.selectExpr("upper(cast(value as string)) value"), topic=pipeline.out[0])
+    topics.grow(servers, pipeline.source, 3)
+    position = ottla.spark.committed_offsets(group=pipeline.name, bootstrap=servers, topics=[pipeline.source])
+    assert json.loads(position) == {pipeline.source: {"0": 5, "1": 5, "2": -2}}
+    everything = ottla.spark.committed_offsets(group=pipeline.name, bootstrap=servers)
+    assert json.loads(everything).keys() == {pipeline.source, no_longer_read}
+
+
+def test_outputs_may_be_none_at_all_but_nothing_odd(pipeline: Pipeline, servers: str) -> None:
+    topics.produce(servers, pipeline.source, range(10), 2)
+    pipeline.run(pipeline.stream(), outputs=lambda batch: [])
+    assert pipeline.values() == Counter()
+    marker = ottla.spark.published(name=pipeline.name, bootstrap=servers)
+    assert marker is not None and marker.offsets == {pipeline.source: {"0": 5, "1": 5}}
+    topics.produce(servers, pipeline.source, range(10, 20), 2)
+    stream = pipeline.stream()
+    for odd, said in (
+        (None, "returned nothing"),
+        ({}, "returned an empty dict"),
+        (["value"], "returned a list with a str in it"),
+        ("value", "returned a str"),
+        (stream, "returned a stream"),
+    ):
+        with pytest.raises(OttlaError, match=f"`outputs` .*{said}"):
+            pipeline.run(pipeline.stream(), outputs=lambda batch, odd=odd: odd)
+    pipeline.run(pipeline.shouted())
+    assert pipeline.values() == expected(range(10, 20))
 
 
 def test_a_query_that_ended_holds_no_connections(pipeline: Pipeline, servers: str) -> None:

@@ -43,6 +43,8 @@ LOCAL_DEFAULTS = {
 def session(*, app: str, master: str = "local[*]", **conf: Any) -> SparkSession:
     """A new session, or the one that is there with these settings added. Raises OttlaError for what is missing."""
     is_local = master.startswith("local")
+    given = {name: _text(value) for name, value in conf.items()}
+    requirements.refuse_connect_settings(master, given)
     requirements.check(is_local=is_local)
     from pyspark.sql import SparkSession
 
@@ -51,7 +53,6 @@ def session(*, app: str, master: str = "local[*]", **conf: Any) -> SparkSession:
 
     if is_local:
         _prepare_local_workers()
-    given = {name: _text(value) for name, value in conf.items()}
     settings = DEFAULTS | (_local_defaults(master) if is_local else {}) | given
     builder = SparkSession.builder.appName(app).master(master)
     for name, value in settings.items():

@@ -148,6 +148,25 @@ def test_several_topics_a_table_and_windows_are_one_pipeline(
     assert len(read(servers, f"{name}-dead-letters")) == 1
 
 
+@pytest.mark.parametrize(
+    ("key", "keys"), [("customer", [b"a", b"b"]), ("key", [b"k0", b"k1"]), ((), [b"k0", b"k1"])], ids=str
+)
+def test_a_named_key_counts_also_where_the_value_is_written_as_it_is(
+    spark: Any, servers: str, name: str, tmp_path: Path, key: Any, keys: list[bytes]
+) -> None:
+    source, target = kafka.create(servers), kafka.create(servers)
+    send(servers, source, [order("a", 1), order("b", 2)])
+
+    @pipeline(name=name, to=target, key=key)
+    def made(topics: Any) -> Any:
+        return topics.stream(source, ORDERS).selectExpr("customer", "record.key", "upper(customer) as value")
+
+    with Running(spark, made, servers, tmp_path, once=True) as run:
+        run.wait()
+    assert run.error is None
+    assert [(key, value) for key, value, _ in read(servers, target)] == list(zip(keys, [b"A", b"B"], strict=True))
+
+
 def test_rows_that_come_after_their_watermark_are_counted(spark: Any, servers: str, name: str, tmp_path: Path) -> None:
     source, target = kafka.create(servers), kafka.create(servers)
 
@@ -254,6 +273,14 @@ def _wrong_column(topics: Any) -> Any:
             "the source has no option maxofsets: did you mean maxOffsetsPerTrigger?",
         ),
         (lambda topics: None, "must return a DataFrame, or several as {topic: DataFrame}, but returned nothing"),
+        (lambda topics: [], "but returned an empty list"),
+        (lambda topics: {}, "but returned an empty dict"),
+        (lambda topics: [topics.stream("orders")], "but returned a list with a DataFrame in it"),
+        (lambda topics: {7: topics.stream("orders")}, "returned 7 in the place of a topic's name"),
+        (
+            lambda topics: topics.stream("orders", ORDERS, expect={"unlucky": "rand() < 0.5"}),
+            "the rule 'rand() < 0.5' (unlucky) may say another thing each time",
+        ),
         (lambda topics: topics.table("orders", ORDERS), "returned a DataFrame that is not a stream"),
         (lambda topics: {"gone": topics.stream("orders")}, "there is no topic 'gone'"),
     ],

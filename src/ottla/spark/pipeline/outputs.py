@@ -10,6 +10,7 @@ from ottla.spark.pipeline.decoding import HEADERS, RECORD
 from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.feedback import TopicsRead, guarded_topic
 from ottla.spark.pipeline.progress import ROWS_OUT
+from ottla.spark.sink.shape import described
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -42,8 +43,10 @@ def named_frames(pipeline: Pipeline, result: Any) -> list[Named]:
     if not named or not all(isinstance(frame, DataFrame) for _, frame in named):
         raise OttlaError(
             f"pipeline '{pipeline.name}' must return a DataFrame, or several as {{topic: DataFrame}}, "
-            f"but returned {_described(result)}."
+            f"but returned {described(result)}."
         )
+    if isinstance(result, Mapping) and (odd := [topic for topic in result if not isinstance(topic, str)]):
+        raise OttlaError(f"pipeline '{pipeline.name}' returned {odd[0]!r} in the place of a topic's name.")
     for topic, frame in named:
         if not frame.isStreaming:
             raise OttlaError(
@@ -57,14 +60,10 @@ def named_frames(pipeline: Pipeline, result: Any) -> list[Named]:
     return named
 
 
-def _described(result: Any) -> str:
-    return "nothing" if result is None else f"a {type(result).__name__}"
-
-
 def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame, read: TopicsRead) -> DataFrame:
     """A frame with text or bytes in a column `value` is written as it is, any other as JSON.
 
-    Then the key is made of the columns that the pipeline names, or is the column `key` if there is one.
+    In both the key is made of the columns that the pipeline names, or is the column `key` if there is one.
     """
     from pyspark.sql import functions as F
 
@@ -72,7 +71,7 @@ def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame, read: Topi
         frame = frame.drop(RECORD)
     target = guarded_topic(pipeline, read) if topic is None else F.lit(topic).alias("topic")
     if dict(frame.dtypes).get("value") in ("string", "binary"):
-        return frame.select(target, *_as_given(frame))
+        return frame.select(target, *_as_given(pipeline, frame))
     apart = {"topic"} if topic is None else set()
     key = []
     if pipeline.key:
@@ -84,12 +83,15 @@ def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame, read: Topi
     return frame.select(target, *key, F.to_json(F.struct(*content)).cast("binary").alias("value"))
 
 
-def _as_given(frame: DataFrame) -> list[Column]:
+def _as_given(pipeline: Pipeline, frame: DataFrame) -> list[Column]:
     """Not `partition`: in a frame that comes straight from a source it is the partition that was read."""
     from pyspark.sql import functions as F
 
     kinds = {"key": "binary", "value": "binary", "headers": HEADERS, "timestamp": "timestamp"}
-    return [F.col(name).cast(kind).alias(name) for name, kind in kinds.items() if name in frame.columns]
+    given = {name: F.col(name).cast(kind).alias(name) for name, kind in kinds.items() if name in frame.columns}
+    if pipeline.key:
+        given["key"] = _key(pipeline, frame)
+    return list(given.values())
 
 
 def _key(pipeline: Pipeline, frame: DataFrame) -> Column:

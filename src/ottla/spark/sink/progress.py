@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ottla.client.cluster import ClusterClient
 from ottla.client.group_offsets import committed_offsets as offsets_of_group
+from ottla.client.lookup import EARLIEST
 from ottla.client.producing import TransactionalProducer
 from ottla.client.settings import parse_address
+from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker, ensure_marker_topic, marker_batch, read_marker
 
@@ -21,7 +23,7 @@ def published(
 ) -> Marker | None:
     """The last batch that the query of this name published: its query id, its number, a digest of its offsets."""
     with ClusterClient(parse_address(bootstrap, kafka)) as cluster:
-        if cluster.metadata([marker_topic]).topics[0].error_code:
+        if cluster.metadata([marker_topic]).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return None
         return read_marker(cluster, marker_topic, name)
 
@@ -43,10 +45,19 @@ def forget(
             producer.produce([(TopicPartition(marker_topic, 0), marker_batch(name, None))])
 
 
-def committed_offsets(*, group: str, bootstrap: str, kafka: Mapping[str, str] | None = None) -> str:
-    """Where a group stands, as a value for the option `startingOffsets`: to go on after a checkpoint was lost."""
+def committed_offsets(
+    *, group: str, bootstrap: str, topics: Sequence[str] | None = None, kafka: Mapping[str, str] | None = None
+) -> str:
+    """Where a group stands, as a value for the option `startingOffsets`: to go on after a checkpoint was lost.
+
+    `topics` are those that will be read: of what else the group knows nothing is said, and a partition of them that it
+    does not know is read from its beginning. Without them it is all that the group knows.
+    """
     with ClusterClient(parse_address(bootstrap, kafka)) as cluster:
-        found: dict[str, dict[str, int]] = {}
-        for partition, one in sorted(offsets_of_group(cluster, group).items()):
-            found.setdefault(partition.topic, {})[str(partition.partition)] = one.offset
+        known = {partition: one.offset for partition, one in offsets_of_group(cluster, group).items()}
+        if topics is not None:
+            known = {partition: known.get(partition, EARLIEST) for partition in cluster.leaders(topics)}
+    found: dict[str, dict[str, int]] = {}
+    for partition, offset in sorted(known.items()):
+        found.setdefault(partition.topic, {})[str(partition.partition)] = offset
     return json.dumps(found)

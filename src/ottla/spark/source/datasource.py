@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 
 from ottla.common.errors import OttlaError
 from ottla.kernel.loading import slow_notice
+from ottla.spark.requirements import refuse_connect
 from ottla.spark.source.batch import BatchReader
 from ottla.spark.source.options import includes_headers, parse_options
 from ottla.spark.source.stream import StreamReader
@@ -81,6 +82,7 @@ class OttlaDataSource(DataSource):
 
 def register(spark: SparkSession) -> None:
     """Make `format("ottla")` known to this session."""
+    refuse_connect(spark)
     if (notice := slow_notice()) is not None:
         warnings.warn(notice, RuntimeWarning, stacklevel=2)
     with _being_active(spark):
@@ -90,10 +92,7 @@ def register(spark: SparkSession) -> None:
 @contextmanager
 def _being_active(spark: SparkSession) -> Iterator[None]:
     """Spark looks whether a name is taken in the active session, also when it is asked to register it in another."""
-    sessions: Any = getattr(getattr(spark, "_jvm", None), "SparkSession", None)
-    if sessions is None:  # Spark Connect has no JVM here
-        yield
-        return
+    sessions: Any = spark._jvm.SparkSession  # type: ignore[union-attr]
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)
     try:
@@ -116,7 +115,4 @@ def data_source_for(known_cores: int) -> type[OttlaDataSource]:
 
 
 def _cores_of(spark: SparkSession) -> int:
-    try:
-        return max(1, int(spark.sparkContext.defaultParallelism))
-    except Exception:  # Spark Connect has no context
-        return CORES_DEFAULT
+    return max(1, int(spark.sparkContext.defaultParallelism))
