@@ -21,10 +21,30 @@ Failed when Python streaming data source perform latestOffset: Traceback (most r
 {name}: {sentence}
  SQLSTATE: 38000
 """
+# And one of a Python worker.
+FROM_WORKER = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/x/{file}", line 13, in plain
+    raise it
+    ^^^^^^^^
+{raised}
+
+ SQLSTATE: 39000
+"""
+UNREACHABLE = "ottla.client.cluster.Unreachable: away."
+FROM_US = FROM_WORKER.format(file="ottla/client/cluster.py", raised=UNREACHABLE)
 
 
 class StreamingQueryException(Exception):
     """Spark's has this name."""
+
+
+class PythonException(Exception):
+    """So has this."""
+
+
+class ArithmeticException(Exception):
+    pass
 
 
 class AnalysisException(Exception):
@@ -116,11 +136,63 @@ class Py4JNetworkError(Exception):
         ),
         (Py4JNetworkError("Answer from Java side is empty"), Hope.GOOD, "Spark's JVM is gone."),
         (
-            StreamingQueryException(
-                'x\nTraceback (most recent call last):\n  File "o.py"\nValueError: no number\n\nat org'
-            ),
+            PythonException(FROM_WORKER.format(file="orders.py", raised="ValueError: no number")),
             Hope.NONE,
             "the pipeline's own code failed: ValueError: no number.",
+        ),
+        (
+            PythonException(FROM_WORKER.format(file="orders.py", raised="AssertionError")),
+            Hope.NONE,
+            "the pipeline's own code failed: AssertionError.",
+        ),
+        (
+            PythonException(FROM_WORKER.format(file="orders.py", raised="ConnectionRefusedError: [Errno 111] no")),
+            Hope.GOOD,
+            "the pipeline's own code failed: ConnectionRefusedError: [Errno 111] no.",
+        ),
+        (
+            PythonException(FROM_WORKER.format(file="ottla/client/cluster.py", raised=UNREACHABLE)),
+            Hope.GOOD,
+            "away.",
+        ),
+        # Raised by the pipeline, which may import what it likes.
+        (
+            PythonException(FROM_WORKER.format(file="orders.py", raised=UNREACHABLE)),
+            Hope.NONE,
+            "the pipeline's own code failed: ottla.client.cluster.Unreachable: away.",
+        ),
+        # Texts that quote us: a pipeline may read the logs of another one.
+        (
+            PythonException(FROM_WORKER.format(file="orders.py", raised=f"ValueError: cannot read\n{UNREACHABLE}")),
+            Hope.NONE,
+            "the pipeline's own code failed: ValueError: cannot read.",
+        ),
+        (
+            PythonException(FROM_WORKER.format(file="orders.py", raised=f"ValueError: cannot read\n{FROM_US}")),
+            Hope.NONE,
+            "the pipeline's own code failed: ValueError: cannot read.",
+        ),
+        (
+            ArithmeticException(f"[CAST_INVALID_INPUT] The value '{FROM_US}' cannot be cast. SQLSTATE: 22018"),
+            Hope.NONE,
+            "a row cannot be computed: The value 'An exception was thrown from the Python worker.",
+        ),
+        (
+            ArithmeticException(
+                "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide`. SQLSTATE: 22012\n== SQL ==\na / b\n"
+            ),
+            Hope.NONE,
+            "a row cannot be computed: Division by zero. Use `try_divide`.",
+        ),
+        (
+            ArithmeticException("[CAST_INVALID_INPUT] The value 'written concurrently' is no INT. SQLSTATE: 22018"),
+            Hope.NONE,
+            "a row cannot be computed: The value 'written concurrently' is no INT.",
+        ),
+        (
+            ArithmeticException("[USER_RAISED_EXCEPTION] no such country SQLSTATE: P0001"),
+            Hope.NONE,
+            "no such country.",
         ),
         (StreamingQueryException("[X] Something else\nat org"), Hope.SOME, "StreamingQueryException: Something else."),
     ],
@@ -133,3 +205,16 @@ def test_a_failure_is_judged(error: Exception, hope: Hope, sentence: str) -> Non
 def test_a_lost_jvm_takes_the_session_with_it() -> None:
     assert judge(Py4JNetworkError("")).lost_session
     assert not judge(Unreachable("")).lost_session
+
+
+def test_what_our_part_of_a_query_met_counts_and_not_the_text_that_spark_made_of_it() -> None:
+    error = StreamingQueryException(FROM_SOURCE.format(name="ottla.client.cluster.Unreachable", sentence="away."))
+    error.__cause__ = ArithmeticException("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012")
+    assert judge(error).sentence == "a row cannot be computed: Division by zero."
+
+
+def test_the_last_exception_of_a_chain_counts() -> None:
+    first = FROM_WORKER.format(file="ottla/client/connection.py", raised="ConnectionResetError: it hung up")
+    between = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    second = FROM_US.partition("\n")[2]
+    assert judge(PythonException(first + between + second)).sentence == "away."

@@ -1,14 +1,15 @@
 """What a failure means: may it pass, so that the pipeline starts again, and how is it said in one sentence.
 
-Our own errors carry their type. Those of the source were raised in other processes and arrive as text inside Spark's
-exceptions, where the last line that begins with `ottla.` is ours: the class that it names is the type. Of Spark's
-errors a few mean that the machine failed; those of analysis mean that the query is wrong. What nobody knows is tried
-again, but only a few times.
+Our own errors carry their type. Those of the source were raised in other processes and arrive as a traceback inside
+Spark's exceptions: the class that it names is the type (`worker_errors`). Spark's errors carry a condition and an
+SQLSTATE, whose class says whether it is a row or the query that is wrong. A few mean that the machine failed. What
+nobody knows is tried again, but only a few times.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -19,6 +20,7 @@ import ottla.spark.spool.sending  # noqa: F401  (these modules define the types 
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Failure, failure_in, types_by_name
 from ottla.spark.pipeline.sentences import first_sentence
+from ottla.spark.pipeline.worker_errors import Raised, raised_in
 from ottla.spark.sink.publishing import StaleCheckpoint
 
 
@@ -38,7 +40,6 @@ class Verdict:
     lost_session: bool = False
 
 
-_OURS = re.compile(r"^(?:[\w.]*\.)?ottla\.[\w.]*?(\w+): (.+)$", re.MULTILINE)
 _HOPE = {
     Failure.RETRIABLE: Hope.GOOD,
     Failure.ABORTABLE: Hope.GOOD,
@@ -51,42 +52,42 @@ _MACHINE = re.compile(
     r"ExecutorLostFailure|Python worker exited unexpectedly|Python worker failed to connect|worker lost|FetchFailed|"
     r"Connection reset|Connection refused|Broken pipe|EOFException|has been shut down|was shut down|NoRouteToHost"
 )
-# The query itself refuses a row, by `raise_error`.
-_REFUSED_ROW = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-_TWO_WRITERS = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY|concurrently", re.IGNORECASE)
+_TWO_WRITERS = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY")
 _OTHER_STATE = re.compile(
     r"STATE_STORE\w*SCHEMA|STATE_STORE_\w*FORMAT|SCHEMA_MISMATCH|STREAMING_STATEFUL_OPERATOR_NOT_MATCH"
 )
 _LOST_JVM = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError")
 _WRONG_QUERY = ("AnalysisException", "ParseException", "IllegalArgumentException", "PySparkTypeError")
+# Of code that is not ours: a service that it calls may come back.
+_MAY_PASS = (
+    "BrokenPipeError",
+    "ConnectionAbortedError",
+    "ConnectionError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "TimeoutError",
+)
+# `[STREAM_FAILED] Query [id = ...] terminated with exception: [CONDITION] ...`
+_STREAM_FAILED = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s")
+_SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
+_OF_PYTHON = ("PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR", "PYTHON_DATA_SOURCE_ERROR")
 
 
 def judge(error: BaseException) -> Verdict:
+    if type(error).__name__ == "StreamingQueryException" and error.__cause__ is not None:
+        # What our own part of the query met, before Spark made a text of it.
+        error = error.__cause__
     if isinstance(error, OttlaError):
         return _ours(error)
-    kind, text = type(error).__name__, str(error)
+    kind, text = type(error).__name__, _STREAM_FAILED.sub("", str(error), count=1)
     if kind in _LOST_JVM:
         return Verdict(Hope.GOOD, "Spark's JVM is gone.", lost_session=True)
-    if found := list(_OURS.finditer(text)):
-        name, sentence = found[-1].groups()
-        known = types_by_name().get(name)
-        return Verdict(Hope.NONE if known is None else _HOPE[known.failure], sentence.strip())
-    if refused := _REFUSED_ROW.search(text):
-        return Verdict(Hope.NONE, refused[1].strip())
-    if _TWO_WRITERS.search(text):
-        return Verdict(Hope.NONE, "another runner uses the same checkpoint: only one of them can go on.")
-    if _OTHER_STATE.search(text):
-        return Verdict(
-            Hope.NONE,
-            "the query was changed, and the state in its checkpoint does not fit it: start over with --reset.",
-        )
-    if kind in _WRONG_QUERY or "AnalysisException" in text[:200]:
-        return Verdict(Hope.NONE, f"the query is wrong: {first_sentence(text)}")
-    if ("JVM" in text and "shut down" in text) or "SparkContext was shut down" in text:
-        return Verdict(Hope.GOOD, "Spark was shut down.", lost_session=True)
-    if _MACHINE.search(text):
-        return Verdict(Hope.GOOD, _machine_sentence(text))
-    return _unknown(kind, text)
+    found = _CONDITION.match(text)
+    condition = found[1] if found else ""
+    if (kind == "PythonException" or condition in _OF_PYTHON) and (raised := raised_in(text)) is not None:
+        return _raised(raised)
+    return _of_condition(error, condition, text) or _of_machine(text) or _unknown(kind, text)
 
 
 def _ours(error: OttlaError) -> Verdict:
@@ -96,20 +97,61 @@ def _ours(error: OttlaError) -> Verdict:
     return Verdict(_HOPE[failure_in(error)], str(error))
 
 
-def _machine_sentence(text: str) -> str:
+def _raised(raised: Raised) -> Verdict:
+    """In a Python process of an executor, or in one that plans a source."""
+    if raised.is_ours:
+        known = types_by_name().get(raised.name)
+        return Verdict(Hope.NONE if known is None else _HOPE[known.failure], raised.said)
+    said = f"{raised.kind}: {raised.said.rstrip('.')}" if raised.said else raised.kind
+    hope = Hope.GOOD if raised.name in _MAY_PASS else Hope.NONE
+    return Verdict(hope, f"the pipeline's own code failed: {said}.")
+
+
+def _of_condition(error: BaseException, condition: str, text: str) -> Verdict | None:
+    if condition == "USER_RAISED_EXCEPTION":
+        # The query itself refuses a row, by `raise_error`.
+        return Verdict(Hope.NONE, first_sentence(text))
+    if _TWO_WRITERS.match(condition):
+        return Verdict(Hope.NONE, "another runner uses the same checkpoint: only one of them can go on.")
+    if _OTHER_STATE.match(condition):
+        return Verdict(
+            Hope.NONE,
+            "the query was changed, and the state in its checkpoint does not fit it: start over with --reset.",
+        )
+    sql_class = _sql_state(error, text)[:2] if condition else ""
+    if type(error).__name__ in _WRONG_QUERY or sql_class in ("42", "0A"):
+        return Verdict(Hope.NONE, f"the query is wrong: {first_sentence(text)}")
+    if sql_class in ("22", "21", "23"):
+        return Verdict(Hope.NONE, f"a row cannot be computed: {first_sentence(text)}")
+    return None
+
+
+def _sql_state(error: BaseException, text: str) -> str:
+    """Of a stream that failed it is in the text alone, and last: what stands before it may quote anything."""
+    state = None
+    if type(error).__name__ != "StreamingQueryException":
+        with suppress(Exception):  # it asks the JVM
+            state = error.getSqlState()  # type: ignore[attr-defined]
+    return str(state) if state else ["", *_SQLSTATE.findall(text)][-1]
+
+
+def _of_machine(text: str) -> Verdict | None:
+    if "No space left on device" in text:
+        return Verdict(
+            Hope.NONE,
+            "there is no room left on a disk: make some where the checkpoint and Spark's temporary files "
+            "(spark.local.dir) are, and start again.",
+        )
+    if ("JVM" in text and "shut down" in text) or "SparkContext was shut down" in text:
+        return Verdict(Hope.GOOD, "Spark was shut down.", lost_session=True)
+    if not _MACHINE.search(text):
+        return None
     if "Python worker" in text:
-        return "a Python worker ended unexpectedly."
+        return Verdict(Hope.GOOD, "a Python worker ended unexpectedly.")
     if "Executor" in text:
-        return "an executor was lost."
-    return f"a connection inside Spark broke: {first_sentence(text)}"
+        return Verdict(Hope.GOOD, "an executor was lost.")
+    return Verdict(Hope.GOOD, f"a connection inside Spark broke: {first_sentence(text)}")
 
 
 def _unknown(kind: str, text: str) -> Verdict:
-    # An exception of the pipeline's own code is the last one in a traceback from a worker that Spark did not raise.
-    raised = re.findall(
-        r"^(?!org\.|java|scala\.|py4j\.|pyspark\.)([\w.]+(?:Error|Exception)): (.*)$", text, re.MULTILINE
-    )
-    if "Traceback (most recent call last)" in text and raised:
-        name, said = raised[-1]
-        return Verdict(Hope.NONE, f"the pipeline's own code failed: {name}: {said.strip().rstrip('.')}.")
     return Verdict(Hope.SOME, f"{kind}: {first_sentence(text)}")

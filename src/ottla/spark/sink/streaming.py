@@ -65,11 +65,12 @@ class WriteQuery(StreamingQuery):
     def awaitTermination(self, timeout: int | None = None) -> bool | None:
         try:
             has_ended = super().awaitTermination(timeout)
-        except Exception:
+        except Exception as error:
             self._writer.close()
             if self._writer.failure is not None:
                 raise self._writer.failure from None
-            raise
+            # Spark has made a text of what was raised while a batch was written.
+            raise error from self._writer.error
         if has_ended is not False:  # nor is None: there was no time limit
             self._writer.close()
         return has_ended
@@ -173,6 +174,8 @@ class _BatchWriter:
     ) -> None:
         self.publisher = publisher
         self._spool = spool
+        # What ended the query, if it was a batch, and the same if we know a sentence for it.
+        self.error: Exception | None = None
         self.failure: OttlaError | None = None
         # Held while a batch is written.
         self.turn = threading.Lock()
@@ -193,8 +196,9 @@ class _BatchWriter:
         try:
             self.batch_id = batch_id
             self._write(frame, batch_id)
-        except OttlaError as error:
-            self.failure = error
+        except Exception as error:
+            self.error = error
+            self.failure = error if isinstance(error, OttlaError) else None
             raise
         finally:
             self.turn.release()
