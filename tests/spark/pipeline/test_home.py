@@ -66,8 +66,9 @@ def test_a_status_that_cannot_be_read_is_no_failure(tmp_path: Path) -> None:
     with home.locked():
         (home.folder / "status.json").write_text('{"name": "orders", "colour": "from a newer version"}')
         assert home.read().name == "orders"
-        (home.folder / "status.json").write_text("{")
-        assert home.read().name == "orders"
+        for odd in ("{", "[]", "5", '{"name": 7}', '{"name": "orders", "updated": "soon"}', '{"state": ["running"]}'):
+            (home.folder / "status.json").write_text(odd)
+            assert (home.read().name, home.read().updated) == ("orders", 0)
 
 
 def test_pipelines_are_found_by_name(tmp_path: Path) -> None:

@@ -273,6 +273,8 @@ def _wrong_column(topics: Any) -> Any:
             "the source has no option maxofsets: did you mean maxOffsetsPerTrigger?",
         ),
         (lambda topics: None, "must return a DataFrame, or several as {topic: DataFrame}, but returned nothing"),
+        (lambda topics: topics.streams("orders"), "AttributeError: 'Topics' object has no attribute 'streams'"),
+        (lambda topics: topics.stream("orders") / 0, "TypeError: unsupported operand"),
         (lambda topics: [], "but returned an empty list"),
         (lambda topics: {}, "but returned an empty dict"),
         (lambda topics: [topics.stream("orders")], "but returned a list with a DataFrame in it"),

@@ -107,9 +107,11 @@ class Home:
                 ) from None
             if not self._has(lock):
                 raise OttlaError(f"pipeline '{self.name}' was deleted at this moment: start it again.")
-            lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
+            try:
+                os.ftruncate(lock.fileno(), 0)
+                os.write(lock.fileno(), str(os.getpid()).encode())
+            except OSError as error:
+                raise OttlaError(f"the folder {self.folder} cannot be used: {error.strerror}.") from None
             yield
 
     def is_running(self) -> bool:
@@ -159,11 +161,23 @@ class Home:
 
     def _written(self) -> Status:
         try:
-            found = json.loads((self.folder / "status.json").read_text())
-            known = {one.name for one in fields(Status)}
-            return Status(**{name: value for name, value in found.items() if name in known})
+            return _as_status(json.loads((self.folder / "status.json").read_text()))
         except (OSError, ValueError, TypeError):
             return Status(self.name, state=STARTING if self.is_running() else STOPPED)
+
+
+def _as_status(found: Any) -> Status:
+    """Of another version there may be more or less in it. Raises TypeError for what no version has written."""
+    if not isinstance(found, dict):
+        raise TypeError("not a status")
+    blank = Status("")
+    known = {one.name: getattr(blank, one.name) for one in fields(Status)}
+    given = {name: value for name, value in found.items() if name in known}
+    for name, value in given.items():
+        kinds = (int, float) if isinstance(known[name], int | float) else (type(known[name]),)
+        if known[name] is not None and not isinstance(value, kinds):
+            raise TypeError(name)
+    return Status(**given)
 
 
 def _whole_file(kind: int) -> bytes:

@@ -23,7 +23,9 @@ def load(path: Path) -> Pipeline:
         text = path.read_text()
     except FileNotFoundError:
         raise OttlaError(f"there is no file {path}.") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise OttlaError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
         raise OttlaError(f"{path} cannot be read: {error}.") from None
     if path.suffix == ".sql":
         return parse_sql(path, text)
@@ -49,6 +51,8 @@ def _execute(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except OttlaError:
         raise
+    except SystemExit as error:
+        raise OttlaError(f"{path}{line_of(error, path)} ends the program instead of defining a pipeline.") from None
     except ModuleNotFoundError as error:
         raise OttlaError(_missing_module(path, error)) from None
     except Exception as error:
@@ -58,7 +62,7 @@ def _execute(path: Path) -> ModuleType:
                 f"{where} needs Spark before it is started: move it into the pipeline's function, or declare a UDF's "
                 "type with pyspark.sql.types."
             ) from None
-        raise OttlaError(f"{where}: {type(error).__name__}: {_first_line(error)}.") from None
+        raise OttlaError(f"{where}: {named_error(error)}.") from None
     finally:
         _imported.update(module.__name__ for module in _beside(folder) if module.__name__ not in before)
     _send_by_value(folder)
@@ -104,14 +108,16 @@ def _only_pipeline(path: Path, module: ModuleType) -> Pipeline:
     return found[0]
 
 
-def line_of(error: Exception, path: Path) -> str:
+def line_of(error: BaseException, path: Path) -> str:
     if isinstance(error, SyntaxError):
-        return f", line {error.lineno}"
+        return f", line {error.lineno}" if error.lineno else ""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename) == path.absolute()]
     return f", line {lines[-1]}" if lines else ""
 
 
-def _first_line(error: Exception) -> str:
+def named_error(error: Exception) -> str:
+    """`NameError: name 'x' is not defined`, as a traceback ends."""
     text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return next(iter(text.strip().splitlines()), "").rstrip(".")
+    first = next(iter(text.strip().splitlines()), "").rstrip(".")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

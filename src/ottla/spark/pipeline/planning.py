@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ottla.client.settings import parse_settings
+from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.cluster_checks import matching_topics
 from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.feedback import TopicsRead, refuse_dead_letter_feedback, refuse_feedback, topics_read
+from ottla.spark.pipeline.loading import line_of, named_error
 from ottla.spark.pipeline.outputs import named_frames, written_frame
 from ottla.spark.pipeline.topics import Topics
 
@@ -29,7 +32,7 @@ class Plan:
 def make_plan(spark: SparkSession, pipeline: Pipeline, client: dict[str, str]) -> Plan:
     """Runs the pipeline's function. Raises OttlaError for what cannot work, and what Spark raises for a wrong query."""
     topics = Topics(spark, client, pipeline.name, pipeline.dead_letter_topic)
-    named = named_frames(pipeline, pipeline.build(topics))
+    named = named_frames(pipeline, _built(pipeline, topics))
     frames = [frame for _, frame in named]
     read = topics_read([*frames, *topics.rejected], client["kafka.bootstrap.servers"])
     for target, frame in named:
@@ -45,3 +48,17 @@ def make_plan(spark: SparkSession, pipeline: Pipeline, client: dict[str, str]) -
         tables=topics.tables,
         has_dead_letters=bool(topics.rejected),
     )
+
+
+def _built(pipeline: Pipeline, topics: Topics) -> Any:
+    """A mistake in the pipeline's own function does not pass; what Spark, the cluster or a file says of it may."""
+    try:
+        return pipeline.build(topics)
+    except (OttlaError, OSError):
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] in ("pyspark", "py4j"):
+            raise
+        code = getattr(pipeline.build, "__code__", None)
+        where = "its function" if code is None else f"{code.co_filename}{line_of(error, Path(code.co_filename))}"
+        raise OttlaError(f"{where}: {named_error(error)}.") from None

@@ -13,6 +13,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -290,7 +291,7 @@ class Runner:
                 batch_ms=batch.batch_ms,
             )
         if is_new or status.lag != self._status.lag:
-            self._home.write(status)
+            self._note(status)
         self._status = status
         if is_new:
             self._report.batch(status, batch)
@@ -298,9 +299,17 @@ class Runner:
     def _say(self, state: str, event: str, sentence: str, **facts: Any) -> None:
         problem = facts.get("problem", self._status.problem if state == states.WAITING else None)
         self._status = replace(self._status, state=state, updated=time.time(), problem=problem)
-        self._home.write(self._status)
-        self._home.log(sentence if problem is None or problem.rstrip(".") in sentence else f"{sentence} {problem}")
+        self._note(
+            self._status, sentence if problem is None or problem.rstrip(".") in sentence else f"{sentence} {problem}"
+        )
         self._report.event(event, sentence, **facts)
+
+    def _note(self, status: Status, sentence: str = "") -> None:
+        """For those who look. A disk without room for that is told of by what cannot do without it."""
+        with suppress(OSError):
+            self._home.write(status)
+            if sentence:
+                self._home.log(sentence)
 
     def _totals(self) -> str:
         status = self._status
