@@ -36,7 +36,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
         yield running
 
 
-def with_transactions(broker: Broker, version: int) -> None:
+def with_transactions(broker: Any, version: int) -> None:
     with ClusterClient(broker.bootstrap_servers) as cluster:
         key = UpdateFeaturesRequest.FeatureUpdateKey
         update = key(feature="transaction.version", max_version_level=version, upgrade_type=2)
@@ -74,7 +74,7 @@ def some(number: int) -> Batches:
     return [(TopicPartition(OUT, one % 2), batch(b"%d-%d " % (number, one) + NOISE)) for one in range(12)]
 
 
-def labels(broker: Broker) -> list[bytes]:
+def labels(broker: Any) -> list[bytes]:
     return sorted(value.split()[0] for value in committed_values(broker.bootstrap_servers, OUT))
 
 
@@ -95,7 +95,7 @@ def time_out(broker: Broker, seconds: float = 70) -> None:
     wait_for_state(broker, "CompleteAbort")
 
 
-def wait_for_state(broker: Broker, state: str | None) -> None:
+def wait_for_state(broker: Any, state: str | None) -> None:
     with ClusterClient(broker.bootstrap_servers) as cluster:
         while True:
             found = describe_transactions(cluster, ["query"])["query"]

@@ -7,6 +7,7 @@ with SecuredKafka(folder) as kafka:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -32,12 +33,19 @@ MODULES = {
 LISTENERS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
+# Whoever logs in may do what was granted; the listener in plain text, which brokers and tests use, may do anything.
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
 class SecuredKafka(KafkaPeer):
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.certificates = Certificates(folder)
         self.identity = self.certificates.issue("ada@example.com")
-        super().__init__(folder, self._security(), LISTENERS)
+        super().__init__(folder, self._security() | dict(properties or {}), LISTENERS)
 
     def _security(self) -> dict[str, str]:
         # Backslashes once for Java's properties and once for its login configuration.

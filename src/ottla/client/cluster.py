@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 from ottla.client.address import ClusterAddress
 from ottla.client.connection import BrokerConnection
 from ottla.common.errors import ErrorCode, OttlaError
-from ottla.common.failures import RETRIABLE, Retriable
+from ottla.common.failures import RETRIABLE, Retriable, refusal
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import FindCoordinatorRequest, MetadataRequest
 
@@ -112,7 +112,8 @@ class ClusterClient:
             if topic.error_code in RETRIABLE:
                 raise Retriable(f"topic '{topic.name}' cannot be served now: {ErrorCode(topic.error_code).name}.")
             if topic.error_code:
-                raise OttlaError(f"topic '{topic.name}' cannot be used: {ErrorCode(topic.error_code).name}.")
+                what = f"topic '{topic.name}'"
+                raise OttlaError(refusal(topic.error_code, what, f"{what} cannot be used"))
             for partition in topic.partitions:
                 found[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
         return found
@@ -137,11 +138,11 @@ class ClusterClient:
             row = answer.coordinators[0] if is_batched else answer
             return row.error_code, row.node_id
 
-        return self.until_settled(ask)
+        return self.until_settled(ask, f"{'group' if key_type == _GROUP else 'the transactional id'} '{key}'")
 
     # --- asking until there is an answer
 
-    def until_settled(self, ask: Callable[[], tuple[int, T]]) -> T:
+    def until_settled(self, ask: Callable[[], tuple[int, T]], what: str = "this") -> T:
         """`ask` gives an error code and an answer; errors that pass by themselves are waited out."""
         deadline = time.monotonic() + self._timeout_s
         while True:
@@ -149,7 +150,7 @@ class ClusterClient:
             if not code:
                 return answer
             if code not in RETRIABLE:
-                raise OttlaError(f"the cluster refused: {ErrorCode(code).name}.")
+                raise OttlaError(refusal(code, what, "the cluster refused"))
             if time.monotonic() > deadline:
                 raise Retriable(f"the cluster has not settled yet: {ErrorCode(code).name}.")
             time.sleep(_RETRY_S)

@@ -17,7 +17,7 @@ from ottla.client.cluster import ClusterClient, Unreachable
 from ottla.client.connection import Sent
 from ottla.client.coordinators import Patience
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.failures import RETRIABLE, Retriable
+from ottla.common.failures import RETRIABLE, Retriable, refusal
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import ProduceRequest
 
@@ -150,11 +150,9 @@ class Delivery:
             return
         follows_a_failure = code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and partition in self._failed
         if code not in RETRIABLE and not follows_a_failure:
-            told = f": {row.error_message}" if row.error_message else ""
-            raise ApiError(
-                ErrorCode(code),
-                f"partition {partition.partition} of '{partition.topic}' refused records: {ErrorCode(code).name}{told}",
-            )
+            told = f" says: {row.error_message.rstrip('.')}" if row.error_message else ""
+            otherwise = f"partition {partition.partition} of '{partition.topic}' refused records{told}"
+            raise ApiError(ErrorCode(code), refusal(code, f"topic '{partition.topic}'", otherwise))
         self._failure = self._failure or ErrorCode(code).name
         self._failed.add(partition)
         self._leaders.clear()

@@ -8,6 +8,7 @@ from ottla.client.cluster import ClusterClient
 from ottla.client.coordinators import Coordinator, Patience
 from ottla.client.producing import Committed
 from ottla.common.errors import ErrorCode, OttlaError
+from ottla.common.failures import refusal
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import OffsetFetchRequest
 
@@ -34,7 +35,7 @@ def committed_offsets(
     if code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.RESOURCE_NOT_FOUND):
         return {}
     if code:
-        raise OttlaError(f"the offsets of group '{group}' cannot be read: {ErrorCode(code).name}.")
+        raise OttlaError(refusal(code, f"group '{group}'", f"the offsets of group '{group}' cannot be read"))
     return {
         TopicPartition(topic.name, one.partition_index): Committed(one.committed_offset, one.metadata or "")
         for topic in _group(answer).topics

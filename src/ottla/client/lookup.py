@@ -11,7 +11,7 @@ from ottla.client.cluster import ClusterClient, Unreachable
 from ottla.client.retrying import Patience
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import ErrorCode, OttlaError
-from ottla.common.failures import RETRIABLE, Retriable
+from ottla.common.failures import RETRIABLE, Retriable, refusal
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.protocol.messages import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
@@ -210,7 +210,6 @@ def check(code: int, what: str) -> None:
     """Raises Passing for an error that passes, OttlaError for any other."""
     if not code:
         return
-    name = ErrorCode(code).name if code in ErrorCode._value2member_map_ else str(code)
     if code in RETRIABLE:
-        raise Passing(f"the cluster cannot serve {what} now: {name}.")
-    raise OttlaError(f"the cluster refused to serve {what}: {name}.")
+        raise Passing(f"the cluster cannot serve {what} now: {ErrorCode(code).name}.")
+    raise OttlaError(refusal(code, what, f"the cluster refused to serve {what}"))

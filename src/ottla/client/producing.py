@@ -24,7 +24,7 @@ from ottla.client.coordinators import Coordinator, Patience
 from ottla.client.delivery import Delivery, Outgoing
 from ottla.client.transactions import describe_transactions
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.failures import ClientFailure, Failure, failure_of
+from ottla.common.failures import ClientFailure, Failure, failure_of, refusal
 from ottla.common.ids import TopicPartition
 from ottla.kernel.patching import patch, record_count
 from ottla.protocol.messages import (
@@ -208,7 +208,7 @@ class TransactionalProducer:
             lambda answer: {one.error_code for topic in answer.topics for one in topic.partitions},
             Patience(self._patience_s),
         )
-        self._check(code, f"offsets of group '{group}'")
+        self._check(code, f"group '{group}'", f"the cluster refused offsets of group '{group}'")
 
     def commit(self) -> None:
         """When this returns, all of it is decided and stays so."""
@@ -248,13 +248,15 @@ class TransactionalProducer:
 
     def _has_timed_out(self) -> bool:
         """Before transactions v2 a coordinator that aborts an overdue transaction shuts its owner out for good. That is
-        seen by what it left: one epoch more, and an abort after which nobody came. Another producer comes at once."""
+        seen by what it left: one epoch more, and an abort after which nobody came, or nothing, if the id has expired
+        since. Another producer comes at once."""
         for is_last in (False, True):
             found = describe_transactions(self._cluster, [self.transactional_id])[self.transactional_id]
-            if (
-                found is None
-                or (found.producer_id, found.epoch) != (self._producer_id, self._epoch + 1)
-                or found.state not in ("PrepareAbort", "CompleteAbort")
+            if found is None:
+                return True
+            if (found.producer_id, found.epoch) != (self._producer_id, self._epoch + 1) or found.state not in (
+                "PrepareAbort",
+                "CompleteAbort",
             ):
                 return False
             if not is_last:
@@ -321,7 +323,8 @@ class TransactionalProducer:
             },
             Patience(self._patience_s),
         )
-        self._check(code, ", ".join(topics))
+        what = f"topic {', '.join(topics)}"
+        self._check(code, what, f"the cluster refused {what}")
 
     def _group(self, group: str) -> Coordinator:
         if group not in self._groups:
@@ -335,12 +338,13 @@ class TransactionalProducer:
             lambda answer: {answer.error_code},
             Patience(self._patience_s),
         )
-        self._check(code, type(request).__name__.removesuffix("Request"))
+        what = type(request).__name__.removesuffix("Request")
+        self._check(code, f"the transactional id '{self.transactional_id}'", f"the cluster refused {what}")
         return answer
 
-    def _check(self, code: int, what: str) -> None:
+    def _check(self, code: int, what: str, otherwise: str) -> None:
         if code:
-            self._refused(ApiError(ErrorCode(code), f"the cluster refused {what}: {ErrorCode(code).name}"))
+            self._refused(ApiError(ErrorCode(code), refusal(code, what, otherwise)))
 
     def _refused(self, error: ApiError) -> NoReturn:
         failure = failure_of(error.code)

@@ -88,6 +88,22 @@ def failure_of(code: int) -> Failure:
     return _OF_CODE.get(ErrorCode(code), Failure.SETTINGS)
 
 
+_DENIALS = (
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+
+
+def refusal(code: int, what: str, otherwise: str) -> str:
+    """Why `what` cannot be used: a right that is missing, or `otherwise`, and the code."""
+    name = ErrorCode(code).name
+    if code in _DENIALS:
+        return f"the cluster does not let this user use {what} ({name}): ask whoever looks after it for the right."
+    return f"{otherwise}: {name}."
+
+
 class ClientFailure(OttlaError):
     """An OttlaError that says what it is."""
 

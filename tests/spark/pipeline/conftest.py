@@ -59,7 +59,7 @@ class Running:
     def __init__(self, spark: Any, pipeline: Pipeline, servers: str, folder: Path, **settings: Any) -> None:
         self.heard = Heard()
         self.home = Home(folder, pipeline.name)
-        client = {"kafka.bootstrap.servers": servers}
+        client = {"kafka.bootstrap.servers": servers} | settings.pop("client", {})
         wanted = RunSettings(client=client, **{"pause_s_first": 0.1, **settings})
         self.runner = Runner(pipeline, wanted, self.home, self.heard, sessions=lambda: spark)
         self.error: BaseException | None = None
