@@ -75,6 +75,12 @@ class DataLoss(ClientFailure):
     failure = Failure.DATA
 
 
+class UnreadableRecords(ClientFailure):
+    """Records are there, but their bytes are not what they should be, or more than can be read."""
+
+    failure = Failure.DATA
+
+
 OnLoss = Callable[[str], None]
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.client.fetching import Fetched, OffsetRange, fetch_ranges
+from ottla.client.fetching import Fetched, OffsetRange, UnreadableRecords, fetch_ranges
 from ottla.client.lookup import ClusterReader
 from ottla.client.settings import ClientSettings
 from ottla.kernel.decode import Decoder
+from ottla.kernel.errors import CorruptRecords
 from ottla.spark.source.loss import loss_handler
 
 ROWS_MAX = 10_000
@@ -49,11 +50,18 @@ def read_split(
 
 def _pieces(one: Fetched, settings: ClientSettings, schema: Any, with_headers: bool) -> Iterator[Any]:
     decoder = Decoder(one.records, one.start, one.range.end, one.aborted, with_headers, settings.check_crcs)
-    while (columns := decoder.next_columns(ROWS_MAX, BYTES_MAX)) is not None:
+    while (columns := _next_columns(decoder, one.range)) is not None:
         key, value, *rest = columns
         topic, partition = _constants(one.range.topic, one.range.partition)
         here = [topic[: len(key)], partition[: len(key)]]
         yield pa.RecordBatch.from_arrays([key, value, *here, *rest], schema=schema)
+
+
+def _next_columns(decoder: Decoder, where: OffsetRange) -> list[Any] | None:
+    try:
+        return decoder.next_columns(ROWS_MAX, BYTES_MAX)
+    except CorruptRecords as error:
+        raise UnreadableRecords(f"partition {where.where} cannot be read: {error}.") from None
 
 
 @lru_cache(maxsize=64)
