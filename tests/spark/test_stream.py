@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark import topics
+from tests.spark import planned, topics
 from tests.support.brokers import OttlaProcess
 from tests.support.kafka_jars import require_kafka_libs
 from tests.support.kafka_peer import KafkaPeer
@@ -133,6 +133,18 @@ def test_a_backlog_is_worked_off_in_steps_of_bytes(servers: str, start: Callable
     sizes = [sum(len(row.value) for row in batch) for batch in query.batches]
     assert max(sizes) <= 2 << 20
     assert 10 <= len(sizes) <= 40
+
+
+def test_of_a_limit_of_bytes_and_one_of_offsets_the_smaller_counts(servers: str) -> None:
+    topic = topics.create(servers)
+    topics.produce(servers, topic, range(2_000), size=1_000)
+    for limits, least, most in (
+        ({"maxOffsetsPerTrigger": 100}, 100, 100),
+        ({"maxOffsetsPerTrigger": 1_500}, 500, 1_049),
+    ):
+        reader = planned.source(servers, topic, maxBytesPerTrigger="1m", **limits)
+        end = reader.latestOffset(reader.initialOffset(), planned.LIMIT)
+        assert least <= end[topic]["0"] <= most
 
 
 def test_a_small_batch_waits_for_more(servers: str, start: Callable[..., Query]) -> None:

@@ -72,6 +72,7 @@ def test_once_writes_all_that_is_there_and_a_second_run_only_what_is_new(
     assert customers(servers, target) == [f"c{number}" for number in range(25)]
     status = first.home.read()
     assert (status.state, status.rows_in, status.rows_out, status.lag) == (FINISHED, 25, 25, 0)
+    assert status.bytes_in > 25 * 10
     assert len(first.heard.batches) >= 3
 
     send(servers, source, [order("new", 1)])

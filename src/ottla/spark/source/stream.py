@@ -95,10 +95,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._must_wait(starts, latest.offsets):
             return start
         ends = latest.offsets
-        if self._options.max_offsets_per_trigger is not None:
-            ends = limited(starts, ends, self._options.max_offsets_per_trigger)
         if self._options.max_bytes_per_trigger is not None:
             ends = self._admitted(starts, ends, self._options.max_bytes_per_trigger)
+        if self._options.max_offsets_per_trigger is not None:
+            ends = limited(starts, ends, self._options.max_offsets_per_trigger)
         return to_json(before.moved_to(ends, latest))
 
     def _admitted(self, starts: Offsets, ends: Offsets, bytes_max: int) -> Offsets:
