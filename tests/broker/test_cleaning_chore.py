@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.cleaning import Cleaning
+from ottla.broker.chores.cleaning import Cleaning
 from ottla.common.clock import ManualClock
 from ottla.common.config import BrokerConfig
 from ottla.common.ids import TopicPartition, random_topic_id

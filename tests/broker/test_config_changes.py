@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.broker.config_changes import Change, Operation, apply_changes, replace_all
+from ottla.broker.configs.config_changes import Change, Operation, apply_changes, replace_all
 from ottla.common.config import BrokerConfig, TopicConfig
 from ottla.common.errors import ApiError, ErrorCode
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.partitions.fetch_sessions import FetchSessions
 from ottla.common.errors import ErrorCode
 from ottla.protocol import codec
 from ottla.protocol.messages import DeleteRecordsRequest, DeleteTopicsRequest

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.group_service import GroupService
-from ottla.broker.java_hash import partition_of
+from ottla.broker.coordinators.group_service import GroupService
+from ottla.broker.coordinators.java_hash import partition_of
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol import messages as m
 from ottla.testing import Broker
@@ -187,7 +187,7 @@ def test_offsets_go_with_their_topic(broker: Broker, talk: Talk) -> None:
 
 
 def test_a_group_can_have_settings_of_its_own(broker: Broker, talk: Talk) -> None:
-    from ottla.broker.config_changes import Change
+    from ottla.broker.configs.config_changes import Change
 
     talk.topic_id = _topic_id(talk)
     before = talk.client.call(consumer_heartbeat(talk, "g", "m", 0), 1)
@@ -198,7 +198,7 @@ def test_a_group_can_have_settings_of_its_own(broker: Broker, talk: Talk) -> Non
 
 
 def test_settings_of_the_broker_change_while_it_runs(broker: Broker, talk: Talk) -> None:
-    from ottla.broker.config_changes import Change
+    from ottla.broker.configs.config_changes import Change
 
     talk.topic_id = _topic_id(talk)
     configs = broker._running().broker.configs

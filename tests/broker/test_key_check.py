@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.broker import key_check
+from ottla.broker.partitions import key_check
 from ottla.kernel import walk
 from ottla.protocol.messages import ProduceResponse
 from ottla.records.compression import Codec

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from ottla.broker.kraft_metadata import FOLDER, topic_configs
+from ottla.broker.controller.kraft_metadata import FOLDER, topic_configs
 from ottla.common.ids import TopicId
 from ottla.protocol.codec import write_uvarint
 from ottla.records.record import Record, build_batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.broker.offset_pieces import OFFSETS_AT_ONCE, in_pieces
+from ottla.broker.coordinators.offset_pieces import OFFSETS_AT_ONCE, in_pieces
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import run
 from ottla.protocol import messages as m

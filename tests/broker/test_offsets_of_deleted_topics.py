@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker import coordinator_runtime
+from ottla.broker.coordinators import runtime as coordinator_runtime
 from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ottla.broker.producer_ids import BLOCK_SIZE, ProducerIds
+from ottla.broker.controller.producer_ids import BLOCK_SIZE, ProducerIds
 
 
 async def test_ids_come_from_blocks_and_never_twice() -> None:

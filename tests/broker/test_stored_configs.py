@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from ottla.broker.config_service import ConfigService
+from ottla.broker.configs.config_service import ConfigService
 from ottla.common.config import BrokerConfig
 from ottla.metadata.image import ClusterImage
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker import topic_plan, topic_service
-from ottla.broker.topic_plan import NewPartitions, NewTopic, Placement
-from ottla.broker.topic_service import TopicService
+from ottla.broker.controller import topic_plan, topic_service
+from ottla.broker.controller.topic_plan import NewPartitions, NewTopic, Placement
+from ottla.broker.controller.topic_service import TopicService
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.metadata import nodes

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ottla.broker.broker import Broker
-from ottla.broker.topic_plan import NewTopic
-from ottla.broker.topic_startup import ADOPTED_PRODUCER_ID_FLOOR
+from ottla.broker.controller.topic_plan import NewTopic
+from ottla.broker.controller.topic_startup import ADOPTED_PRODUCER_ID_FLOOR
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition, random_topic_id

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.transaction_markers import MarkerWriter
+from ottla.broker.coordinators.transaction_markers import MarkerWriter
 from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.broker import turns as module
-from ottla.broker.turns import Turns
+from ottla.broker.chores.turns import Turns
 from ottla.common.steps import Steps, each
 
 

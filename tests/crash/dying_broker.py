@@ -25,8 +25,8 @@ class DyingBroker(OttlaProcess):
 
 
 def die_at(step: int) -> None:
-    from ottla.broker.transaction_log import TransactionLog
-    from ottla.broker.transaction_markers import MarkerWriter
+    from ottla.broker.coordinators.transaction_log import TransactionLog
+    from ottla.broker.coordinators.transaction_markers import MarkerWriter
 
     append, write = TransactionLog.append, MarkerWriter.write
     done = -1  # nothing is decided yet

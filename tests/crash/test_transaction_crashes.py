@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.transaction_log import TransactionLog
-from ottla.broker.transaction_markers import MarkerWriter
+from ottla.broker.coordinators.transaction_log import TransactionLog
+from ottla.broker.coordinators.transaction_markers import MarkerWriter
 from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m

@@ -195,7 +195,7 @@ def test_plain_python_stops_between_records_and_between_headers() -> None:
 WITHOUT_PYARROW = """
 import sys
 sys.modules["pyarrow"] = sys.modules["pyspark"] = None
-from ottla.broker import key_check
+from ottla.broker.partitions import key_check
 print(key_check.walk.IS_COMPILED)
 """
 

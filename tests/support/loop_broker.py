@@ -14,9 +14,9 @@ from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
 from ottla.broker.broker import Broker
+from ottla.broker.chores.timers import JumpingTimers
+from ottla.broker.controller.topic_plan import NewTopic
 from ottla.broker.router import Router
-from ottla.broker.timers import JumpingTimers
-from ottla.broker.topic_plan import NewTopic
 from ottla.common.clock import Clock, ManualClock
 from ottla.common.config import BrokerConfig
 from ottla.protocol import codec

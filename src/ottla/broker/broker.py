@@ -14,23 +14,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
-from ottla.broker import topic_startup
-from ottla.broker.cleaning import Cleaning
-from ottla.broker.config_service import ConfigService
-from ottla.broker.fetch_sessions import FetchSessions
-from ottla.broker.group_service import GroupService
-from ottla.broker.internal_topics import internal_topic
-from ottla.broker.log_configs import LOG_DEFAULTS, remembering
+from ottla.broker.chores.cleaning import Cleaning
+from ottla.broker.chores.timers import Handle, Timers
+from ottla.broker.chores.turns import Turns
+from ottla.broker.configs.config_service import ConfigService
+from ottla.broker.configs.log_configs import LOG_DEFAULTS, remembering
+from ottla.broker.controller import topic_startup
+from ottla.broker.controller.producer_ids import ProducerIds
+from ottla.broker.controller.topic_plan import NewTopic, Placement
+from ottla.broker.controller.topic_service import TopicService
+from ottla.broker.coordinators.group_service import GroupService
+from ottla.broker.coordinators.internal_topics import internal_topic
+from ottla.broker.coordinators.transaction_service import TransactionService
 from ottla.broker.memory import Memory
-from ottla.broker.partitions import Partitions
-from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.replica_moves import ReplicaMoves
-from ottla.broker.replicas import Replicas
-from ottla.broker.timers import Handle, Timers
-from ottla.broker.topic_plan import NewTopic, Placement
-from ottla.broker.topic_service import TopicService
-from ottla.broker.transaction_service import TransactionService
-from ottla.broker.turns import Turns
+from ottla.broker.partitions.fetch_sessions import FetchSessions
+from ottla.broker.partitions.partition_table import Partitions
+from ottla.broker.partitions.replica_moves import ReplicaMoves
+from ottla.broker.partitions.replicas import Replicas
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import ApiError, OttlaError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ottla.broker.change_log import Requester
+from ottla.broker.controller.change_log import Requester
 
 
 @dataclass(slots=True)

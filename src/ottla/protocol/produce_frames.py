@@ -9,11 +9,10 @@ than half of the time that a small request takes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator
 from functools import partial
 from typing import NamedTuple
 
-from ottla.common.steps import to_the_end
+from ottla.common.steps import Pauses, to_the_end
 from ottla.protocol.codec import REQUEST_ELEMENTS_MAX, TAGS_MAX, MalformedMessage, read_uvarint, write_uvarint
 from ottla.protocol.framing import response_prefix
 
@@ -35,7 +34,7 @@ _LINE_V3 = struct.Struct(">ihqq")
 _AFTER_CORRELATION_ID = 8
 
 
-class Terms(NamedTuple):
+class ProduceRequest(NamedTuple):
     """What holds for the whole request."""
 
     acks: int
@@ -68,12 +67,13 @@ Outcomes = list[tuple[bytes, list[Outcome]]]
 # --- requests
 
 
-def decode(frame: memoryview, position: int, version: int) -> tuple[Terms, Topics]:
-    """The terms, and the topics; a topic's key is its name in UTF-8 or, from v13, its id. Raises MalformedMessage."""
+def decode(frame: memoryview, position: int, version: int) -> tuple[ProduceRequest, Topics]:
+    """What holds for the whole request, and its topics; a topic's key is its name in UTF-8 or, from v13, its id. Raises
+    MalformedMessage."""
     return to_the_end(decode_in_steps(frame, position, version))
 
 
-def decode_in_steps(frame: memoryview, position: int, version: int) -> Generator[None, None, tuple[Terms, Topics]]:
+def decode_in_steps(frame: memoryview, position: int, version: int) -> Pauses[tuple[ProduceRequest, Topics]]:
     """The same, with a stop after every `PIECES_AT_ONCE` partitions, so with none in a usual request."""
     try:
         return (yield from _decode(frame, position, version))
@@ -81,7 +81,7 @@ def decode_in_steps(frame: memoryview, position: int, version: int) -> Generator
         raise MalformedMessage(f"Produce v{version} ends too early") from None
 
 
-def _decode(frame: memoryview, p: int, version: int) -> Generator[None, None, tuple[Terms, Topics]]:
+def _decode(frame: memoryview, p: int, version: int) -> Pauses[tuple[ProduceRequest, Topics]]:
     flexible, size = version >= FLEXIBLE, len(frame)
     transactional_id, p = _nullable_text(frame, p, flexible, size)
     acks, _timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, p)
@@ -107,7 +107,7 @@ def _decode(frame: memoryview, p: int, version: int) -> Generator[None, None, tu
             p = _skip_tags(frame, p)
         topics.append((key, pieces))
         room -= 1
-    return Terms(acks, transactional_id), topics
+    return ProduceRequest(acks, transactional_id), topics
 
 
 def _nullable_text(frame: memoryview, p: int, flexible: bool, size: int) -> tuple[str | None, int]:
@@ -195,14 +195,14 @@ class Layout:
         "_with_log_start",
         "key",
         "partition",
-        "terms",
+        "request",
         "version",
     )
 
-    def __init__(self, version: int, start: int, terms: Terms, key: bytes, partition: int) -> None:
+    def __init__(self, version: int, start: int, request: ProduceRequest, key: bytes, partition: int) -> None:
         """`start` is where the size of the records stands."""
         self.version = version
-        self.terms = terms
+        self.request = request
         self.key = key
         self.partition = partition
         self._start = start
@@ -266,9 +266,9 @@ class Layouts:
             return None, correlation_id
         return known.get(bytes(frame[_AFTER_CORRELATION_ID:prefix_end])), correlation_id
 
-    def remember(self, frame: memoryview, version: int, terms: Terms, topics: Topics) -> int:
+    def remember(self, frame: memoryview, version: int, request: ProduceRequest, topics: Topics) -> int:
         """Where the request's prefix ends, if it has records for one partition and nothing unusual; else 0."""
-        if len(topics) != 1 or len(topics[0][1]) != 1 or terms.acks not in (-1, 1):
+        if len(topics) != 1 or len(topics[0][1]) != 1 or request.acks not in (-1, 1):
             return 0
         key, (piece,) = topics[0]
         if not piece.records:
@@ -277,7 +277,7 @@ class Layouts:
         prefix = bytes(frame[_AFTER_CORRELATION_ID:end])
         known = self.known[version]
         if prefix not in known:
-            layout = Layout(version, end, terms, key, piece.partition)
+            layout = Layout(version, end, request, key, piece.partition)
             if len(prefix) > self.PREFIX_BYTES_MAX or layout.records(frame) != piece.records:
                 return 0
             if len(known) >= self.COUNT_MAX:
@@ -300,7 +300,7 @@ def encode(version: int, correlation_id: int, outcomes: Outcomes) -> bytes:
     return to_the_end(encode_in_steps(version, correlation_id, outcomes))
 
 
-def encode_in_steps(version: int, correlation_id: int, outcomes: Outcomes) -> Generator[None, None, bytes]:
+def encode_in_steps(version: int, correlation_id: int, outcomes: Outcomes) -> Pauses[bytes]:
     flexible = version >= FLEXIBLE
     out = bytearray()
     _write_length(out, len(outcomes), flexible)

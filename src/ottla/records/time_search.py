@@ -7,9 +7,9 @@ take their time: `open_batch` may run in any thread, and the walk stops every fe
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
+from ottla.common.steps import Pauses
 from ottla.records.batch import BatchHeader
 from ottla.records.compression import DecompressionError
 from ottla.records.record import CorruptRecords, read_varint, records_buffer
@@ -35,7 +35,7 @@ def open_batch(batch: Any, header: BatchHeader) -> bytes | bytearray | None:
 
 def first_record_since(
     records: bytes | bytearray | None, header: BatchHeader, timestamp: int, start_offset: int
-) -> Generator[None, None, tuple[int, int] | None]:
+) -> Pauses[tuple[int, int] | None]:
     """(time, offset) of the first record at or after `timestamp`; None if that lies below `start_offset` alone, or if
     compaction took all records of the batch and left it as the memory of its producer.
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from ottla import __version__
 from ottla.broker.broker import Broker
+from ottla.broker.chores.timers import Timers
 from ottla.broker.router import Router
-from ottla.broker.timers import Timers
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.server import service_manager

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ottla.broker.timers import JumpingTimers
+from ottla.broker.chores.timers import JumpingTimers
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
@@ -143,7 +143,7 @@ class Broker:
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Without a client: the topic is there when this returns."""
-        from ottla.broker.topic_plan import NewTopic
+        from ottla.broker.controller.topic_plan import NewTopic
 
         server = self._running()
         self.run(server.broker.topics.create_one(NewTopic(name, partitions, configs=dict(configs or {}))))

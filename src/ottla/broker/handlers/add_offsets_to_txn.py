@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.transaction_errors import for_version
+from ottla.broker.coordinators.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, run
 from ottla.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

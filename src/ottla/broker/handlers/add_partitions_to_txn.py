@@ -1,151 +1,134 @@
 """AddPartitionsToTxn v0-5. Partitions that a transaction is about to write to; all of a request's are added, or none.
 
 Up to v3 it is a client's request for one transaction; from v4 on brokers ask for several at once, or only whether
-partitions belong (`verify_only`). Works on the frame itself: see `protocol.add_partitions_frames`. A large request is
-worked on in turns.
+partitions belong (`verify_only`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Generator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.transaction_errors import for_version
-from ottla.common.errors import ApiError, CloseConnection, ErrorCode
+from ottla.broker.coordinators.transaction_errors import for_version
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
-from ottla.common.steps import Steps, run
+from ottla.common.steps import Steps, all_of, in_pieces
 from ottla.metadata.image import INTERNAL_TOPICS
-from ottla.protocol.add_partitions_frames import BATCHED, FLEXIBLE, Addition, Result, Topic, decode, encode
-from ottla.protocol.codec import MalformedMessage
-from ottla.protocol.framing import response_prefix
+from ottla.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.server.connection import Answer
 
-T = TypeVar("T")
-# Stops between small steps.
-InTurns = Generator[None, None, T]
-
+_BATCHED_SINCE = 4
 _KNOWS_FENCED_SINCE = 2
 # What a client's AddPartitionsToTxn says about the protocol it speaks.
 _CLASSIC, _V2 = 0, 2
-# A request up to this size is dealt with at once.
-_SMALL_BYTES = 32 * 1024
-# Partitions of one topic that are looked at between two stops.
-_PARTITIONS_AT_ONCE = 1024
+
+_Asked = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+_Topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+_TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+_PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 
 
-def handle_frame(
-    broker: Broker, context: RequestContext, frame: memoryview, position: int
-) -> Answer | Awaitable[Answer]:
-    if len(frame) > _SMALL_BYTES:
-        frame = memoryview(bytes(frame))  # the connection's buffer is ours only until we wait
-    return run(_add_all(broker, context.version, context.correlation_id, frame, position))
-
-
-def _add_all(broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int) -> Steps[Answer]:
-    is_large = len(frame) > _SMALL_BYTES
-    asked: list[Addition] = []
-    try:
-        yield from _all_turns(broker, is_large, decode(frame, position, version, asked))
-    except MalformedMessage as error:
-        raise CloseConnection(str(error)) from None
+def handle(
+    broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest
+) -> Steps[AddPartitionsToTxnResponse]:
+    version = context.version
+    if version < _BATCHED_SINCE:
+        asked = _Asked(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+        topics = yield from _add(broker, version, asked)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
     results = []
-    for one in asked:
-        rows = yield from _add(broker, version, is_large, one)
-        results.append((one.transactional_id, rows))
-    body = bytearray()
-    yield from _all_turns(broker, is_large, encode(version, results, body))
-    return response_prefix(len(body), correlation_id, version >= FLEXIBLE) + body
+    for asked in request.transactions:
+        topics = yield from _add(broker, version, asked)
+        result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
+        results.append(result(transactional_id=asked.transactional_id, topic_results=topics))
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-def _all_turns(broker: Broker, is_large: bool, work: InTurns[T]) -> Steps[T]:
-    if is_large:
-        result: T = yield broker.turns.run(work)
-        return result
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            result = done.value
-            return result
-
-
-def _add(broker: Broker, version: int, is_large: bool, asked: Addition) -> Steps[list[Result]]:
+def _add(broker: Broker, version: int, asked: _Asked) -> Steps[list[_TopicResult]]:
     partitions: dict[TopicPartition, None] = {}
-    # Up to v3 it is a client that asks, and our own topics are not a client's to write to.
-    closed = INTERNAL_TOPICS if version < BATCHED else ()
-    refused = yield from _all_turns(broker, is_large, _collect_all(broker, asked, closed, partitions))
+    refused = yield from _collect_all(broker, version, asked.topics, partitions)
     if refused is not None:
         return refused
-    name, producer_id, epoch = asked[:3]
+    name = asked.transactional_id
     try:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         if asked.verify_only:
-            rows = yield from _all_turns(broker, is_large, _verify_all(broker, asked))
+            verified = yield from _verify_all(broker, asked)
             yield from broker.transactions.durable(broker.transactions.shard(name))
-            return rows
-        client_version = _V2 if version >= BATCHED else _CLASSIC
-        yield from broker.transactions.add_partitions(name, producer_id, epoch, partitions, client_version)
+            return verified
+        client_version = _V2 if version >= _BATCHED_SINCE else _CLASSIC
+        yield from broker.transactions.add_partitions(
+            name, asked.producer_id, asked.producer_epoch, partitions, client_version
+        )
         code = ErrorCode.NONE
     except ApiError as error:
         code = for_version(error.code, version, _KNOWS_FENCED_SINCE)
-    return [Result(topic, code) for topic in asked.topics]
+    return (yield from all_of(_result(topic, [code] * len(topic.partitions)) for topic in asked.topics))
 
 
 def _collect_all(
-    broker: Broker, asked: Addition, closed: Collection[str], into: dict[TopicPartition, None]
-) -> InTurns[list[Result] | None]:
+    broker: Broker, version: int, topics: Sequence[_Topic], into: dict[TopicPartition, None]
+) -> Steps[list[_TopicResult] | None]:
     """Take up the partitions. If some are not there or closed: the answer, for none will be added."""
-    any_refused = False
-    refused: list[Result] = []
-    for topic in asked.topics:
-        codes: ErrorCode | Sequence[int]
-        if topic.name.decode(errors="replace") in closed:
-            codes = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    # Up to v3 it is a client that asks, and our own topics are not a client's to write to.
+    closed = INTERNAL_TOPICS if version < _BATCHED_SINCE else frozenset()
+    all_codes = []
+    for topic in topics:
+        if topic.name in closed:
+            codes = [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * len(topic.partitions)
         else:
             codes = yield from _collect(broker, topic, into)
-        any_refused = any_refused or bool(codes)
-        refused.append(Result(topic, codes or ErrorCode.OPERATION_NOT_ATTEMPTED))
-    return refused if any_refused else None
+        all_codes.append(codes)
+    if not any(code for codes in all_codes for code in codes):
+        return None
+    told = [[code or ErrorCode.OPERATION_NOT_ATTEMPTED for code in codes] for codes in all_codes]
+    return (yield from all_of(_result(*one) for one in zip(topics, told, strict=True)))
 
 
-def _collect(broker: Broker, topic: Topic, into: dict[TopicPartition, None]) -> InTurns[Sequence[int]]:
-    """If some partitions of the topic are not there: an error code for each of them all."""
-    name = topic.name.decode(errors="replace")
-    count = len(broker.partitions.of_topic(name))
-    codes: list[int] = []
-    any_missing = False
-    for start in range(0, len(topic), _PARTITIONS_AT_ONCE):
-        for index in topic.numbers(start, start + _PARTITIONS_AT_ONCE):
-            if 0 <= index < count:
-                into[TopicPartition(name, index)] = None
-                codes.append(ErrorCode.OPERATION_NOT_ATTEMPTED)
-            else:
-                any_missing = True
-                codes.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        yield
-    return codes if any_missing else ()
+def _collect(broker: Broker, topic: _Topic, into: dict[TopicPartition, None]) -> Steps[list[ErrorCode]]:
+    count = len(broker.partitions.of_topic(topic.name))
+
+    def collect(indexes: Sequence[int]) -> list[ErrorCode]:
+        into.update({TopicPartition(topic.name, index): None for index in indexes if 0 <= index < count})
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return [ErrorCode.NONE if 0 <= index < count else unknown for index in indexes]
+
+    return (yield from in_pieces(topic.partitions, collect))
 
 
-def _verify_all(broker: Broker, asked: Addition) -> InTurns[list[Result]]:
-    results: list[Result] = []
+def _verify_all(broker: Broker, asked: _Asked) -> Steps[list[_TopicResult]]:
+    results = []
     for topic in asked.topics:
-        name, codes = topic.name.decode(errors="replace"), list[int]()
-        for start in range(0, len(topic), _PARTITIONS_AT_ONCE):
-            for index in topic.numbers(start, start + _PARTITIONS_AT_ONCE):
-                codes.append(_verify(broker, asked, TopicPartition(name, index)))
-            yield
-        results.append(Result(topic, codes))
+        name = topic.name
+
+        def verify(indexes: Sequence[int], name: str = name) -> list[ErrorCode]:
+            return [_verify(broker, asked, TopicPartition(name, index)) for index in indexes]
+
+        codes = yield from in_pieces(topic.partitions, verify)
+        results.append((yield from _result(topic, codes)))
     return results
 
 
-def _verify(broker: Broker, asked: Addition, partition: TopicPartition) -> ErrorCode:
+def _verify(broker: Broker, asked: _Asked, partition: TopicPartition) -> ErrorCode:
     try:
-        broker.transactions.verify(*asked[:3], partition)
+        broker.transactions.verify(asked.transactional_id, asked.producer_id, asked.producer_epoch, partition)
     except ApiError as error:
         return error.code
     return ErrorCode.NONE
+
+
+def _result(topic: _Topic, codes: Sequence[ErrorCode]) -> Steps[_TopicResult]:
+    def told(pairs: Sequence[tuple[int, ErrorCode]]) -> list[_PartitionResult]:
+        return [_PartitionResult(partition_index=index, partition_error_code=code) for index, code in pairs]
+
+    rows = yield from in_pieces(list(zip(topic.partitions, codes, strict=True)), told)
+    return _TopicResult(name=topic.name, results_by_partition=rows)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
+from ottla.broker.controller.change_log import Requester
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import AlterConfigsRequest, AlterConfigsResponse

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.topic_plan import check_replicas
+from ottla.broker.controller.topic_plan import check_replicas
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse

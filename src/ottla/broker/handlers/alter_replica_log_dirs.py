@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.broker.change_log import tell
 from ottla.broker.context import RequestContext
+from ottla.broker.controller.change_log import tell
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.apis import APIS
 from ottla.broker.context import RequestContext
-from ottla.broker.features import SUPPORTED
+from ottla.broker.controller.features import SUPPORTED
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ottla.broker.change_log import Requester
+from ottla.broker.chores.deadlines import in_time
 from ottla.broker.context import RequestContext
-from ottla.broker.deadlines import in_time
-from ottla.broker.topic_plan import NewPartitions
+from ottla.broker.controller.change_log import Requester
+from ottla.broker.controller.topic_plan import NewPartitions
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ottla.broker.change_log import Requester
-from ottla.broker.config_entries import Entry
+from ottla.broker.chores.deadlines import in_time
+from ottla.broker.configs.config_entries import Entry
 from ottla.broker.context import RequestContext
-from ottla.broker.deadlines import in_time
-from ottla.broker.topic_plan import NewTopic
+from ottla.broker.controller.change_log import Requester
+from ottla.broker.controller.topic_plan import NewTopic
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.metadata.image import TopicImage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.change_log import Requester, tell
 from ottla.broker.context import RequestContext
+from ottla.broker.controller.change_log import Requester, tell
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse

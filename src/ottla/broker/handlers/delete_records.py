@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.broker.change_log import tell
 from ottla.broker.context import RequestContext
+from ottla.broker.controller.change_log import tell
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.broker.change_log import Requester
+from ottla.broker.chores.deadlines import in_time
 from ottla.broker.context import RequestContext
-from ottla.broker.deadlines import in_time
+from ottla.broker.controller.change_log import Requester
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps, each

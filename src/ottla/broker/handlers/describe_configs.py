@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.config_entries import Entry
+from ottla.broker.configs.config_entries import Entry
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError
 from ottla.common.steps import Steps

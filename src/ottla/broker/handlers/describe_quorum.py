@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.topic_plan import METADATA_TOPIC
+from ottla.broker.controller.topic_plan import METADATA_TOPIC
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
 from ottla.common.steps import Steps, each

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.chores.timers import Handle
 from ottla.broker.context import RequestContext
-from ottla.broker.fetch_answer import FetchAnswer, Line, by_topic, empty_answer, unheard
-from ottla.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchPartition, FetchSession, Key
-from ottla.broker.partition import EVERYTHING, Partition
-from ottla.broker.timers import Handle
+from ottla.broker.partitions.fetch_answer import FetchAnswer, Line, by_topic, empty_answer, unheard
+from ottla.broker.partitions.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchPartition, FetchSession, Key
+from ottla.broker.partitions.partition import EVERYTHING, Partition
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps, in_pieces, pieces
 from ottla.protocol import codec

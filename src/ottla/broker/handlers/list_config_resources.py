@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.config_service import ResourceType
+from ottla.broker.configs.config_service import ResourceType
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps, each

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
-from ottla.broker.leader_epochs import epoch_error
+from ottla.broker.partitions.leader_epochs import epoch_error
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
@@ -20,7 +20,7 @@ from ottla.storage import timestamps
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.partition import Partition
+    from ottla.broker.partitions.partition import Partition
 
     Asked = ListOffsetsRequest.ListOffsetsPartition
     Found = ListOffsetsResponse.ListOffsetsPartitionResponse

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
-from ottla.broker.change_log import Requester
 from ottla.broker.context import RequestContext
+from ottla.broker.controller.change_log import Requester
 from ottla.broker.encoded_topics import EncodedTopics, Topic
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId

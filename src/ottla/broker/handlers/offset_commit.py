@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.offset_pieces import in_pieces, is_large
+from ottla.broker.coordinators.offset_pieces import in_pieces, is_large
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps

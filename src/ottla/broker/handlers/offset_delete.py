@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.broker.change_log import Requester, tell
 from ottla.broker.context import RequestContext
-from ottla.broker.offset_pieces import in_pieces, is_large
+from ottla.broker.controller.change_log import Requester, tell
+from ottla.broker.coordinators.offset_pieces import in_pieces, is_large
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.codec import Message

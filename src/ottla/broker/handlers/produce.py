@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
-from ottla.broker.key_check import check_keys
-from ottla.broker.partition import Partition
-from ottla.broker.transaction_entrance import Entrance, add_together
+from ottla.broker.coordinators.verification_guard import VerificationGuard, add_together
+from ottla.broker.partitions.key_check import check_keys
+from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.codec import MalformedMessage
@@ -27,7 +27,7 @@ from ottla.protocol.produce_frames import (
     Outcome,
     Outcomes,
     Piece,
-    Terms,
+    ProduceRequest,
     decode_in_steps,
     encode,
     encode_in_steps,
@@ -58,28 +58,28 @@ def handle_frame(
     try:
         next(decoding)
     except StopIteration as end:
-        terms, topics = end.value
+        request, topics = end.value
     else:
         topics = None
     if topics is None or len(frame) > _BYTES_AT_ONCE:
         in_turns = _produce_in_turns(broker, version, context.correlation_id, kept(frame), position)
         return broker.turns.run(in_turns)
-    context.produce_prefix_end = broker.produce_layouts.remember(frame, version, terms, topics)
+    context.produce_prefix_end = broker.produce_layouts.remember(frame, version, request, topics)
     outcomes: Outcomes = []
     waiting: Waiting = []
-    add_together(broker, version, terms, topics)
+    add_together(broker, version, request, topics)
     for key, pieces in topics:
         lines: list[Outcome] = []
         for piece in pieces:
-            done = _produce(broker, version, key, piece, terms)
+            done = _produce(broker, version, key, piece, request)
             if not isinstance(done, Outcome):
                 waiting.append((lines, len(lines), done))
                 done = Outcome(piece.partition)
             lines.append(done)
         outcomes.append((key, lines))
     if waiting:
-        return _answer_later(version, context.correlation_id, terms.acks, outcomes, waiting)
-    return _answer(version, context.correlation_id, terms.acks, outcomes)
+        return _answer_later(version, context.correlation_id, request.acks, outcomes, waiting)
+    return _answer(version, context.correlation_id, request.acks, outcomes)
 
 
 def _produce_in_turns(
@@ -87,17 +87,17 @@ def _produce_in_turns(
 ) -> Steps[Answer]:
     """The same for many partitions, or many bytes."""
     try:
-        terms, topics = yield from decode_in_steps(frame, position, version)
+        request, topics = yield from decode_in_steps(frame, position, version)
     except MalformedMessage as error:
         raise CloseConnection(str(error)) from None
     outcomes: Outcomes = []
-    add_together(broker, version, terms, topics)
+    add_together(broker, version, request, topics)
     for key, pieces in topics:
         lines: list[Outcome] = []
         for start in range(0, len(pieces), PIECES_AT_ONCE):
             waiting: Waiting = []
             for piece in pieces[start : start + PIECES_AT_ONCE]:
-                done = _produce(broker, version, key, piece, terms)
+                done = _produce(broker, version, key, piece, request)
                 if not isinstance(done, Outcome):
                     waiting.append((lines, len(lines), done))
                     done = Outcome(piece.partition)
@@ -106,8 +106,8 @@ def _produce_in_turns(
             if waiting:
                 yield _all_done(waiting)
         outcomes.append((key, lines))
-    if terms.acks == 0:
-        return _answer(version, correlation_id, terms.acks, outcomes)
+    if request.acks == 0:
+        return _answer(version, correlation_id, request.acks, outcomes)
     return (yield from encode_in_steps(version, correlation_id, outcomes))
 
 
@@ -139,14 +139,14 @@ def _produce_as_before(
     broker: Broker, layout: Layout, records: memoryview, correlation_id: int, header: HeaderFields | None
 ) -> Answer | Awaitable[Answer]:
     """A request of a known layout whose records, or whose topic, need a closer look."""
-    done = _produce(broker, layout.version, layout.key, Piece(layout.partition, records), layout.terms, header)
+    done = _produce(broker, layout.version, layout.key, Piece(layout.partition, records), layout.request, header)
     if type(done) is Outcome:
         if not done.error:
             return layout.answer(correlation_id, done.base_offset, done.log_append_time, done.log_start_offset)
         return encode(layout.version, correlation_id, [(layout.key, [done])])
     lines = [Outcome(layout.partition)]
     waiting: Waiting = [(lines, 0, done)]  # type: ignore[list-item]
-    return _answer_later(layout.version, correlation_id, layout.terms.acks, [(layout.key, lines)], waiting)
+    return _answer_later(layout.version, correlation_id, layout.request.acks, [(layout.key, lines)], waiting)
 
 
 async def _answer_later(version: int, correlation_id: int, acks: int, outcomes: Outcomes, waiting: Waiting) -> Answer:
@@ -173,7 +173,7 @@ def _answer(version: int, correlation_id: int, acks: int, outcomes: Outcomes) ->
 
 
 def _produce(
-    broker: Broker, version: int, key: bytes, piece: Piece, terms: Terms, header: HeaderFields | None = None
+    broker: Broker, version: int, key: bytes, piece: Piece, request: ProduceRequest, header: HeaderFields | None = None
 ) -> Outcome | Awaitable[Outcome]:
     """`header` is that of a batch which was found to be good already: its checksum is not computed twice."""
     index, records = piece
@@ -182,20 +182,20 @@ def _produce(
         unknown_id = version >= WITH_TOPIC_IDS and not broker.partitions.knows(key)
         return Outcome(index, ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
-        if partition.is_internal or terms.acks != 1:
-            _check_allowed(partition, terms.acks)
+        if partition.is_internal or request.acks != 1:
+            _check_allowed(partition, request.acks)
         if not records:
             raise ApiError(ErrorCode.INVALID_RECORD, "no records")
         now_ms = broker.clock.now_ms()
         rules = partition.rules
         if header is None:
             header = validate_batch(records, rules, version, now_ms)
-        entrance, joining = None, None
+        guard, joining = None, None
         if header[5] & TRANSACTIONAL_BIT:
-            entrance = Entrance(broker, partition, version, terms.transactional_id, *header[9:12])
-            joining = entrance.join()
+            guard = VerificationGuard(broker, partition, version, request.transactional_id, *header[9:12])
+            joining = guard.join()
         if joining is not None or (rules.may_open_records and needs_records(rules, header)):
-            return _append_later(broker, partition, bytes(records), header, now_ms, entrance, joining)
+            return _append_later(broker, partition, bytes(records), header, now_ms, guard, joining)
         return _append(partition, records, now_ms)
     except Exception as error:
         return _refused(partition, error)
@@ -226,7 +226,7 @@ async def _append_later(
     batch: bytes,
     header: HeaderFields,
     now_ms: int,
-    entrance: Entrance | None,
+    guard: VerificationGuard | None,
     joining: Awaitable[None] | None,
 ) -> Outcome:
     """A batch that must wait: for its transaction to be written down, or for its records to be made ready."""
@@ -238,8 +238,8 @@ async def _append_later(
             data = await prepare_records(
                 batch, partition.rules, broker.run_in_thread, partial(check_keys, broker), broker.opened_memory
             )
-        if entrance is not None:
-            entrance.check_again()
+        if guard is not None:
+            guard.check_again()
         done = _append(partition, data, now_ms)
     except Exception as error:
         return _refused(partition, error)

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.offset_pieces import in_pieces, is_large
-from ottla.broker.transaction_errors import for_offsets
+from ottla.broker.coordinators.offset_pieces import in_pieces, is_large
+from ottla.broker.coordinators.transaction_errors import for_offsets
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
 from ottla.common.steps import Steps, run

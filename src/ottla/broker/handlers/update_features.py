@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from ottla.broker.change_log import Requester
+from ottla.broker.chores.deadlines import in_time
 from ottla.broker.context import RequestContext
-from ottla.broker.deadlines import in_time
-from ottla.broker.features import SUPPORTED
+from ottla.broker.controller.change_log import Requester
+from ottla.broker.controller.features import SUPPORTED
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 

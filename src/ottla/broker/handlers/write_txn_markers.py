@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.transaction_markers import control_batch
+from ottla.broker.coordinators.transaction_markers import control_batch
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps

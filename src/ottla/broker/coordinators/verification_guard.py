@@ -14,26 +14,26 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ottla.broker.transaction_errors import for_produce
+from ottla.broker.coordinators.transaction_errors import for_produce
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import run
-from ottla.protocol.produce_frames import Terms, Topics
+from ottla.protocol.produce_frames import ProduceRequest, Topics
 from ottla.records.batch import HEADER, HEADER_SIZE, TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.partition import Partition
-    from ottla.broker.transaction_markers import Shard
+    from ottla.broker.coordinators.transaction_markers import Shard
+    from ottla.broker.partitions.partition import Partition
 
 _ADDS_PARTITIONS_SINCE = 12
 _V2 = 2
 
 
-def add_together(broker: Broker, version: int, terms: Terms, topics: Topics) -> None:
+def add_together(broker: Broker, version: int, request: ProduceRequest, topics: Topics) -> None:
     """Write down that the partitions of this request take part. Each still has to `join`: that tells what is wrong, and
     waits for the disk where that is asked for."""
-    if not terms.transactional_id or version < _ADDS_PARTITIONS_SINCE:
+    if not request.transactional_id or version < _ADDS_PARTITIONS_SINCE:
         return
     found: dict[tuple[int, int], list[TopicPartition]] = {}
     for key, pieces in topics:
@@ -49,7 +49,7 @@ def add_together(broker: Broker, version: int, terms: Terms, topics: Topics) -> 
     (((producer_id, epoch), partitions),) = found.items()
     if len(partitions) > 1:
         with suppress(ApiError):
-            broker.transactions.note_partitions(terms.transactional_id, producer_id, epoch, partitions, _V2)
+            broker.transactions.note_partitions(request.transactional_id, producer_id, epoch, partitions, _V2)
 
 
 def _is_open_in_log(partition: Partition, producer_id: int, epoch: int) -> bool:
@@ -60,7 +60,7 @@ def _is_open_in_log(partition: Partition, producer_id: int, epoch: int) -> bool:
     return epoch < entry.epoch or (entry.epoch == epoch and entry.txn_first_offset >= 0)
 
 
-class Entrance:
+class VerificationGuard:
     __slots__ = ("_adds", "_broker", "_epoch", "_name", "_partition", "_producer_id", "_sequence", "_version")
 
     def __init__(

@@ -20,9 +20,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ottla.broker import kraft_metadata
-from ottla.broker.features import INITIAL_LEVELS
-from ottla.broker.topic_plan import METADATA_TOPIC
+from ottla.broker.controller import kraft_metadata
+from ottla.broker.controller.features import INITIAL_LEVELS
+from ottla.broker.controller.topic_plan import METADATA_TOPIC
 from ottla.common.errors import OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition, random_topic_id, topic_id_text
 from ottla.metadata import image as images

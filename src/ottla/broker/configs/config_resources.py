@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ottla.broker import loggers
-from ottla.broker.change_log import Requester
-from ottla.broker.config_entries import Entry, broker_entry, entry
+from ottla.broker.configs import loggers
+from ottla.broker.configs.config_entries import Entry, broker_entry, entry
+from ottla.broker.controller.change_log import Requester
 from ottla.common.config import (
     BrokerConfig,
     ClientMetricsConfig,
@@ -29,7 +29,7 @@ from ottla.common.errors import ApiError, ErrorCode, OttlaError
 from ottla.metadata.topic_names import name_fault
 
 if TYPE_CHECKING:
-    from ottla.broker.topic_service import TopicService
+    from ottla.broker.controller.topic_service import TopicService
 
 # Kafka lets these change only for one listener, under its prefix; ours serve PLAINTEXT alone.
 _PER_LISTENER = ("ssl.", "sasl.", "principal.builder.")

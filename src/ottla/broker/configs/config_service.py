@@ -13,11 +13,10 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
-from ottla.broker import loggers
-from ottla.broker.change_log import Requester, tell
-from ottla.broker.config_changes import Change, Operation, apply_changes, replace_all
-from ottla.broker.config_entries import Entry
-from ottla.broker.config_resources import (
+from ottla.broker.configs import loggers
+from ottla.broker.configs.config_changes import Change, Operation, apply_changes, replace_all
+from ottla.broker.configs.config_entries import Entry
+from ottla.broker.configs.config_resources import (
     Brokers,
     ClientMetrics,
     Groups,
@@ -27,8 +26,9 @@ from ottla.broker.config_resources import (
     check_topic_overrides,
     describe_loggers,
 )
-from ottla.broker.log_configs import topic_log_config
-from ottla.broker.topic_service import TopicService
+from ottla.broker.configs.log_configs import topic_log_config
+from ottla.broker.controller.change_log import Requester, tell
+from ottla.broker.controller.topic_service import TopicService
 from ottla.common.config import BrokerConfig, GroupConfig
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
 from ottla.metadata.image import ClusterImage

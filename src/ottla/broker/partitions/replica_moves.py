@@ -13,7 +13,7 @@ import logging
 from dataclasses import dataclass
 from functools import partial
 
-from ottla.broker.partitions import Partitions
+from ottla.broker.partitions.partition_table import Partitions
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ottla.broker.partition import Partition
+from ottla.broker.partitions.partition import Partition
 from ottla.common.ids import TopicId
 from ottla.metadata.image import TopicImage
 

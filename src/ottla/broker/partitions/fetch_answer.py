@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ottla.broker.fetch_sessions import FetchPartition, FetchSession
+from ottla.broker.partitions.fetch_sessions import FetchPartition, FetchSession
 from ottla.protocol import codec
 from ottla.protocol.framing import response_prefix
 from ottla.storage.results import LogSlice

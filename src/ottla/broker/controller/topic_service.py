@@ -19,10 +19,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
-from ottla.broker import change_log, topic_plan
-from ottla.broker.change_log import Requester
-from ottla.broker.log_configs import remembering
-from ottla.broker.topic_plan import NewPartitions, NewTopic, Placement
+from ottla.broker.configs.log_configs import remembering
+from ottla.broker.controller import change_log, topic_plan
+from ottla.broker.controller.change_log import Requester
+from ottla.broker.controller.topic_plan import NewPartitions, NewTopic, Placement
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition, random_topic_id
 from ottla.common.steps import Pauses

@@ -6,7 +6,7 @@ a single node from ever having a group.
 
 from __future__ import annotations
 
-from ottla.broker.topic_plan import NewTopic
+from ottla.broker.controller.topic_plan import NewTopic
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import ApiError, ErrorCode
 

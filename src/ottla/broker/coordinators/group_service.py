@@ -13,12 +13,12 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.chores.timers import Handle
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinator_runtime import CoordinatorRuntime
-from ottla.broker.group_log import GroupLog, replay_batch
-from ottla.broker.internal_topics import OFFSETS_TOPIC
-from ottla.broker.partition import Partition
-from ottla.broker.timers import Handle
+from ottla.broker.coordinators.group_log import GroupLog, replay_batch
+from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
+from ottla.broker.coordinators.runtime import CoordinatorRuntime
+from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.groups.config import ConsumerSettings, GroupConfig, MigrationPolicy

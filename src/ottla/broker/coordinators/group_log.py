@@ -9,7 +9,7 @@ import logging
 import struct
 from collections.abc import Callable, Sequence
 
-from ottla.broker.partition import Partition
+from ottla.broker.partitions.partition import Partition
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups import records as group_records

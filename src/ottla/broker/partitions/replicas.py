@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ottla.broker.log_configs import MakeLogConfig, remembering
-from ottla.broker.partition import Partition
-from ottla.broker.partitions import Partitions
+from ottla.broker.configs.log_configs import MakeLogConfig, remembering
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.partitions.partition_table import Partitions
 from ottla.common.ids import TopicPartition
 from ottla.metadata.image import ClusterImage, TopicImage
 from ottla.storage.log_config import LogConfig

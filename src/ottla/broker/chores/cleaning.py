@@ -31,7 +31,7 @@ from ottla.storage.log_manager import LogManager
 from ottla.storage.steady_clock import SteadyClock
 from ottla.storage.worker_process import WorkerDied, WorkerProcess
 
-log = logging.getLogger("ottla.broker.cleaning")
+log = logging.getLogger("ottla.broker.chores.cleaning")
 
 # How long an idle worker is kept, and how long a log is left alone after trouble that may pass.
 _WORKER_IDLE_MS = 30_000

@@ -12,11 +12,11 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ottla.broker.coordinator_runtime import CoordinatorRuntime
-from ottla.broker.internal_topics import TRANSACTIONS_TOPIC
-from ottla.broker.partition import Partition
-from ottla.broker.transaction_log import TransactionLog, replay_batch
-from ottla.broker.transaction_markers import MarkerWriter, Shard
+from ottla.broker.coordinators.internal_topics import TRANSACTIONS_TOPIC
+from ottla.broker.coordinators.runtime import CoordinatorRuntime
+from ottla.broker.coordinators.transaction_log import TransactionLog, replay_batch
+from ottla.broker.coordinators.transaction_markers import MarkerWriter, Shard
+from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps, run

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ottla.common.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from ottla.broker.partition import Partition
+    from ottla.broker.partitions.partition import Partition
 
 NO_EPOCH = -1
 

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from ottla.broker.coordinator_load import all_batches
-from ottla.broker.java_hash import partition_of
-from ottla.broker.partition import Partition
+from ottla.broker.coordinators.java_hash import partition_of
+from ottla.broker.coordinators.loading import all_batches
+from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.metadata.image import ClusterImage

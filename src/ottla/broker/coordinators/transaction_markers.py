@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from ottla.broker.internal_topics import OFFSETS_TOPIC
-from ottla.broker.transaction_log import TransactionLog
+from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
+from ottla.broker.coordinators.transaction_log import TransactionLog
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps

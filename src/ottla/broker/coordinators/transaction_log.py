@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable
 
-from ottla.broker.partition import Partition
+from ottla.broker.partitions.partition import Partition
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
