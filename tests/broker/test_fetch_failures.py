@@ -11,8 +11,8 @@ import pytest
 
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import ProduceRequest
-from ottla.storage import transactions
 from ottla.storage.log import Log
+from ottla.storage.producers import transactions
 from tests.support.loop_broker import LoopBroker
 from tests.support.raw_client import batch_of, fetch_request
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from ottla.common.ids import TopicPartition, random_topic_id
-from ottla.storage import future_log, log_manager
+from ottla.storage import log_manager
 from ottla.storage.disk import Disk
+from ottla.storage.log_dirs import future_log
 from ottla.storage.log_manager import LogManager
 from tests.support.loop_broker import LoopBroker
 from tests.support.raw_client import batch_of

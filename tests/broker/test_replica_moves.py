@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
-from ottla.storage import future_log
+from ottla.storage.log_dirs import future_log
 from ottla.testing import Broker
 from tests.support.raw_client import RawClient
 

@@ -18,7 +18,7 @@ from ottla.common.ids import TopicPartition, random_topic_id
 from ottla.metadata import nodes
 from ottla.metastore.embedded import FILE_NAME, EmbeddedStore
 from ottla.metastore.port import Create, Delete
-from ottla.storage import checkpoints
+from ottla.storage.log_dirs import checkpoints
 from tests.storage.batches import append
 
 

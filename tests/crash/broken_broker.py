@@ -47,7 +47,7 @@ def forget_to_sync() -> None:
 
 def forget_producers_on_restart() -> None:
     """Recovery finds the records, but not who wrote them: a retry after the crash looks new."""
-    from ottla.storage import log_loader
+    from ottla.storage.loading import log_loader
 
     real = log_loader.load_log
 
@@ -68,7 +68,7 @@ def take_duplicates_for_new() -> None:
 
 def drop_the_last_batch_on_restart() -> None:
     """Recovery takes a whole batch for a torn one."""
-    from ottla.storage import log_loader
+    from ottla.storage.loading import log_loader
 
     real = log_loader.load_log
 

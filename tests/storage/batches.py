@@ -9,9 +9,9 @@ from ottla.common.ids import TopicId, TopicPartition
 from ottla.records.compression import Codec
 from ottla.records.record import Record, build_batch, iterate_batches, read_records
 from ottla.storage.disk import DISK, Disk
+from ottla.storage.loading.log_loader import load_log
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
-from ottla.storage.log_loader import load_log
 from ottla.storage.results import LogSlice
 
 TOPIC = TopicPartition("orders", 0)

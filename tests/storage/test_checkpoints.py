@@ -9,11 +9,11 @@ import pytest
 from ottla.common.clock import ManualClock
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition, random_topic_id
-from ottla.storage import checkpoints
-from ottla.storage.checkpoints import MetaProperties
 from ottla.storage.log_config import LogConfig
+from ottla.storage.log_dirs import checkpoints
+from ottla.storage.log_dirs.checkpoints import MetaProperties
+from ottla.storage.log_dirs.log_names import DELETE_SUFFIX, FolderName, marked_folder, parse_folder
 from ottla.storage.log_manager import LogManager
-from ottla.storage.log_names import DELETE_SUFFIX, FolderName, marked_folder, parse_folder
 from tests.storage.batches import append, read_all
 
 TP = TopicPartition("a.b-c_d", 12)

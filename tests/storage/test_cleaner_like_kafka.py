@@ -16,7 +16,7 @@ from ottla.records import batch as v2
 from ottla.records.compression import Codec
 from ottla.records.record import read_records
 from ottla.storage.log import Log
-from ottla.storage.segment import TXN_INDEX_SUFFIX
+from ottla.storage.segments.segment import TXN_INDEX_SUFFIX
 from tests.storage.batches import open_log
 from tests.storage.cleaning import COMPACT, clean, headers, put, put_marker
 from tests.storage.test_kafka_dump_tool import dump

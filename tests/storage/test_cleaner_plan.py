@@ -8,13 +8,13 @@ from pathlib import Path
 from ottla.common.clock import ManualClock
 from ottla.common.ids import TopicPartition, random_topic_id
 from ottla.records.batch import stamp
-from ottla.storage import checkpoints
 from ottla.storage.compaction.plan import dirtiest, group_segments, survey
-from ottla.storage.indexes import INT32_MAX
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
+from ottla.storage.log_dirs import checkpoints
 from ottla.storage.log_manager import LogManager
 from ottla.storage.results import Origin
+from ottla.storage.segments.indexes import INT32_MAX
 from tests.storage.batches import NOW_MS, open_log, read_all
 from tests.storage.cleaning import COMPACT, clean, clean_all, keyed, pairs, put
 

@@ -11,7 +11,7 @@ from ottla.storage.disk import Disk
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from ottla.storage.retention import delete_segments
-from ottla.storage.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment
+from ottla.storage.segments.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment
 from tests.storage.batches import NOW_MS, append, batch, open_log, read_all
 from tests.storage.disks import Crash, CrashingDisk
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ottla.storage import dump
-from ottla.storage.indexes import CorruptIndex, OffsetIndex, TimeIndex
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from ottla.storage.results import Origin
+from ottla.storage.segments.indexes import CorruptIndex, OffsetIndex, TimeIndex
 from tests.storage.batches import NOW_MS, append, open_log, read_all
 from tests.storage.markers import TRANSACTIONAL, marker
 

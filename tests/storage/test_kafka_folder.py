@@ -11,12 +11,13 @@ import pytest
 from ottla.common.clock import ManualClock
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.records.record import iterate_batches, read_records
-from ottla.storage import checkpoints, dump
-from ottla.storage.checkpoints import MetaProperties
+from ottla.storage import dump
+from ottla.storage.loading.log_loader import load_log
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
-from ottla.storage.log_dir import LogDir
-from ottla.storage.log_loader import load_log
+from ottla.storage.log_dirs import checkpoints
+from ottla.storage.log_dirs.checkpoints import MetaProperties
+from ottla.storage.log_dirs.log_dir import LogDir
 from ottla.storage.log_manager import LogManager
 from ottla.storage.results import Origin
 from tests.storage.batches import read_all, slice_bytes

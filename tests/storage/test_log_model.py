@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.records.compression import Codec
 from ottla.records.record import iterate_batches, read_records
-from ottla.storage.indexes import CorruptIndex
 from ottla.storage.log_config import LogConfig
+from ottla.storage.segments.indexes import CorruptIndex
 from tests.storage.batches import NOW_MS, batch, open_log, read_all, slice_bytes
 
 VALUES = st.lists(st.binary(max_size=60), min_size=1, max_size=4)

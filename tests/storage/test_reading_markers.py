@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ottla.records import batch as v2
 from ottla.records.compression import Codec
 from ottla.records.record import Record, build_batch, read_records
-from ottla.storage.producer_state import EndMarker, read_marker
+from ottla.storage.producers.producer_state import EndMarker, read_marker
 
 
 @given(

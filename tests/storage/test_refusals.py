@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.storage import refusals
-from ottla.storage.refusals import Refusals
+from ottla.storage.log_dirs import refusals
+from ottla.storage.log_dirs.refusals import Refusals
 
 
 @pytest.fixture(autouse=True)

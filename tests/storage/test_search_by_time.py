@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.storage.timestamps import HERE, at_once, find_by_timestamp
+from ottla.storage.segments.timestamps import HERE, at_once, find_by_timestamp
 from tests.storage.batches import NOW_MS, append, open_log
 
 

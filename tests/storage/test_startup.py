@@ -9,7 +9,7 @@ from pathlib import Path
 from ottla.common.clock import ManualClock
 from ottla.common.ids import TopicPartition, random_topic_id
 from ottla.storage.log_config import LogConfig
-from ottla.storage.log_dir import CLEAN_SHUTDOWN_FILE
+from ottla.storage.log_dirs.log_dir import CLEAN_SHUTDOWN_FILE
 from ottla.storage.log_manager import LogManager
 from tests.storage.batches import append
 

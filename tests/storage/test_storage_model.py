@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ottla.records import batch as v2
-from ottla.storage import log_loader
-from ottla.storage.batch_scan import BrokenChain, Trail, scan_batches
 from ottla.storage.compaction import compactor
-from ottla.storage.recovery import Recovery
-from ottla.storage.segment import Segment
+from ottla.storage.loading import log_loader
+from ottla.storage.loading.recovery import Recovery
+from ottla.storage.segments.batch_scan import BrokenChain, Trail, scan_batches
+from ottla.storage.segments.segment import Segment
 from tests.storage.model.run import check_seed, play, steps_of
 
 SEEDS = 200

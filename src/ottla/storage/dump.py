@@ -14,18 +14,18 @@ from typing import NamedTuple
 from ottla.records import batch as v2
 from ottla.records.compression import Codec, DecompressionError
 from ottla.records.record import CorruptRecords, Record, read_records
-from ottla.storage.checkpoints import read_epochs
 from ottla.storage.disk import OpenFile
-from ottla.storage.indexes import CorruptIndex
-from ottla.storage.producer_snapshot import CorruptSnapshot, ProducerSnapshotEntry, decode_snapshot
-from ottla.storage.segment import (
+from ottla.storage.log_dirs.checkpoints import read_epochs
+from ottla.storage.producers.producer_snapshot import CorruptSnapshot, ProducerSnapshotEntry, decode_snapshot
+from ottla.storage.segments.indexes import CorruptIndex
+from ottla.storage.segments.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
 )
-from ottla.storage.txn_index import AbortedTxn, decode_txn_index
+from ottla.storage.segments.txn_index import AbortedTxn, decode_txn_index
 
 KINDS = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
 

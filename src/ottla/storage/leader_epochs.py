@@ -11,8 +11,8 @@ from bisect import bisect_right
 from operator import itemgetter
 from pathlib import Path
 
-from ottla.storage.checkpoints import read_epochs, write_epochs
 from ottla.storage.disk import DISK, Disk
+from ottla.storage.log_dirs.checkpoints import read_epochs, write_epochs
 
 NO_EPOCH = -1
 NO_OFFSET = -1

@@ -16,18 +16,20 @@ from pathlib import Path
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.records import batch as v2
-from ottla.storage import retention, rolling, timestamps, transactions
+from ottla.storage import retention
 from ottla.storage.disk import DISK, Disk
+from ottla.storage.flushing.log_flush import FlushFuture, LogFlush
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_config import LogConfig
-from ottla.storage.log_flush import FlushFuture, LogFlush
+from ottla.storage.log_dirs.refusals import FULL, PASSING
 from ottla.storage.log_reader import LogReader
 from ottla.storage.owner import LogOwner
-from ottla.storage.producer_snapshot_files import SnapshotFiles
-from ottla.storage.producer_state import Batch, EndMarker, ProducerState, read_marker
-from ottla.storage.refusals import FULL, PASSING
+from ottla.storage.producers import transactions
+from ottla.storage.producers.producer_snapshot_files import SnapshotFiles
+from ottla.storage.producers.producer_state import Batch, EndMarker, ProducerState, read_marker
 from ottla.storage.results import AppendResult, Origin
-from ottla.storage.segment import Segment
+from ottla.storage.segments import rolling, timestamps
+from ottla.storage.segments.segment import Segment
 
 _HEADER = v2.HEADER
 # Base offset, length, leader epoch: the bytes of a batch that the broker writes, and what stands between them.

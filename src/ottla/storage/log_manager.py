@@ -23,17 +23,17 @@ from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.common.steps import Pauses, to_the_end
-from ottla.storage import checkpoints
 from ottla.storage.disk import DISK, Disk
-from ottla.storage.flusher import Flusher
-from ottla.storage.future_log import FutureLog
+from ottla.storage.flushing.flusher import Flusher
+from ottla.storage.loading.log_loader import load_log
 from ottla.storage.log import Log
 from ottla.storage.log_config import DAY_MS, LogConfig
-from ottla.storage.log_dir import LogDir
-from ottla.storage.log_loader import load_log
-from ottla.storage.log_names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, marked_folder, parse_folder
+from ottla.storage.log_dirs import checkpoints
+from ottla.storage.log_dirs.future_log import FutureLog
+from ottla.storage.log_dirs.log_dir import LogDir
+from ottla.storage.log_dirs.log_names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, marked_folder, parse_folder
+from ottla.storage.log_dirs.refusals import PASSING
 from ottla.storage.owner import LogOwner
-from ottla.storage.refusals import PASSING
 from ottla.storage.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)

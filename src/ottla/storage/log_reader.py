@@ -15,7 +15,7 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.records import batch as v2
 from ottla.storage.results import LogSlice
-from ottla.storage.segment import Segment
+from ottla.storage.segments.segment import Segment
 
 _BASE_OFFSET = attrgetter("base_offset")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.storage.flusher import Flusher
+from ottla.storage.flushing.flusher import Flusher
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ottla.records import batch as v2
 from ottla.records.record import Record
+from ottla.storage.loading.log_loader import load_log
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
-from ottla.storage.log_loader import load_log
-from ottla.storage.timestamps import TimestampOffset
+from ottla.storage.segments.timestamps import TimestampOffset
 from tests.storage.batches import NOW_MS, TOPIC, TOPIC_ID
 from tests.storage.model.batches import Batch, parse, read_committed, read_uncommitted
 from tests.storage.model.history import History, table

@@ -30,11 +30,11 @@ from ottla.metadata import nodes
 from ottla.metadata.image import INTERNAL_TOPICS, ClusterImage, TopicImage, initial_partition
 from ottla.metastore import cluster
 from ottla.metastore.port import Create, Delete, MetadataStore, Set
-from ottla.storage import checkpoints
 from ottla.storage.log_config import LogConfig
-from ottla.storage.log_dir import CLEAN_SHUTDOWN_FILE
+from ottla.storage.log_dirs import checkpoints
+from ottla.storage.log_dirs.log_dir import CLEAN_SHUTDOWN_FILE
+from ottla.storage.log_dirs.log_names import parse_folder
 from ottla.storage.log_manager import LogManager
-from ottla.storage.log_names import parse_folder
 
 log = logging.getLogger("ottla.topics")
 

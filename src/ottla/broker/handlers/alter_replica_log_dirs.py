@@ -11,7 +11,7 @@ from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
 from ottla.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
-from ottla.storage.log_dir import LogDir
+from ottla.storage.log_dirs.log_dir import LogDir
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker

@@ -12,9 +12,9 @@ from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
 from ottla.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
-from ottla.storage.future_log import FutureLog
 from ottla.storage.log import Log
-from ottla.storage.log_dir import LogDir
+from ottla.storage.log_dirs.future_log import FutureLog
+from ottla.storage.log_dirs.log_dir import LogDir
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker

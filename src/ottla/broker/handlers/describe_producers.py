@@ -12,7 +12,7 @@ from ottla.protocol.messages import DescribeProducersRequest, DescribeProducersR
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.storage.producer_state import ProducerDescription
+    from ottla.storage.producers.producer_state import ProducerDescription
 
     Found = DescribeProducersResponse.PartitionResponse
 

@@ -16,7 +16,7 @@ from ottla.broker.partitions.leader_epochs import epoch_error
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
-from ottla.storage import timestamps
+from ottla.storage.segments import timestamps
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker

@@ -17,8 +17,8 @@ from ottla.broker.partitions.partition_table import Partitions
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
-from ottla.storage.future_log import CopyGivenUp, FutureLog
-from ottla.storage.log_dir import LogDir
+from ottla.storage.log_dirs.future_log import CopyGivenUp, FutureLog
+from ottla.storage.log_dirs.log_dir import LogDir
 from ottla.storage.log_manager import COPIES, DELETIONS, LogManager
 
 log = logging.getLogger("ottla.broker")

@@ -19,7 +19,7 @@ from ottla.records.record import DECOMPRESSED_BYTES_MAX, assemble_batch, records
 from ottla.storage.compaction.offset_map import OffsetMap
 from ottla.storage.compaction.transactions import TransactionWalk
 from ottla.storage.compaction.walk import UnreadableRecords, Walked, read_signed_varint, timestamp_delta, walk
-from ottla.storage.producer_state import read_marker
+from ottla.storage.producers.producer_state import read_marker
 
 
 class Verdict(Enum):

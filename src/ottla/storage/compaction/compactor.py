@@ -20,9 +20,9 @@ from ottla.storage.compaction.throttle import Throttle
 from ottla.storage.compaction.transactions import TransactionWalk
 from ottla.storage.compaction.walk import UnreadableRecords
 from ottla.storage.disk import DISK, Disk
-from ottla.storage.producer_state import EndMarker, read_marker
-from ottla.storage.segment import LOG_SUFFIX, file_name
-from ottla.storage.txn_index import AbortedTxn
+from ottla.storage.producers.producer_state import EndMarker, read_marker
+from ottla.storage.segments.segment import LOG_SUFFIX, file_name
+from ottla.storage.segments.txn_index import AbortedTxn
 
 _CHUNK_BYTES = 1024 * 1024
 

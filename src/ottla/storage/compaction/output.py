@@ -14,9 +14,9 @@ from pathlib import Path
 from ottla.records import batch as v2
 from ottla.storage.compaction.throttle import Throttle
 from ottla.storage.disk import DISK, Disk, OpenFile
-from ottla.storage.indexes import INT32_MAX
-from ottla.storage.segment import CLEANED_SUFFIX, LOG_SUFFIX, Segment
-from ottla.storage.txn_index import AbortedTxn
+from ottla.storage.segments.indexes import INT32_MAX
+from ottla.storage.segments.segment import CLEANED_SUFFIX, LOG_SUFFIX, Segment
+from ottla.storage.segments.txn_index import AbortedTxn
 
 _BUFFER_BYTES = 1024 * 1024
 # Between rewritten batches a short unchanged one goes through the buffer: cheaper than two more system calls.

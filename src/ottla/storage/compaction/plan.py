@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ottla.storage.compaction.job import CompactionJob, SourceSegment
-from ottla.storage.indexes import INT32_MAX, CorruptIndex
 from ottla.storage.log import Log
-from ottla.storage.segment import Segment
-from ottla.storage.transactions import rebuild_txn_index
-from ottla.storage.txn_index import AbortedTxn
+from ottla.storage.producers.transactions import rebuild_txn_index
+from ottla.storage.segments.indexes import INT32_MAX, CorruptIndex
+from ottla.storage.segments.segment import Segment
+from ottla.storage.segments.txn_index import AbortedTxn
 
 logger = logging.getLogger(__name__)
 

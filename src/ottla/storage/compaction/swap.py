@@ -4,7 +4,7 @@
     2. `.cleaned` becomes `.swap`, the log first                 a start throws both away as long as one is `.cleaned`
     3. the old segments become `.deleted`                        a start completes the swap: it removes what is left
     4. `.swap` loses its suffix                                  of the old segments and finishes the renaming
-    5. the folder is synced, before the next group               (storage/folder.py has that side)
+    5. the folder is synced, before the next group               (storage/loading/folder.py has that side)
 
 Renames are all that happens on the broker's loop. Readers of old segments keep their open files.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from ottla.storage.compaction.job import CompactionJob, GroupResult, SourceSegment
 from ottla.storage.log import Log
 from ottla.storage.retention import delete_segments
-from ottla.storage.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment
+from ottla.storage.segments.segment import CLEANED_SUFFIX, SWAP_SUFFIX, Segment
 
 
 class SegmentsChanged(Exception):

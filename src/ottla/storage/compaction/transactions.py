@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from ottla.records import batch as v2
-from ottla.storage.producer_state import EndMarker
-from ottla.storage.txn_index import AbortedTxn
+from ottla.storage.producers.producer_state import EndMarker
+from ottla.storage.segments.txn_index import AbortedTxn
 
 
 class TransactionWalk:

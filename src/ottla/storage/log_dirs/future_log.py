@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ottla.storage.disk import OpenFile
 from ottla.storage.log import Log
-from ottla.storage.segment import (
+from ottla.storage.segments.segment import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     SNAPSHOT_SUFFIX,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ottla.storage.disk import DISK, Disk, OpenFile, read_whole
-from ottla.storage.indexes import CorruptIndex
+from ottla.storage.segments.indexes import CorruptIndex
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.storage.flusher import FlushJob
-from ottla.storage.indexes import OffsetIndex, TimeIndex
-from ottla.storage.txn_index import TxnIndex
+from ottla.storage.flushing.flusher import FlushJob
+from ottla.storage.segments.indexes import OffsetIndex, TimeIndex
+from ottla.storage.segments.txn_index import TxnIndex
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicId, TopicPartition, random_topic_id
-from ottla.storage import checkpoints
-from ottla.storage.checkpoints import MetaProperties
 from ottla.storage.disk import DISK, Disk, OpenFile
-from ottla.storage.refusals import Refusals
+from ottla.storage.log_dirs import checkpoints
+from ottla.storage.log_dirs.checkpoints import MetaProperties
+from ottla.storage.log_dirs.refusals import Refusals
 
 logger = logging.getLogger(__name__)
 

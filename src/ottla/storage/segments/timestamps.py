@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from ottla.records import batch as v2
 from ottla.records.time_search import PLAIN_BYTES_MAX, first_record_since, needs_records, open_batch
 from ottla.storage.disk import OpenFile
-from ottla.storage.segment import Segment
+from ottla.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.records import batch as v2
 from ottla.records.record import CorruptRecords, read_records
-from ottla.storage.producer_snapshot import ProducerSnapshotEntry
+from ottla.storage.producers.producer_snapshot import ProducerSnapshotEntry
 from ottla.storage.results import Origin
 
 BATCHES_KEPT = 5

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from ottla.records import batch as v2
-from ottla.storage.batch_scan import BrokenChain, Trail, find_batch, scan_batches, scan_headers
 from ottla.storage.disk import DISK, Disk, OpenFile
-from ottla.storage.indexes import INT32_MAX, CorruptIndex, OffsetIndex, TimeIndex
-from ottla.storage.txn_index import AbortedTxn, TxnIndex
+from ottla.storage.segments.batch_scan import BrokenChain, Trail, find_batch, scan_batches, scan_headers
+from ottla.storage.segments.indexes import INT32_MAX, CorruptIndex, OffsetIndex, TimeIndex
+from ottla.storage.segments.txn_index import AbortedTxn, TxnIndex
 
 logger = logging.getLogger(__name__)
 

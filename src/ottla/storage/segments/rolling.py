@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from ottla.storage.log_config import LogConfig
-from ottla.storage.segment import Segment
+from ottla.storage.segments.segment import Segment
 
 
 def is_due(config: LogConfig, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:

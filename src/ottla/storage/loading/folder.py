@@ -17,7 +17,7 @@ import os
 from pathlib import Path
 
 from ottla.storage.disk import DISK, Disk
-from ottla.storage.segment import (
+from ottla.storage.segments.segment import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ottla.storage.disk import DISK, Disk, read_whole
-from ottla.storage.producer_snapshot import (
+from ottla.storage.producers.producer_snapshot import (
     CorruptSnapshot,
     ProducerSnapshotEntry,
     decode_snapshot,
     encode_snapshot,
 )
-from ottla.storage.segment import SNAPSHOT_SUFFIX, file_name
+from ottla.storage.segments.segment import SNAPSHOT_SUFFIX, file_name
 
 logger = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ import logging
 from collections.abc import Iterator
 
 from ottla.records import batch as v2
-from ottla.storage.batch_scan import BrokenChain, Trail, scan_batches, scan_headers
-from ottla.storage.indexes import CorruptIndex
 from ottla.storage.leader_epochs import LeaderEpochs
-from ottla.storage.segment import Segment
+from ottla.storage.segments.batch_scan import BrokenChain, Trail, scan_batches, scan_headers
+from ottla.storage.segments.indexes import CorruptIndex
+from ottla.storage.segments.segment import Segment
 
 logger = logging.getLogger(__name__)
 

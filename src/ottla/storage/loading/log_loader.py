@@ -10,18 +10,18 @@ import logging
 from pathlib import Path
 
 from ottla.common.ids import TopicId, TopicPartition
-from ottla.storage.checkpoints import LEADER_EPOCHS
 from ottla.storage.disk import DISK, Disk
-from ottla.storage.folder import Folder
 from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.loading.folder import Folder
+from ottla.storage.loading.recovery import Recovery
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
+from ottla.storage.log_dirs.checkpoints import LEADER_EPOCHS
 from ottla.storage.owner import LogOwner
-from ottla.storage.producer_snapshot_files import SnapshotFiles
-from ottla.storage.producer_state import ProducerState
-from ottla.storage.recovery import Recovery
-from ottla.storage.segment import Segment
-from ottla.storage.transactions import load_producers, rebuild_txn_index
+from ottla.storage.producers.producer_snapshot_files import SnapshotFiles
+from ottla.storage.producers.producer_state import ProducerState
+from ottla.storage.producers.transactions import load_producers, rebuild_txn_index
+from ottla.storage.segments.segment import Segment
 
 logger = logging.getLogger(__name__)
 

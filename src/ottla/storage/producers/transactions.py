@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from ottla.records import batch as v2
 from ottla.records.compression import DecompressionError
 from ottla.records.record import CorruptRecords
-from ottla.storage.indexes import CorruptIndex
-from ottla.storage.producer_state import BATCHES_KEPT, Batch, EndMarker, ProducerState, read_marker
-from ottla.storage.segment import Segment
-from ottla.storage.txn_index import AbortedTxn
+from ottla.storage.producers.producer_state import BATCHES_KEPT, Batch, EndMarker, ProducerState, read_marker
+from ottla.storage.segments.indexes import CorruptIndex
+from ottla.storage.segments.segment import Segment
+from ottla.storage.segments.txn_index import AbortedTxn
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
-    from ottla.storage.producer_snapshot_files import SnapshotFiles
+    from ottla.storage.producers.producer_snapshot_files import SnapshotFiles
 
 logger = logging.getLogger(__name__)
 
