@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from ottla.cli.positions import END, START, Bounds, Kind, Position, Span, parse_span, parse_time, resolve
+from ottla.cli.records.positions import END, START, Bounds, Kind, Position, Span, parse_span, parse_time, resolve
 
 NOON_MS = int(datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp() * 1000)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.cli.record_format import Draft, compile_printer, compile_reader, unescape
-from ottla.cli.record_json import from_json, to_json
+from ottla.cli.records.record_format import Draft, compile_printer, compile_reader, unescape
+from ottla.cli.records.record_json import from_json, to_json
 
 
 @dataclass

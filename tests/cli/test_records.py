@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from ottla.cli.positions import START, Span
-from ottla.cli.reader import Plan, consumer_settings
+from ottla.cli.records.positions import START, Span
+from ottla.cli.records.reader import Plan, consumer_settings
 from ottla.testing import Broker
 from tests.cli.command import Cli
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.cli.where import Record, compile_where
+from ottla.cli.records.where import Record, compile_where
 
 ORDER = {"total": 120.5, "user": {"id": 7, "name": "Ada"}, "tags": ["a", "b"], "items": [{"sku": "x"}], "paid": True}
 

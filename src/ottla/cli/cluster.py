@@ -14,7 +14,7 @@ from ottla.cli.connection import Cluster
 from ottla.cli.lazy import Lazy, Section
 from ottla.cli.output import facts, human_bytes, paint, plural, show, table
 from ottla.cli.settings import Settings, VerbGroup, at_least, command
-from ottla.cli.txn_show import cluster_of
+from ottla.cli.txn.show import cluster_of
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
 from ottla.client.log_dirs import LogDir, describe_log_dirs
 from ottla.common.errors import OttlaError

@@ -10,8 +10,8 @@ import click
 
 from ottla.cli.connection import Cluster
 from ottla.cli.names import complete_group, complete_topic
-from ottla.cli.positions import START, Kind, Span, parse_span
-from ottla.cli.reader import Filter, Plan, Printer, Reader
+from ottla.cli.records.positions import START, Kind, Span, parse_span
+from ottla.cli.records.reader import Filter, Plan, Printer, Reader
 from ottla.cli.settings import Settings, at_least, command, partition_option
 
 ISOLATIONS = ("read_committed", "read_uncommitted")
@@ -91,7 +91,7 @@ def _require_group_can(span: str | None, partitions: Sequence[int]) -> None:
 
 
 def choose_printer(settings: Settings, format_text: str | None, key_delimiter: str | None, as_json: bool) -> Printer:
-    from ottla.cli.record_format import compile_printer, unescape
+    from ottla.cli.records.record_format import compile_printer, unescape
 
     if sum((format_text is not None, key_delimiter is not None, as_json)) > 1:
         raise click.UsageError("-f, -K and -J exclude each other.")
@@ -100,11 +100,11 @@ def choose_printer(settings: Settings, format_text: str | None, key_delimiter: s
     if as_json or settings.output == "json":
         import json
 
-        from ottla.cli.record_json import to_json
+        from ottla.cli.records.record_json import to_json
 
         return lambda message: json.dumps(to_json(message), ensure_ascii=False).encode() + b"\n"
     if settings.output == "yaml":
-        from ottla.cli.record_json import to_json
+        from ottla.cli.records.record_json import to_json
         from ottla.cli.yaml_text import to_yaml
 
         return lambda message: b"---\n" + to_yaml(to_json(message)).encode()
@@ -132,7 +132,7 @@ def _grep(text: str) -> Filter:
 
 
 def _where(text: str) -> Filter:
-    from ottla.cli.where import Record, compile_where
+    from ottla.cli.records.where import Record, compile_where
 
     holds = compile_where(text)
 

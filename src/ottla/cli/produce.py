@@ -22,7 +22,7 @@ from ottla.cli.connection import Cluster, require_topic_name
 from ottla.cli.failures import sentence
 from ottla.cli.names import complete_topic
 from ottla.cli.output import notice, plural
-from ottla.cli.record_format import Draft, compile_reader, parse_header, unescape
+from ottla.cli.records.record_format import Draft, compile_reader, parse_header, unescape
 from ottla.cli.settings import Settings, at_least, command, parse_assignment
 from ottla.common.errors import OttlaError
 
@@ -138,7 +138,7 @@ def _choose_reader(key: str | None, key_delimiter: str | None, format_text: str 
     if format_text is not None:
         return compile_reader(format_text)
     if as_json:
-        from ottla.cli.record_json import from_json
+        from ottla.cli.records.record_json import from_json
 
         return from_json
     if key_delimiter is not None:

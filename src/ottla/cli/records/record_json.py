@@ -13,7 +13,7 @@ import binascii
 import json
 from typing import Any
 
-from ottla.cli.record_format import Draft
+from ottla.cli.records.record_format import Draft
 
 TIMESTAMP_TYPES = {0: "none", 1: "create", 2: "append"}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.output import done, facts, human_ms, show, table
-from ottla.cli.pipeline_run import data_dir_option
+from ottla.cli.pipeline.run import data_dir_option
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
 from ottla.common.errors import OttlaError

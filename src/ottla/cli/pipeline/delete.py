@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.output import Planned, notice, plural, table
-from ottla.cli.pipeline_run import data_dir_option, require_spark
+from ottla.cli.pipeline.run import data_dir_option, require_spark
 from ottla.cli.settings import Settings, command
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.home import Home, data_folder, home_of

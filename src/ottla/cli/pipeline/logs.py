@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.pipeline_run import data_dir_option
+from ottla.cli.pipeline.run import data_dir_option
 from ottla.cli.settings import Settings, at_least, command
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.home import data_folder, home_of

@@ -17,7 +17,7 @@ from typing import Any
 from ottla.cli.connection import Cluster
 from ottla.cli.failures import sentence
 from ottla.cli.output import notice
-from ottla.cli.positions import Bounds, Kind, Partition, Span, log_bounds, resolve
+from ottla.cli.records.positions import Bounds, Kind, Partition, Span, log_bounds, resolve
 from ottla.cli.streams import cannot_write
 from ottla.common.errors import OttlaError
 

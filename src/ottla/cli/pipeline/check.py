@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.output import notice, show
-from ottla.cli.pipeline_run import conf_option, require_spark
+from ottla.cli.pipeline.run import conf_option, require_spark
 from ottla.cli.settings import Settings, command, parse_assignment
 from ottla.common.errors import OttlaError
 

@@ -12,7 +12,7 @@ import click
 from ottla.cli.connection import Cluster
 from ottla.cli.failures import sentence
 from ottla.cli.names import complete_topic
-from ottla.cli.perf_report import ProgressLine, Tally, report
+from ottla.cli.perf.report import ProgressLine, Tally, report
 from ottla.cli.produce import CODECS
 from ottla.cli.settings import Settings, at_least, command
 from ottla.common.errors import OttlaError

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from ottla.cli.positions import parse_time
+from ottla.cli.records.positions import parse_time
 
 DEPTH_MAX = 50  # nested parentheses and nots; keeps Python's own stack out of it
 

@@ -18,8 +18,8 @@ import click
 from ottla.cli.connection import Cluster
 from ottla.cli.failures import sentence
 from ottla.cli.names import complete_topic
-from ottla.cli.perf_report import ProgressLine, Tally, report
-from ottla.cli.positions import log_bounds
+from ottla.cli.perf.report import ProgressLine, Tally, report
+from ottla.cli.records.positions import log_bounds
 from ottla.cli.settings import Settings, at_least, command
 from ottla.common.errors import OttlaError
 

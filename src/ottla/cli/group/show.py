@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from ottla.cli.connection import Cluster
-from ottla.cli.group_offsets import Committed, all_groups, describe_groups, positions_of, total_lag, without_commit
+from ottla.cli.group.group_offsets import (
+    Committed,
+    all_groups,
+    describe_groups,
+    positions_of,
+    total_lag,
+    without_commit,
+)
 from ottla.cli.names import complete_group
 from ottla.cli.output import facts, show, table
 from ottla.cli.settings import Settings, command

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.cli.connection import Cluster
-from ottla.cli.positions import Partition
+from ottla.cli.records.positions import Partition
 
 OFFSETS_MAX = 1000  # a longer remainder is not one of markers
 LOOK_S_MAX = 5.0

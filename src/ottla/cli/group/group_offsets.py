@@ -9,8 +9,8 @@ from typing import Any
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
 from ottla.cli.failures import failed
-from ottla.cli.group_remainder import without_records
-from ottla.cli.positions import Bounds, Partition, log_bounds
+from ottla.cli.group.remainder import without_records
+from ottla.cli.records.positions import Bounds, Partition, log_bounds
 from ottla.common.errors import OttlaError
 
 NO_GROUP = frozenset({"DEAD", "UNKNOWN"})

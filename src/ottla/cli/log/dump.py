@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.output import paint, plural
-from ottla.cli.record_json import bytes_field
+from ottla.cli.records.record_json import bytes_field
 from ottla.cli.settings import OUTPUTS, Settings
 from ottla.common.errors import OttlaError
 

@@ -12,9 +12,9 @@ perf = VerbGroup(
         Section(
             "Commands",
             (
-                Lazy("produce", "perf_produce:produce", "Records in: rate and acknowledgement latency."),
-                Lazy("consume", "perf_consume:consume", "Records out: rate."),
-                Lazy("e2e", "perf_e2e:e2e", "From produce to consume: latency at a steady rate."),
+                Lazy("produce", "perf.produce:produce", "Records in: rate and acknowledgement latency."),
+                Lazy("consume", "perf.consume:consume", "Records out: rate."),
+                Lazy("e2e", "perf.e2e:e2e", "From produce to consume: latency at a steady rate."),
             ),
         ),
     ),

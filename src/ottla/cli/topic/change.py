@@ -12,7 +12,7 @@ from ottla.cli.connection import ANSWER_S_MAX, Cluster, require_topic_name
 from ottla.cli.failures import failed
 from ottla.cli.names import complete_topic
 from ottla.cli.output import Planned, at_most, confirm, done, plural, show, table
-from ottla.cli.positions import Kind, Partition, log_bounds, parse_position, resolve
+from ottla.cli.records.positions import Kind, Partition, log_bounds, parse_position, resolve
 from ottla.cli.settings import Settings, at_least, command, parse_assignment, partition_option
 from ottla.common.errors import OttlaError
 

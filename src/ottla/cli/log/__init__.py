@@ -11,7 +11,7 @@ log = VerbGroup(
     sections=(
         Section(
             "Commands",
-            (Lazy("dump", "log_dump:dump", "Show batches, records, indexes and snapshots of segment files."),),
+            (Lazy("dump", "log.dump:dump", "Show batches, records, indexes and snapshots of segment files."),),
         ),
     ),
 )
