@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
 from ottla.broker.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
-from ottla.broker.broker import Broker
 from ottla.broker.encoded_topics import EncodedTopics, Topic, _describe
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import random_topic_id
@@ -17,14 +14,6 @@ from ottla.common.steps import run
 from ottla.metadata.image import ClusterImage, TopicImage, initial_partition, with_topics, without_topics
 from ottla.protocol import codec
 from ottla.protocol.messages import MetadataResponse
-
-
-class FakeBroker(SimpleNamespace):
-    __hash__ = object.__hash__
-
-
-def broker_with(*topics: TopicImage) -> Any:
-    return FakeBroker(image=with_topics(ClusterImage("cluster"), topics))
 
 
 def topic(name: str, partitions: int) -> TopicImage:
@@ -46,14 +35,14 @@ def test_the_bytes_are_those_of_the_whole_message(version: int, with_operations:
     # 200 topics: a length that takes two bytes in flexible versions.
     images = [topic(f"t{number}", number % 3 + 1) for number in range(200)]
     failed = MetadataResponse.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name="gone")
-    broker = broker_with(*images)
+    image, encoded = with_topics(ClusterImage("cluster"), images), EncodedTopics()
     operations = TOPIC_OPERATIONS if with_operations else NOT_ASKED
     expected = frame()
     for number in (0, 1, 200):
         expected.topics = [*(run(_describe(one, operations)) for one in images[:number]), failed]
         failed.topic_authorized_operations = operations
         for _ in range(2):  # made, then kept
-            encoded = EncodedTopics.of(cast(Broker, broker))
+            encoded.follow(image.topics)
             given: list[TopicImage | Topic] = [*images[:number], failed]
             found = run(encoded.response(frame(), given, version, with_operations=with_operations))
             assert found == codec.encode(expected, version)
@@ -61,13 +50,13 @@ def test_the_bytes_are_those_of_the_whole_message(version: int, with_operations:
 
 def test_a_changed_topic_is_encoded_anew_and_a_deleted_one_is_forgotten() -> None:
     first = topic("t", 1)
-    broker = broker_with(first)
-    encoded = EncodedTopics.of(broker)
+    image, encoded = with_topics(ClusterImage("cluster"), [first]), EncodedTopics()
+    encoded.follow(image.topics)
     before = run(encoded.response(frame(), [first], 12, with_operations=False))
     second = replace(first, partitions=first.partitions * 2)
-    broker.image = with_topics(broker.image, [second])
-    assert EncodedTopics.of(broker) is encoded
+    image = with_topics(image, [second])
+    encoded.follow(image.topics)
     after = run(encoded.response(frame(), [second], 12, with_operations=False))
     assert len(after) > len(before)
-    broker.image = without_topics(broker.image, ["t"])
-    assert EncodedTopics.of(broker)._kept == {}
+    encoded.follow(without_topics(image, ["t"]).topics)
+    assert encoded._kept == {}

@@ -362,6 +362,26 @@ async def test_a_listener_that_failed_is_told_again_what_it_missed(
     await topics.close()
 
 
+async def test_who_fails_on_a_change_keeps_those_behind_it_from_going_on(topics: TopicService) -> None:
+    """They stand on it: a group may not meet partitions that are not there."""
+    told: list[str] = []
+    failures = [RuntimeError("once")]
+
+    def first(_old: ClusterImage, _new: ClusterImage) -> None:
+        if failures:
+            raise failures.pop()
+        told.append("first")
+
+    topics.subscribe(first)
+    topics.subscribe(lambda _old, _new: told.append("second"))
+    await topics.create_one(NewTopic("a"))
+    assert told == []
+    while len(told) < 2:
+        await asyncio.sleep(0.001)
+    assert told == ["first", "second"]
+    await topics.close()
+
+
 async def test_a_topic_whose_log_is_missing_for_a_moment_is_served_when_it_is_there(tmp_path: Path) -> None:
     """And its neighbours at once."""
     async with LoopBroker(tmp_path) as broker:

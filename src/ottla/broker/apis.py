@@ -16,11 +16,12 @@ class Api(NamedTuple):
     module: str  # under ottla.broker.handlers
     min_version: int
     max_version: int
+    works_on_frames: bool = False  # carries the load, so its handler reads and writes the bytes itself
 
 
 _SERVED = (
-    Api(0, "Produce", "produce", 0, 13),
-    Api(1, "Fetch", "fetch", 4, 18),
+    Api(0, "Produce", "produce", 0, 13, works_on_frames=True),
+    Api(1, "Fetch", "fetch", 4, 18, works_on_frames=True),
     Api(2, "ListOffsets", "list_offsets", 1, 11),
     Api(3, "Metadata", "metadata", 0, 13),
     Api(8, "OffsetCommit", "offset_commit", 2, 10),

@@ -26,6 +26,7 @@ from ottla.broker.controller.topic_service import TopicService
 from ottla.broker.coordinators.group_service import GroupService
 from ottla.broker.coordinators.internal_topics import internal_topic
 from ottla.broker.coordinators.transaction_service import TransactionService
+from ottla.broker.encoded_topics import EncodedTopics
 from ottla.broker.memory import Memory
 from ottla.broker.partitions.fetch_sessions import FetchSessions
 from ottla.broker.partitions.partition_table import Partitions
@@ -67,6 +68,7 @@ class Broker:
     replica_moves: ReplicaMoves
     groups: GroupService
     transactions: TransactionService
+    _store: EmbeddedStore
 
     def __init__(
         self,
@@ -87,6 +89,7 @@ class Broker:
         self.configs = ConfigService(config)
         self.partitions = Partitions()
         self.produce_layouts = Layouts()
+        self.encoded_topics = EncodedTopics()
         # Fetches that wait for records, each with what makes it answer at once.
         self.parked_fetches: dict[int, Callable[[], None]] = {}
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.clock)
@@ -97,7 +100,8 @@ class Broker:
         self._in_turns: set[asyncio.Task[None]] = set()
         self.opened_memory = Memory(_OPENED_BYTES_MAX)
         self._addresses: dict[str, tuple[str, int]] = {}
-        self._store: EmbeddedStore | None = None
+        # How to close what is open, the last first; each is told whether the stop is a clean one.
+        self._closers: list[Callable[[bool], Awaitable[None]]] = []
 
     # --- opening and closing
 
@@ -118,6 +122,7 @@ class Broker:
         for one in dirs:
             _make_folder(one)
         store = self._store = EmbeddedStore(dirs[0] / METADATA_FILE)
+        self._closers.append(self._close_store)
         image = topic_startup.read_metadata(
             store,
             dirs,
@@ -136,6 +141,7 @@ class Broker:
             config_for=lambda topic: log_config(image.topics[topic].configs if topic in image.topics else {}),
             disk=self._disk,
         )
+        self._closers.append(lambda clean: self.run_in_thread(self.logs.close, clean))
         self.logs.open()
         topic_startup.reconcile(store, image, self.logs, log_config)
         self.topics = TopicService(
@@ -148,6 +154,8 @@ class Broker:
         )
         self.producer_ids = ProducerIds(self.topics.take_producer_ids)
         self.replica_moves = ReplicaMoves(self.logs, self.partitions, self.clock)
+        self._closers.append(lambda _: self.replica_moves.close())
+        self._closers.append(lambda _: self.topics.close())
         self._replicas = Replicas(self.partitions, self.logs, self.configs.log_config)
         self._replicas.on_image(ClusterImage(image.cluster_id), image)
         self.topics.subscribe(self._replicas.on_image)
@@ -167,13 +175,13 @@ class Broker:
 
     def _start_chores(self) -> None:
         config, every, first_ms = self.config, self.timers.every, self.config.log_initial_task_delay_ms
-        if self._store is not None:
-            self._store.keep_reserve()
-            every(lambda: _RESERVE_CHECK_MS, self._store.keep_reserve, "reserve")
+        self._store.keep_reserve()
+        every(lambda: _RESERVE_CHECK_MS, self._store.keep_reserve, "reserve")
         every(lambda: config.log_retention_check_interval_ms, self._retain, "retention", first_ms)
         every(lambda: config.log_flush_offset_checkpoint_interval_ms, self._checkpoint, "checkpoint", first_ms)
         every(lambda: min(config.log_flush_scheduler_interval_ms, _FLUSH_CHECK_MS), self._flush, "flush")
         self.cleaning = Cleaning(self.logs, config, self.clock, self.run_in_thread)
+        self._closers.append(lambda _: self.cleaning.close())
         every(lambda: max(1, config.log_cleaner_backoff_ms), self.cleaning.tick, "compaction")
 
     async def _retain(self) -> None:
@@ -190,17 +198,12 @@ class Broker:
     async def close(self, *, clean: bool) -> None:
         """Flush and mark the folders clean, unless the broker is to look crashed."""
         await self.timers.stop()
-        if hasattr(self, "topics"):
-            await self.topics.close()
-        if hasattr(self, "replica_moves"):
-            await self.replica_moves.close()
-        if hasattr(self, "cleaning"):
-            await self.cleaning.close()
-        if hasattr(self, "logs"):
-            await self.run_in_thread(self.logs.close, clean)
-        if self._store is not None:
-            self._store.close()
+        while self._closers:
+            await self._closers.pop()(clean)
         self._threads.shutdown()
+
+    async def _close_store(self, _: bool) -> None:
+        self._store.close()
 
     # --- what handlers ask
 

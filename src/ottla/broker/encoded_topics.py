@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
-from weakref import WeakKeyDictionary
 
 from ottla.broker.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
 from ottla.common.steps import Steps, each
@@ -18,34 +16,21 @@ from ottla.metadata.image import PartitionImage, TopicImage
 from ottla.protocol import codec
 from ottla.protocol.messages import MetadataResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
 Topic = MetadataResponse.MetadataResponseTopic
 _FIRST_FLEXIBLE = 9
 
 
 class EncodedTopics:
-    _by_broker: ClassVar[WeakKeyDictionary[Broker, EncodedTopics]] = WeakKeyDictionary()
-
     def __init__(self) -> None:
         # Topic name -> the image it was made of, and its bytes by (version, with operations).
         self._kept: dict[str, tuple[TopicImage, dict[tuple[int, bool], bytes]]] = {}
         self._topics: Mapping[str, TopicImage] = {}
 
-    @classmethod
-    def of(cls, broker: Broker) -> EncodedTopics:
-        """The broker's own, without what belongs to topics that are gone."""
-        kept = cls._by_broker.get(broker)
-        if kept is None:
-            kept = cls._by_broker[broker] = cls()
-        if kept._topics is not broker.image.topics:
-            kept._forget(broker.image.topics)
-        return kept
-
-    def _forget(self, topics: Mapping[str, TopicImage]) -> None:
-        self._topics = topics
-        self._kept = {name: one for name, one in self._kept.items() if topics.get(name) is one[0]}
+    def follow(self, topics: Mapping[str, TopicImage]) -> None:
+        """Forget what belongs to topics that are not there any more. Call it before each answer."""
+        if self._topics is not topics:
+            self._topics = topics
+            self._kept = {name: one for name, one in self._kept.items() if topics.get(name) is one[0]}
 
     def response(
         self, frame: MetadataResponse, topics: Sequence[TopicImage | Topic], version: int, *, with_operations: bool

@@ -125,9 +125,9 @@ class Router:
 
     def _add_route(self, api: Api) -> Route:
         module = import_module(f"ottla.broker.handlers.{api.module}")
-        if hasattr(module, "handle_known_frame"):
+        if api.name == "Produce":
             self._known_frame = module.handle_known_frame
-        if hasattr(module, "handle_frame"):
+        if api.works_on_frames:
             route = _frame_route(self._broker, module, api)
         else:
             route = _message_route(self._broker, module, api)

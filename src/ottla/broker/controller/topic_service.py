@@ -368,6 +368,8 @@ class TopicService:
                 await pause.when_due()
 
     def _tell_subscribers(self) -> None:
+        """One after the other: those who come later stand on those before, so who fails keeps the rest from going on
+        with a change that is only half made."""
         for one in self._subscribers:
             if one.seen is self._image:
                 continue
@@ -376,8 +378,9 @@ class TopicService:
                 one.seen = self._image
             except Exception:
                 log.exception("a part of the broker failed on a change of the metadata, it will be told again")
-        if self._telling_again is None and any(one.seen is not self._image for one in self._subscribers):
-            self._telling_again = asyncio.get_running_loop().call_later(_TELL_AGAIN_S, self._tell_again)
+                if self._telling_again is None:
+                    self._telling_again = asyncio.get_running_loop().call_later(_TELL_AGAIN_S, self._tell_again)
+                return
 
     def _tell_again(self) -> None:
         self._telling_again = None

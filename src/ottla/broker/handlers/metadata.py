@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
-from ottla.broker.encoded_topics import EncodedTopics, Topic
+from ottla.broker.encoded_topics import Topic
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps, each
@@ -49,7 +49,8 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
             found = yield from each(names, partial(_created, broker, errors))
         else:
             found = yield from each(names, partial(_by_name, broker.image))
-    encoded = EncodedTopics.of(broker)
+    encoded = broker.encoded_topics
+    encoded.follow(broker.image.topics)
     with_operations = request.include_topic_authorized_operations
     return (yield from encoded.response(response, found, version, with_operations=with_operations))
 
