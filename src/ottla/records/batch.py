@@ -21,7 +21,7 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
+from ottla.records.checksum import crc32c
 
 HEADER_SIZE = 61
 LOG_OVERHEAD = 12  # base offset and length: what stands before the bytes that `length` counts

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from crc32c import crc32c
-
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.records import batch as v2
 from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
+from ottla.records.checksum import crc32c
 
 _PRODUCE_VERSION_WITH_ZSTD = 7
 ZSTD = 4

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from crc32c import crc32c
+from ottla.records.checksum import crc32c
 
 _HEAD = struct.Struct(">hIi")
 _ENTRY = struct.Struct(">qhiqiqiq")

@@ -14,9 +14,8 @@ import re
 import struct
 from collections.abc import Iterator
 
-from crc32c import crc32c
-
 from ottla.records import batch as v2
+from ottla.records.checksum import crc32c
 
 CHUNK_BYTES = 64 * 1024
 RECOVERY_CHUNK_BYTES = 1024 * 1024
