@@ -12,8 +12,8 @@ import gc
 import time
 
 CHECK_MS = 5_000
-# Searches of the younger ones until Python begins a full one itself: some million objects more than before.
-_FULL_AFTER = 500
+# Searches of the younger ones until Python begins a full one itself; its own rule is ten.
+_FULL_AFTER = 5_000
 _PAUSE_S = 600.0
 _IDLE_SHARE = 0.1
 

@@ -12,7 +12,7 @@ from ottla.broker.configs.config_changes import Change
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.steps import Steps
+from ottla.common.steps import Steps, each
 from ottla.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 if TYPE_CHECKING:
@@ -47,8 +47,12 @@ def _alter(
     try:
         if times > 1:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        changes = [Change(one.name, one.config_operation, one.value) for one in resource.configs]
+        changes = yield from each(resource.configs, _change)
         yield broker.configs.change(kind, name, changes, validate_only=validate_only, by=by)
     except ApiError as error:
         response.error_code, response.error_message = error.code, error.message
     return response
+
+
+def _change(config: IncrementalAlterConfigsRequest.AlterableConfig) -> Change:
+    return Change(config.name, config.config_operation, config.value)
