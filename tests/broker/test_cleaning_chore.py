@@ -13,7 +13,8 @@ import pytest
 from ottla.broker.chores.cleaning import Cleaning
 from ottla.common.clock import ManualClock
 from ottla.common.config import BrokerConfig
-from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.common.ids import TopicPartition
+from ottla.common.random_ids import random_topic_id
 from ottla.storage.compaction import plan
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.broker.coordinators.group_shard import GroupShard
 from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
-from ottla.groups.shard import GroupShard
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches
 from tests.broker.test_offsets_of_deleted_topics import commit, committed

@@ -9,7 +9,7 @@ import pytest
 from ottla.broker.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
 from ottla.broker.encoded_topics import EncodedTopics, Topic, _describe
 from ottla.common.errors import ErrorCode
-from ottla.common.ids import random_topic_id
+from ottla.common.random_ids import random_topic_id
 from ottla.common.steps import run
 from ottla.metadata.image import ClusterImage, TopicImage, initial_partition, with_topics, without_topics
 from ottla.protocol import codec

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.common.ids import TopicPartition
+from ottla.common.random_ids import random_topic_id
 from ottla.storage import log_manager
 from ottla.storage.disk import Disk
 from ottla.storage.log_dirs import future_log

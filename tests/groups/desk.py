@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ottla.broker.coordinators.group_shard import GroupShard
 from ottla.common.clock import ManualClock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
@@ -15,7 +16,6 @@ from ottla.groups.consumer_protocol import write_subscription
 from ottla.groups.offset_requests import CommitTopic, FetchTopic, fetch_offset
 from ottla.groups.offsets import CommittedOffset
 from ottla.groups.result import Client, Record, Result
-from ottla.groups.shard import GroupShard
 from ottla.groups.state import GroupState
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
 from ottla.protocol.codec import Message

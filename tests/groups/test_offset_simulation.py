@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pytest
 
+from ottla.broker.coordinators.group_shard import GroupShard
 from ottla.groups import offset_requests
 from ottla.groups.offsets import CommittedOffset, OffsetStore
 from ottla.groups.result import Result
-from ottla.groups.shard import GroupShard
 from ottla.groups.state import GroupState
 from tests.groups.sim.offsets import run_seed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.common.ids import random_topic_id
+from ottla.common.random_ids import random_topic_id
 from ottla.metadata import image as images
 from ottla.metadata import nodes
 from ottla.metadata.image import ClusterImage, TopicImage, initial_partition

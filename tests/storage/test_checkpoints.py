@@ -8,7 +8,8 @@ import pytest
 
 from ottla.common.clock import ManualClock
 from ottla.common.errors import OttlaError
-from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.common.ids import TopicPartition
+from ottla.common.random_ids import random_topic_id
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_dirs import checkpoints
 from ottla.storage.log_dirs.checkpoints import MetaProperties

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ottla.common.clock import ManualClock
-from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.common.ids import TopicPartition
+from ottla.common.random_ids import random_topic_id
 from ottla.records.batch import stamp
 from ottla.storage.compaction.plan import dirtiest, group_segments, survey
 from ottla.storage.log import Log

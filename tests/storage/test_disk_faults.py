@@ -12,7 +12,8 @@ import pytest
 
 from ottla.common.clock import ManualClock
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.common.ids import TopicPartition
+from ottla.common.random_ids import random_topic_id
 from ottla.storage.disk import Disk, OpenFile
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ottla.common.clock import ManualClock
-from ottla.common.ids import TopicPartition, random_topic_id
+from ottla.common.ids import TopicPartition
+from ottla.common.random_ids import random_topic_id
 from ottla.storage.disk import Disk
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 from typing import NamedTuple, NewType
 
 BrokerId = NewType("BrokerId", int)
@@ -22,14 +21,6 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
-
-
-def random_topic_id() -> TopicId:
-    """As Kafka: never one of the reserved ids, never text that starts with a dash."""
-    while True:
-        raw = os.urandom(16)
-        if int.from_bytes(raw, "big") > 1 and not topic_id_text(TopicId(raw)).startswith("-"):
-            return TopicId(raw)
 
 
 def topic_id_text(topic_id: TopicId) -> str:

@@ -24,7 +24,8 @@ from ottla.broker.controller import change_log, topic_plan
 from ottla.broker.controller.change_log import Requester
 from ottla.broker.controller.topic_plan import NewPartitions, NewTopic, Placement
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.ids import TopicId, TopicPartition, random_topic_id
+from ottla.common.ids import TopicId, TopicPartition
+from ottla.common.random_ids import random_topic_id
 from ottla.common.steps import Pauses
 from ottla.metadata import image as images
 from ottla.metadata import nodes

@@ -24,7 +24,8 @@ from ottla.broker.controller import kraft_metadata
 from ottla.broker.controller.features import INITIAL_LEVELS
 from ottla.broker.controller.topic_plan import METADATA_TOPIC
 from ottla.common.errors import OttlaError
-from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition, random_topic_id, topic_id_text
+from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition, topic_id_text
+from ottla.common.random_ids import random_topic_id
 from ottla.metadata import image as images
 from ottla.metadata import nodes
 from ottla.metadata.image import INTERNAL_TOPICS, ClusterImage, TopicImage, initial_partition

@@ -9,12 +9,12 @@ import logging
 import struct
 from collections.abc import Callable, Sequence
 
+from ottla.broker.coordinators.group_shard import GroupShard
 from ottla.broker.partitions.partition import Partition
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups import records as group_records
 from ottla.groups.result import Record
-from ottla.groups.shard import GroupShard
 from ottla.protocol.codec import MalformedMessage
 from ottla.records import batch as v2
 from ottla.records.compression import Codec, DecompressionError

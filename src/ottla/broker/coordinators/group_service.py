@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.broker.chores.timers import Handle
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.group_log import GroupLog, replay_batch
+from ottla.broker.coordinators.group_shard import GroupShard
 from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.partitions.partition import Partition
@@ -23,7 +24,6 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.groups.config import ConsumerSettings, GroupConfig, MigrationPolicy
 from ottla.groups.result import Client, Result, Ticket
-from ottla.groups.shard import GroupShard
 from ottla.groups.state import GroupState
 from ottla.metadata.image import ClusterImage
 from ottla.protocol.codec import Message

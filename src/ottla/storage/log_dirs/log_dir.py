@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ottla.common.errors import OttlaError
-from ottla.common.ids import TopicId, TopicPartition, random_topic_id
+from ottla.common.ids import TopicId, TopicPartition
+from ottla.common.random_ids import random_topic_id
 from ottla.storage.disk import DISK, Disk, OpenFile
 from ottla.storage.log_dirs import checkpoints
 from ottla.storage.log_dirs.checkpoints import MetaProperties

@@ -14,27 +14,14 @@ from typing import Any, Protocol
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
-from ottla.groups import classic_rebalance, consumer_heartbeat, describe, offset_requests
-from ottla.groups.classic_group import ClassicGroup, State, refused_join
-from ottla.groups.classic_join import Join, join_classic
-from ottla.groups.classic_sync import heartbeat_classic, leave_classic, leave_unknown, sync_classic
-from ottla.groups.consumer_group import ConsumerGroup, MemberState
-from ottla.groups.migration import group_tombstones
-from ottla.groups.mixed_group import heartbeat_consumer, join_consumer, leave_consumer, sync_consumer
+from ottla.groups import consumer_heartbeat, describe, offset_requests, requests
+from ottla.groups.classic_join import Join
 from ottla.groups.offset_requests import CommitTopic
 from ottla.groups.offsets import CommittedOffset
-from ottla.groups.records import empty_group_metadata
 from ottla.groups.result import Client, Record, Result, Ticket, TimerKey, TimerOrder
 from ottla.groups.state import GroupState
 from ottla.groups.timers import (
-    CLASSIC_JOIN,
-    CLASSIC_SESSION,
-    CLASSIC_SYNC,
     FORGET_TOPIC,
-    MEMBER_JOIN,
-    MEMBER_REBALANCE,
-    MEMBER_SESSION,
-    MEMBER_SYNC,
     TimerTable,
 )
 from ottla.metadata.image import TopicImage
@@ -46,7 +33,6 @@ from ottla.protocol.messages import (
     LeaveGroupRequest,
     OffsetCommitRequest,
     SyncGroupRequest,
-    SyncGroupResponse,
     TxnOffsetCommitRequest,
 )
 
@@ -167,88 +153,23 @@ class GroupShard:
 
     def join(self, client: Client, request: JoinGroupRequest, ticket: Ticket) -> None:
         out = self.begin()
-        join = Join(client, request, ticket)
-        config = self.state.config
-        if not request.group_id:
-            join.refuse(ErrorCode.INVALID_GROUP_ID, out, request.member_id)
-        elif not config.session_timeout_ms_min <= request.session_timeout_ms <= config.session_timeout_ms_max:
-            join.refuse(ErrorCode.INVALID_SESSION_TIMEOUT, out, request.member_id)
-        else:
-            self._join(join, out)
+        requests.join_group(self.state, Join(client, request, ticket), out)
         self.settle(out)
-
-    def _join(self, join: Join, out: Result) -> None:
-        group_id = join.request.group_id
-        group = self.state.groups.get(group_id)
-        if isinstance(group, ClassicGroup):
-            join_classic(self.state, group, join, out)
-        elif group is None and join.request.member_id:
-            join.refuse(ErrorCode.UNKNOWN_MEMBER_ID, out, join.request.member_id)
-        elif group is None or group.is_empty:
-            self._make_classic(join, group, out)
-        else:
-            try:
-                join_consumer(self.state, group, join, out)
-            except ApiError as error:
-                out.take_back()
-                join.refuse(error.code, out)
-
-    def _make_classic(self, join: Join, empty: ConsumerGroup | None, out: Result) -> None:
-        """A group begins with a record that it exists; the join goes on when that is in the log."""
-        if empty is not None:
-            out.records += group_tombstones(empty, [])
-        generation = 0 if empty is None else empty.epoch
-        out.records.append(empty_group_metadata(join.request.group_id, generation))
-
-        def made(error: ErrorCode, out: Result) -> None:
-            if error is ErrorCode.NONE:
-                self._join(join, out)
-            else:
-                join.refuse(error, out)
-
-        out.after_append(made)
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket) -> None:
         out = self.begin()
-        group = self.state.groups.get(request.group_id)
-        try:
-            if not request.group_id:
-                raise ApiError(ErrorCode.INVALID_GROUP_ID)
-            if group is None or group.is_empty:
-                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-            if isinstance(group, ClassicGroup):
-                sync_classic(self.state, group, request, ticket, out)
-            else:
-                sync_consumer(self.state, group, request, ticket, out)
-        except ApiError as error:
-            out.answer(ticket, SyncGroupResponse(error_code=error.code))
+        requests.sync_group(self.state, request, ticket, out)
         self.settle(out)
 
     def heartbeat(self, request: HeartbeatRequest) -> Result:
         out = self.begin()
-        group = self.state.groups.get(request.group_id)
-        if not request.group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID)
-        if group is None or group.is_empty:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if isinstance(group, ClassicGroup):
-            out.reply = heartbeat_classic(group, request, out)
-        else:
-            out.reply = heartbeat_consumer(group, request, out)
+        out.reply = requests.heartbeat(self.state, request, out)
         self.settle(out)
         return out
 
     def leave(self, request: LeaveGroupRequest) -> Result:
         out = self.begin()
-        group = self.state.groups.get(request.group_id)
-        if not request.group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID)
-        if group is None:
-            out.reply = leave_unknown(request)
-        elif isinstance(group, ClassicGroup):
-            out.reply = leave_classic(self.state, group, request, out)
-        else:
-            out.reply = leave_consumer(self.state, group, request, out)
+        out.reply = requests.leave_group(self.state, request, out)
         self.settle(out)
         return out
 
@@ -355,25 +276,14 @@ class GroupShard:
             self._look_at_clock()
 
     def _fire(self, key: TimerKey, payload: Any) -> None:
-        kind, group_id, member_id = key
+        kind, group_id, _ = key
         if kind == FORGET_TOPIC:
             if group_id in self.state.forgetting:
                 self._forget(group_id)
             return
         out = self.begin()
-        classic = self.state.classic(group_id)
-        if classic is not None:
-            if kind == CLASSIC_SESSION:
-                classic_rebalance.expire_session(self.state, classic, member_id, out)
-            elif kind == CLASSIC_JOIN:
-                classic_rebalance.expire_join(self.state, classic, payload, out)
-            elif kind == CLASSIC_SYNC:
-                classic_rebalance.expire_sync(self.state, classic, payload, out)
-        elif kind == MEMBER_REBALANCE:
-            consumer_heartbeat.expire_revocation(self.state, group_id, member_id, payload, out)
-        elif kind in (MEMBER_SESSION, MEMBER_JOIN, MEMBER_SYNC):
-            consumer_heartbeat.expire_member(self.state, group_id, member_id, out)
-        if classic is None and out.records:
+        requests.expire_timer(self.state, key, payload, out)
+        if self.state.classic(group_id) is None and out.records:
 
             def check(error: ErrorCode, out: Result) -> None:
                 if error is not ErrorCode.NONE:
@@ -393,11 +303,7 @@ class GroupShard:
         self.state.is_loading = False
         self._forget_what_was_deleted()
         out = self.begin()
-        for group in list(self.state.groups.values()):
-            if isinstance(group, ClassicGroup):
-                self._wake_classic(group, out)
-            else:
-                self._wake_consumer(group, out)
+        requests.expect_members(self.state, out)
         self.settle(out)
 
     def _forget_what_was_deleted(self) -> None:
@@ -416,35 +322,10 @@ class GroupShard:
         found = self._topics_at_first.get(topic)
         return found is not None and committed.topic_id in (ZERO_TOPIC_ID, found.id)
 
-    def _wake_classic(self, group: ClassicGroup, out: Result) -> None:
-        for member in group.members.values():
-            classic_rebalance.renew_session(group, member, out)
-        is_over = len(group.members) > self.state.config.members_max
-        if is_over or (group.members and group.leader is None):
-            # group.max.size was lowered, and a rebalance lets the surplus go in an orderly way; or a downgrade has not
-            # got to its rebalance.
-            classic_rebalance.prepare_rebalance(self.state, group, out)
-
-    def _wake_consumer(self, group: ConsumerGroup, out: Result) -> None:
-        for member in group.members.values():
-            timeout_ms = self.state.consumer_settings(group.group_id).session_timeout_ms
-            if member.classic is not None:
-                timeout_ms = member.classic.session_timeout_ms
-            out.schedule((MEMBER_SESSION, group.group_id, member.member_id), timeout_ms)
-            if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
-                key = (MEMBER_REBALANCE, group.group_id, member.member_id)
-                out.schedule(key, member.rebalance_timeout_ms, member.epoch)
-
     def resign(self) -> None:
         """The partition is not ours any more: those who wait are told to look elsewhere."""
-        elsewhere = ErrorCode.NOT_COORDINATOR
         out = self.begin()
-        for group in self.state.groups.values():
-            if isinstance(group, ClassicGroup):
-                for member in group.members.values():
-                    group.answer_join(member, refused_join(elsewhere, member.member_id), out)
-                    group.answer_sync(member, SyncGroupResponse(error_code=elsewhere), out)
-                group.move_to(State.DEAD, out.now_ms)
+        requests.send_elsewhere(self.state, out)
         self.timers.clear()
         for ticket, message in out.answers:
             self._deliver(ticket, message)
