@@ -148,7 +148,7 @@ async def test_a_partition_that_is_not_here_is_not_taken_for_deleted(tmp_path: P
         who = await desk.init()
         await desk.produce(who, b"x", partition=1)
         topic, partitions = broker.broker.image.topics["data"], broker.broker.partitions
-        held = list(partitions.of_topic("data"))
+        held = {one.index: one for one in partitions.of_topic("data")}
         partitions.remove_topic(topic)
         await desk.end(who, True)
         await broker.pass_time(1_000)

@@ -11,6 +11,7 @@ import os
 import pwd
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
@@ -19,7 +20,7 @@ from ottla.broker.chores.timers import Handle, Timers
 from ottla.broker.chores.turns import Turns
 from ottla.broker.configs.config_service import ConfigService
 from ottla.broker.configs.log_configs import LOG_DEFAULTS, remembering
-from ottla.broker.controller import topic_startup
+from ottla.broker.controller import controller_epoch, topic_startup
 from ottla.broker.controller.producer_ids import ProducerIds
 from ottla.broker.controller.topic_plan import NewTopic, Placement
 from ottla.broker.controller.topic_service import TopicService
@@ -36,7 +37,7 @@ from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import ApiError, OttlaError
 from ottla.common.steps import Steps
-from ottla.metadata.image import ClusterImage
+from ottla.metadata.image import BrokerImage, ClusterImage
 from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
 from ottla.metastore.embedded import EmbeddedStore
 from ottla.metastore.port import StoreUnavailable
@@ -99,7 +100,8 @@ class Broker:
         self.turns = Turns()
         self._in_turns: set[asyncio.Task[None]] = set()
         self.opened_memory = Memory(_OPENED_BYTES_MAX)
-        self._addresses: dict[str, tuple[str, int]] = {}
+        self._endpoints: dict[str, tuple[str, int]] = {}
+        self._is_open = False
         # How to close what is open, the last first; each is told whether the stop is a clean one.
         self._closers: list[Callable[[bool], Awaitable[None]]] = []
 
@@ -114,6 +116,8 @@ class Broker:
             raise OttlaError(f"{error}{advice}.") from error
         except ApiError as error:
             raise OttlaError(f"{error.message}.") from error
+        self._is_open = True
+        self._register()
         self._start_chores()
 
     def _open(self) -> None:
@@ -130,6 +134,8 @@ class Broker:
             adopt=config.ottla_adopt_logs,
             internal_configs=lambda name: self.configs.check_topic(self._internal_topic(name).configs),
         )
+        epoch = controller_epoch.elect(store, self.node_id)
+        image = replace(image, controller=self.node_id)
         self.configs.load(image)
         log_config = remembering(self.configs.log_config)
         self.logs = LogManager(
@@ -147,6 +153,7 @@ class Broker:
         self.topics = TopicService(
             store=store,
             image=image,
+            epoch=epoch,
             logs=self.logs,
             configs=self.configs,
             placement=Placement([self.node_id], config.num_partitions, config.default_replication_factor),
@@ -156,7 +163,7 @@ class Broker:
         self.replica_moves = ReplicaMoves(self.logs, self.partitions, self.clock)
         self._closers.append(lambda _: self.replica_moves.close())
         self._closers.append(lambda _: self.topics.close())
-        self._replicas = Replicas(self.partitions, self.logs, self.configs.log_config)
+        self._replicas = Replicas(self.node_id, self.partitions, self.logs, self.configs.log_config)
         self._replicas.on_image(ClusterImage(image.cluster_id), image)
         self.topics.subscribe(self._replicas.on_image)
         self.configs.attach(self.topics)
@@ -212,11 +219,13 @@ class Broker:
         return self.topics.image
 
     def advertise(self, listener: str, host: str, port: int) -> None:
-        self._addresses[listener] = (host, port)
+        """Where clients that come in through this listener find us again."""
+        self._endpoints[listener] = (host, port)
+        if self._is_open:
+            self._register()
 
-    def advertised_address(self, listener: str) -> tuple[str, int]:
-        """Where clients that came in through this listener find us again."""
-        return self._addresses[listener]
+    def _register(self) -> None:
+        self.topics.register(BrokerImage(self.node_id, self.rack, dict(self._endpoints)))
 
     def in_turns(self, work: Steps[None]) -> None:
         """Begin it; it tells nobody how it ends."""

@@ -1,4 +1,4 @@
-"""The cluster as one immutable value: topics, partitions, configs, features.
+"""The cluster as one immutable value: brokers, topics, partitions, configs, features.
 
 Readers hold a reference; a change makes a new image. Mappings are replaced, never written to, so two images share
 whatever did not change between them and `old.topics[name] is new.topics[name]` says that a topic is the same.
@@ -39,6 +39,14 @@ class TopicImage:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerImage:
+    id: int
+    rack: str | None
+    # Where clients find it, by the name of the listener through which they come.
+    endpoints: Mapping[str, tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterImage:
     cluster_id: str
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
@@ -53,10 +61,22 @@ class ClusterImage:
     features_epoch: int = 0
     # The first producer id that no broker has been given yet.
     next_producer_id: int = 0
+    # Those that are alive, by id; and which of them makes changes.
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    controller: int = -1
 
     @property
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.topics.values())
+
+
+def with_broker(image: ClusterImage, broker: BrokerImage) -> ClusterImage:
+    return replace(image, brokers={**image.brokers, broker.id: broker})
+
+
+def reachable(image: ClusterImage, listener: str) -> list[tuple[BrokerImage, tuple[str, int]]]:
+    """The brokers that have such a listener, and where."""
+    return [(one, one.endpoints[listener]) for one in image.brokers.values() if listener in one.endpoints]
 
 
 def initial_partition(replicas: tuple[int, ...], leader_epoch: int = 0) -> PartitionImage:

@@ -8,6 +8,7 @@
     /configs/client_metrics/NAME    the same
     /features               {"levels": {...}, "epoch": n}
     /producer_ids           {"next": n}
+    /controller             {"broker": id, "epoch": n}         who may make changes
 
 One node per topic, because creating a topic is then one row and one fsync, and reading 2,000 of them takes
 milliseconds. A partition's leader and in-sync replicas are not written while they are what the assignment says; the
@@ -34,6 +35,7 @@ GROUP_CONFIGS = "/configs/groups"
 CLIENT_METRICS_CONFIGS = "/configs/client_metrics"
 FEATURES = "/features"
 PRODUCER_IDS = "/producer_ids"
+CONTROLLER = "/controller"
 
 # Made in this order when a store is new: parents first.
 FOLDERS = (TOPICS, DELETIONS, CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS, CLIENT_METRICS_CONFIGS)
@@ -64,6 +66,10 @@ def client_metrics_configs_path(name: str) -> str:
 def _component(text: str) -> str:
     """Any text as one part of a path; dots too, because a part may not be '.' or '..'."""
     return quote(text, safe="").replace(".", "%2E")
+
+
+def decode(data: bytes) -> Any:
+    return json.loads(data)
 
 
 def encode(value: Any) -> bytes:

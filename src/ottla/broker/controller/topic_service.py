@@ -29,9 +29,9 @@ from ottla.common.random_ids import random_topic_id
 from ottla.common.steps import Pauses
 from ottla.metadata import image as images
 from ottla.metadata import nodes
-from ottla.metadata.image import ClusterImage, TopicImage
+from ottla.metadata.image import BrokerImage, ClusterImage, TopicImage
 from ottla.metadata.topic_names import collision_key
-from ottla.metastore.port import Create, Delete, MetadataStore, Operation, Set, StoreUnavailable
+from ottla.metastore.port import Check, Create, Delete, MetadataStore, Operation, Set, StoreConflict, StoreUnavailable
 from ottla.storage.log_config import LogConfig
 
 log = logging.getLogger("ottla.topics")
@@ -83,6 +83,7 @@ class TopicService:
         *,
         store: MetadataStore,
         image: ClusterImage,
+        epoch: Check,
         logs: Logs,
         configs: TopicConfigs,
         placement: Placement,
@@ -90,6 +91,8 @@ class TopicService:
     ) -> None:
         self._store = store
         self._image = image
+        # That of this controller: no change is made in the name of another one.
+        self._epoch = epoch
         self._logs = logs
         self._configs = configs
         self._placement = placement
@@ -113,6 +116,11 @@ class TopicService:
         raises is told again, with the image that it saw last, until it has caught up: so it must bear being told
         twice."""
         self._subscribers.append(_Subscriber(on_image, self._image))
+
+    def register(self, broker: BrokerImage) -> None:
+        """A broker is alive, or is found elsewhere. Call it before anybody can ask for changes."""
+        self._image = images.with_broker(self._image, broker)
+        self._tell_subscribers()
 
     async def close(self) -> None:
         """Let changes that have begun come to their end."""
@@ -351,9 +359,13 @@ class TopicService:
     async def _commit(self, operations: Iterable[Operation], *, frees_room: bool = False) -> None:
         """One that frees room must be possible on a full disk."""
         loop = asyncio.get_running_loop()
-        change = partial(self._store.multi, list(operations), urgent=frees_room)
+        change = partial(self._store.multi, [self._epoch, *operations], urgent=frees_room)
         try:
             await loop.run_in_executor(self._thread, change)
+        except StoreConflict as conflict:
+            if conflict.operation is not self._epoch:
+                raise
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "another broker is the controller now") from conflict
         except StoreUnavailable as error:
             self._logs.store_failed(error, is_full=error.is_full)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error

@@ -95,7 +95,8 @@ def _collect_all(
 
 
 def _collect(broker: Broker, topic: _Topic, into: dict[TopicPartition, None]) -> Steps[list[ErrorCode]]:
-    count = len(broker.partitions.of_topic(topic.name))
+    image = broker.image.topics.get(topic.name)
+    count = 0 if image is None else len(image.partitions)
 
     def collect(indexes: Sequence[int]) -> list[ErrorCode]:
         into.update({TopicPartition(topic.name, index): None for index in indexes if 0 <= index < count})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.metadata.image import reachable
 from ottla.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 
 if TYPE_CHECKING:
@@ -26,14 +27,13 @@ def handle(broker: Broker, context: RequestContext, request: DescribeClusterRequ
         )
     if request.endpoint_type != _BROKERS:
         raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    host, port = broker.advertised_address(context.listener)
+    image = broker.image
     return DescribeClusterResponse(
-        cluster_id=broker.image.cluster_id,
-        controller_id=broker.node_id,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller,
         brokers=[
-            DescribeClusterResponse.DescribeClusterBroker(
-                broker_id=broker.node_id, host=host, port=port, rack=broker.rack
-            )
+            DescribeClusterResponse.DescribeClusterBroker(broker_id=one.id, host=host, port=port, rack=one.rack)
+            for one, (host, port) in reachable(image, context.listener)
         ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

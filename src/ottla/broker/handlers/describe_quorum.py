@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeQuorumRequest) -> Steps[DescribeQuorumResponse]:
-    host, port = broker.advertised_address(context.listener)
+    host, port = broker.image.brokers[broker.node_id].endpoints[context.listener]
     listener = DescribeQuorumResponse.Listener(name=context.listener, host=host, port=port)
     topics = []
     for topic in request.topics:

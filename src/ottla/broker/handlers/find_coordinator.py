@@ -1,4 +1,4 @@
-"""FindCoordinator v0-6. On one node the coordinator of every group and transaction is this broker.
+"""FindCoordinator v0-6. The coordinator of a group or a transactional id leads the partition that it lives in.
 
 The first look-up of a group makes `__consumer_offsets`, that of a transactional id `__transaction_state`. Share groups
 are refused as by a Kafka without them.
@@ -6,12 +6,15 @@ are refused as by a Kafka without them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps, each
+from ottla.metadata.image import ClusterImage
 from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
@@ -19,54 +22,68 @@ if TYPE_CHECKING:
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _BATCHED_SINCE = 4
-Node = tuple[int, str, int]
-_NO_NODE: Node = (-1, "", -1)
+
+
+class _Found(NamedTuple):
+    """Who coordinates, or why that cannot be told."""
+
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = ""
 
 
 def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequest) -> Steps[FindCoordinatorResponse]:
-    is_batched = context.version >= _BATCHED_SINCE
-    host, port = broker.advertised_address(context.listener)
-    node = (broker.node_id, host, port)
     if request.key_type == _SHARE:
-        text = "share groups are not served"
-        return (yield from _refused(request, is_batched, ErrorCode.INVALID_REQUEST, text))
+        found = _Found(error=ErrorCode.INVALID_REQUEST, message="share groups are not served")
+        return (yield from _answer(context.version, request, lambda _: found))
     if request.key_type not in (_GROUP, _TRANSACTION):
         text = f"there is no coordinator of type {request.key_type}"
-        return (yield from _refused(request, is_batched, ErrorCode.INVALID_REQUEST, text))
+        found = _Found(error=ErrorCode.INVALID_REQUEST, message=text)
+        return (yield from _answer(context.version, request, lambda _: found))
     runtime = broker.groups.runtime if request.key_type == _GROUP else broker.transactions.runtime
     if not runtime.has_topic:
         try:
             yield runtime.make_topic()
         except ApiError as error:
-            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            return (yield from _refused(request, is_batched, code, error.message))
-    return (yield from _answer(request, is_batched, node))
+            found = _Found(error=ErrorCode.COORDINATOR_NOT_AVAILABLE, message=error.message)
+            return (yield from _answer(context.version, request, lambda _: found))
+    find = partial(_find, broker.image, context.listener)
+    return (yield from _answer(context.version, request, lambda key: find(runtime.partition_of(key))))
 
 
-def _refused(
-    request: FindCoordinatorRequest, is_batched: bool, error: ErrorCode, message: str | None
-) -> Steps[FindCoordinatorResponse]:
-    return _answer(request, is_batched, _NO_NODE, error, message)
+def _find(image: ClusterImage, listener: str, where: TopicPartition) -> _Found:
+    """Whoever leads the partition that a group or a transactional id lives in coordinates it."""
+    leader = image.brokers.get(image.topics[where.topic].partitions[where.partition].leader)
+    endpoint = None if leader is None else leader.endpoints.get(listener)
+    if leader is None or endpoint is None:
+        return _Found(error=ErrorCode.COORDINATOR_NOT_AVAILABLE, message=f"{where} has no leader now")
+    return _Found(leader.id, *endpoint)
 
 
 def _answer(
-    request: FindCoordinatorRequest,
-    is_batched: bool,
-    node: Node,
-    error: ErrorCode = ErrorCode.NONE,
-    message: str | None = "",
+    version: int, request: FindCoordinatorRequest, find: Callable[[str], _Found]
 ) -> Steps[FindCoordinatorResponse]:
-    node_id, host, port = node
-    if not is_batched:
-        message = message or error.name  # Kafka's word for "no error" is NONE
-        return FindCoordinatorResponse(error_code=error, error_message=message, node_id=node_id, host=host, port=port)
-    coordinator = partial(
-        FindCoordinatorResponse.Coordinator,
-        node_id=node_id,
-        host=host,
-        port=port,
-        error_code=error,
-        error_message=message,
+    if version < _BATCHED_SINCE:
+        found = find(request.key)
+        return FindCoordinatorResponse(
+            error_code=found.error,
+            error_message=found.message or found.error.name,  # Kafka's word for "no error" is NONE
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
+        )
+    coordinators = yield from each(request.coordinator_keys, lambda key: _coordinator(key, find(key)))
+    return FindCoordinatorResponse(coordinators=coordinators)
+
+
+def _coordinator(key: str, found: _Found) -> FindCoordinatorResponse.Coordinator:
+    return FindCoordinatorResponse.Coordinator(
+        key=key,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+        error_code=found.error,
+        error_message=found.message,
     )
-    found = yield from each(request.coordinator_keys, lambda key: coordinator(key=key))
-    return FindCoordinatorResponse(coordinators=found)

@@ -17,7 +17,7 @@ from ottla.broker.encoded_topics import Topic
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps, each
-from ottla.metadata.image import INTERNAL_TOPICS, ClusterImage, TopicImage
+from ottla.metadata.image import INTERNAL_TOPICS, ClusterImage, TopicImage, reachable
 from ottla.metadata.topic_names import name_fault
 from ottla.protocol.messages import MetadataRequest, MetadataResponse
 
@@ -56,13 +56,14 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
 
 
 def _without_topics(broker: Broker, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    host, port = broker.advertised_address(context.listener)
+    image = broker.image
     return MetadataResponse(
         brokers=[
-            MetadataResponse.MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
+            MetadataResponse.MetadataResponseBroker(node_id=one.id, host=host, port=port, rack=one.rack)
+            for one, (host, port) in reachable(image, context.listener)
         ],
-        cluster_id=broker.image.cluster_id,
-        controller_id=broker.node_id,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),

@@ -1,4 +1,4 @@
-"""The table of the partitions this broker leads.
+"""The table of the partitions this broker leads: of a topic that may be some of them.
 
 Lookups are by the bytes a request carries (UTF-8 name or raw topic id): the hot path decodes no strings.
 """
@@ -16,12 +16,12 @@ class Partitions:
     """All partitions by topic name, by topic id and by the raw bytes of either."""
 
     def __init__(self) -> None:
-        self._by_key: dict[bytes, list[Partition]] = {}
-        self._by_name: dict[str, list[Partition]] = {}
+        self._by_key: dict[bytes, dict[int, Partition]] = {}
+        self._by_name: dict[str, dict[int, Partition]] = {}
 
     def get(self, topic: str, index: int) -> Partition | None:
         found = self._by_name.get(topic)
-        return found[index] if found is not None and 0 <= index < len(found) else None
+        return found.get(index) if found is not None else None
 
     def get_by_id(self, topic_id: TopicId, index: int) -> Partition | None:
         return self.get_by_key(topic_id, index)
@@ -30,29 +30,30 @@ class Partitions:
         """`key` is a name in UTF-8 or a topic id: no valid name starts as an id does often enough to matter, and ids
         are random, so one table serves both."""
         found = self._by_key.get(key)
-        return found[index] if found is not None and 0 <= index < len(found) else None
+        return found.get(index) if found is not None else None
 
     def knows(self, key: bytes) -> bool:
         return key in self._by_key
 
     def of_topic(self, topic: str) -> list[Partition]:
-        return self._by_name.get(topic, [])
+        """Those that are led here."""
+        return list(self._by_name.get(topic, {}).values())
 
-    def add_topic(self, topic: TopicImage, partitions: list[Partition]) -> None:
+    def add_topic(self, topic: TopicImage, partitions: dict[int, Partition]) -> None:
         self._by_name[topic.name] = partitions
         self._by_key[topic.name.encode()] = partitions
         self._by_key[topic.id] = partitions
 
     def remove_topic(self, topic: TopicImage) -> None:
-        removed = self._by_name.pop(topic.name, [])
+        removed = self._by_name.pop(topic.name, {})
         self._by_key.pop(topic.name.encode(), None)
         self._by_key.pop(topic.id, None)
-        for partition in removed:
+        for partition in removed.values():
             partition.notify()  # parked fetches learn that the topic is gone
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_name.values():
-            yield from partitions
+            yield from partitions.values()
 
     def __len__(self) -> int:
         return sum(len(one) for one in self._by_name.values())

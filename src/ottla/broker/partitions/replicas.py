@@ -14,7 +14,8 @@ from ottla.storage.log_manager import LogManager
 class Replicas:
     """Subscribe `on_image`; logs are made before an image that names them is published."""
 
-    def __init__(self, partitions: Partitions, logs: LogManager, log_config: MakeLogConfig) -> None:
+    def __init__(self, node_id: int, partitions: Partitions, logs: LogManager, log_config: MakeLogConfig) -> None:
+        self._node_id = node_id
         self._partitions = partitions
         self._logs = logs
         self._log_config = log_config
@@ -34,7 +35,7 @@ class Replicas:
                 continue
             try:
                 # Those that are there stay, also if we are told a second time.
-                known = [one for one in self._partitions.of_topic(name) if one.topic_id == topic.id]
+                known = {one.index: one for one in self._partitions.of_topic(name) if one.topic_id == topic.id}
                 self._add(topic, known, log_config)
                 if before is not None and before.configs != topic.configs:
                     self.refresh_config(topic)
@@ -43,17 +44,19 @@ class Replicas:
         if failure is not None:
             raise failure
 
-    def _add(self, topic: TopicImage, known: list[Partition], log_config: MakeLogConfig) -> None:
+    def _add(self, topic: TopicImage, known: dict[int, Partition], log_config: MakeLogConfig) -> None:
         config = log_config(topic.configs)
-        partitions = list(known)
-        for index in range(len(known), len(topic.partitions)):
+        partitions = dict(known)
+        for index, one in enumerate(topic.partitions):
+            if index in known or one.leader != self._node_id:
+                continue
             log = self._logs.get(TopicPartition(topic.name, index))
             if log is None:
                 raise LookupError(f"{topic.name}-{index} has no log")
             log.high_watermark = log.log_end_offset
             # A leader notes where its epoch begins before it takes the first record (KIP-101).
-            log.leader_epochs.assign(topic.partitions[index].leader_epoch, log.log_end_offset)
-            partitions.append(Partition(topic, index, log, config))
+            log.leader_epochs.assign(one.leader_epoch, log.log_end_offset)
+            partitions[index] = Partition(topic, index, log, config)
         self._partitions.add_topic(topic, partitions)
 
     def refresh_config(self, topic: TopicImage) -> None:
