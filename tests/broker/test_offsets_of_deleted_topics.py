@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators import runtime as coordinator_runtime
+from ottla.broker.coordinators.runtime import CoordinatorRuntime
 from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
-from ottla.records.batch import BatchHeader
-from ottla.storage.log import Log
 from tests.broker.test_answers_are_durable import FLUSHED, HeldDisk
 from tests.support.loop_broker import LoopBroker
 from tests.support.transaction_desk import Desk
@@ -67,14 +64,13 @@ async def test_a_deletion_while_the_coordinator_loads_is_not_missed(
     async with LoopBroker(tmp_path, clock=clock()) as broker:
         await broker.create_topic("data")
         await commit(broker, 42)
-    may_load, read = asyncio.Event(), coordinator_runtime.all_batches
+    may_load, load = asyncio.Event(), CoordinatorRuntime._load
 
-    async def slowly(log: Log) -> AsyncIterator[tuple[bytes, int, BatchHeader]]:
+    async def slowly(self: CoordinatorRuntime[Any]) -> None:
         await may_load.wait()
-        async for batch in read(log):
-            yield batch
+        await load(self)
 
-    monkeypatch.setattr(coordinator_runtime, "all_batches", slowly)
+    monkeypatch.setattr(CoordinatorRuntime, "_load", slowly)
     async with LoopBroker(tmp_path, clock=clock()) as broker:
         await delete(broker)
         await broker.create_topic("data")

@@ -63,6 +63,18 @@ class Turns:
             return result
 
 
+class Pause:
+    """For a coroutine that waits for other things too: lets others in when it has had its share of the loop."""
+
+    def __init__(self) -> None:
+        self._due = time.perf_counter() + TURN_S
+
+    async def when_due(self) -> None:
+        if time.perf_counter() >= self._due:
+            await asyncio.sleep(0)
+            self._due = time.perf_counter() + TURN_S
+
+
 def _advance(
     work: Steps[Any], seconds: float, outcome: object = None, failure: Exception | None = None
 ) -> Awaitable[Any] | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -19,6 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
+from ottla.broker.chores.turns import Pause
 from ottla.broker.configs.log_configs import remembering
 from ottla.broker.controller import change_log, topic_plan
 from ottla.broker.controller.change_log import Requester
@@ -36,8 +36,6 @@ from ottla.storage.log_config import LogConfig
 
 log = logging.getLogger("ottla.topics")
 
-# Making thousands of logs must not stall others: after so long the event loop gets a turn.
-TURN_S = 0.002
 # After so long a subscriber that failed is told again what has changed.
 _TELL_AGAIN_S = 1.0
 
@@ -164,7 +162,7 @@ class TopicService:
 
     async def _create(self, topics: Sequence[NewTopic], validate_only: bool) -> list[TopicImage | ApiError]:
         topic_plan.check_total(topic_plan.requested_partitions(topics, self._placement), self._image)
-        taken, pause = topic_plan.taken_names(self._image), _Pause()
+        taken, pause = topic_plan.taken_names(self._image), Pause()
         outcomes: list[TopicImage | ApiError] = []
         for topic in topics:
             try:
@@ -185,7 +183,7 @@ class TopicService:
 
     async def _make_logs_or_undo(self, planned: Sequence[tuple[TopicImage, int]], undo: Sequence[Operation]) -> None:
         """Pairs of a topic and its first new partition; a disk that refuses leaves no half-made topic."""
-        log_config, pause = remembering(self._configs.log_config), _Pause()
+        log_config, pause = remembering(self._configs.log_config), Pause()
         try:
             await self._forget_deleted(planned)
             for topic, first in planned:
@@ -206,7 +204,7 @@ class TopicService:
         """Partitions of these names that were deleted a moment ago leave nothing behind in the checkpoints."""
         names = (TopicPartition(topic.name, n) for topic, first in planned for n in range(first, len(topic.partitions)))
         if self._logs.is_any_checkpointed(names):
-            pause, steps = _Pause(), self._logs.checkpoint_in_steps()
+            pause, steps = Pause(), self._logs.checkpoint_in_steps()
             try:
                 while True:
                     next(steps)
@@ -215,7 +213,7 @@ class TopicService:
                 await asyncio.gather(*map(asyncio.wrap_future, end.value))
 
     async def _remove_logs(self, topics: Iterable[tuple[TopicImage, int]]) -> None:
-        pause = _Pause()
+        pause = Pause()
         for topic, first in topics:
             for index in range(first, len(topic.partitions)):
                 tp = TopicPartition(topic.name, index)
@@ -259,7 +257,7 @@ class TopicService:
         added = sum(max(0, one.total - len(topics[one.topic].partitions)) for one in requests if one.topic in topics)
         topic_plan.check_total(added, self._image)
         outcomes: list[TopicImage | ApiError] = []
-        pause = _Pause()
+        pause = Pause()
         for request in requests:
             try:
                 outcomes.append(topic_plan.plan_partitions(request, self._known(request.topic), self._placement))
@@ -375,7 +373,7 @@ class TopicService:
         self.changes += 1
         self._tell_subscribers()
         if change_log.is_heard():
-            pause = _Pause()
+            pause = Pause()
             for what, facts in change_log.changes(old, new):
                 change_log.tell(what, self._by, **facts)
                 await pause.when_due()
@@ -406,18 +404,6 @@ class _Subscriber:
     def __init__(self, on_image: OnImage, seen: ClusterImage) -> None:
         self.on_image = on_image
         self.seen = seen
-
-
-class _Pause:
-    """Lets others run when a long piece of work has had its share of the event loop."""
-
-    def __init__(self) -> None:
-        self._due = time.monotonic() + TURN_S
-
-    async def when_due(self) -> None:
-        if time.monotonic() >= self._due:
-            await asyncio.sleep(0)
-            self._due = time.monotonic() + TURN_S
 
 
 def _put(path: str, configs: Mapping[str, str], *, exists: bool) -> list[Operation]:

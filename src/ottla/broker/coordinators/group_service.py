@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.steps import Steps
+from ottla.common.steps import Pauses, Steps
 from ottla.groups.config import ConsumerSettings, GroupConfig, MigrationPolicy
 from ottla.groups.result import Client, Result, Ticket
 from ottla.groups.state import GroupState
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 log = logging.getLogger("ottla.groups")
-
-_EXPIRY_TURN_S = 0.002
 
 
 def group_config(config: Any) -> GroupConfig:
@@ -156,17 +153,17 @@ class GroupService:
             shard.fire_timers()
 
     async def expire_offsets(self) -> None:
+        await self._broker.turns.run(self._expire_offsets())
+
+    def _expire_offsets(self) -> Pauses[None]:
         wall_ms, mono_ms = self._started
         now_ms = wall_ms + self._broker.clock.monotonic_ms() - mono_ms
-        turn_ends = time.perf_counter() + _EXPIRY_TURN_S
         for shard in self.runtime.all():
             if shard.is_loading:
                 continue
             for group_id in list(shard.state.groups):
                 shard.expire(group_id, now_ms)
-                if time.perf_counter() > turn_ends:
-                    await asyncio.sleep(0)
-                    turn_ends = time.perf_counter() + _EXPIRY_TURN_S
+                yield None
 
     # --- what changes around us
 

@@ -1,4 +1,4 @@
-"""How a coordinator reads its partition at start-up: every batch in order, giving the event loop its turns.
+"""How a coordinator reads its partition at start-up: every batch in order.
 
 The end of the log is looked at again when it is reached: meanwhile markers may have been added, and whoever adds one
 knows that it will be read. A log that cannot be read to its end raises: a coordinator that knew only half of it would
@@ -7,25 +7,20 @@ answer with offsets of long ago, and leave decided transactions open.
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.records.batch import BatchHeader
 from ottla.records.record import iterate_batches
 from ottla.storage.log import Log
 
-# Read at once; and how long other work may have to wait meanwhile.
 _READ_BYTES = 256 * 1024
-_TURN_S = 0.002
 
 
-async def all_batches(log: Log) -> AsyncIterator[tuple[bytes, int, BatchHeader]]:
+def all_batches(log: Log) -> Iterator[tuple[bytes, int, BatchHeader]]:
     """(buffer, position in it, header) of each batch. Raises ApiError or OSError."""
     offset = log.log_start_offset
-    turn_ends = time.perf_counter() + _TURN_S
     while (offset := max(offset, log.log_start_offset)) < (end := log.log_end_offset):
         part = log.read(offset, _READ_BYTES, upper_offset=end, min_one=True)
         data = os.pread(part.file, part.size, part.position) if part.size else b""
@@ -34,8 +29,5 @@ async def all_batches(log: Log) -> AsyncIterator[tuple[bytes, int, BatchHeader]]
             # Compaction leaves gaps: the batch says where the next one may begin, not the count (KAFKA-9065).
             offset = header.last_offset + 1
             yield data, position, header
-            if time.perf_counter() > turn_ends:
-                await asyncio.sleep(0)
-                turn_ends = time.perf_counter() + _TURN_S
         if offset <= before:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be read on from offset {before} to {end}")

@@ -18,6 +18,7 @@ from ottla.broker.coordinators.loading import all_batches
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.common.steps import Pauses
 from ottla.metadata.image import ClusterImage
 from ottla.records.batch import BatchHeader
 
@@ -135,6 +136,14 @@ class CoordinatorRuntime(Generic[S]):
 
     # --- reading their logs
 
+    def _load_one(self, partition: Partition, shard: S) -> Pauses[int]:
+        records = 0
+        for data, position, header in all_batches(partition.log):
+            records += self._replay(shard, data, position, header)
+            yield None
+        shard.loaded()  # in the same turn: what is added from now on comes to the shard itself
+        return records
+
     async def _load(self) -> None:
         began, partitions, records = time.perf_counter(), 0, 0
         failed: list[tuple[Partition, S]] = []
@@ -144,9 +153,7 @@ class CoordinatorRuntime(Generic[S]):
             if self._shards.get(partition.index) is not shard:
                 continue  # it has resigned
             try:
-                async for data, position, header in all_batches(partition.log):
-                    records += self._replay(shard, data, position, header)
-                shard.loaded()
+                records += await self._broker.turns.run(self._load_one(partition, shard))
                 partitions += 1
             except Exception:  # of one partition; the others must not suffer for it
                 what = {"partition": f"{self._topic}-{partition.index}"}
