@@ -61,40 +61,32 @@ class Router:
             await asyncio.sleep(_WARM_UP_PAUSE_S)
 
     def handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
-        """Never raises: a request we cannot read closes the connection, as Kafka does."""
-        cached = connection.context
-        if cached is not None and cached[1].produce_prefix_end:
-            # A producer's connection: most likely it goes on as it began.
-            try:
-                answer = self._known_frame(self._broker, cached[1], frame)
-            except Exception:
-                self._failed(connection)
-                return None
-            if answer is not None:
-                return answer
-        return self._handle(connection, frame)
-
-    def _handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
+        """Every request comes in and goes out here. Never raises: a request we cannot read closes the connection, as
+        Kafka does."""
         try:
-            header = read_request_header(frame)
-            context = self._context(connection, header.client_id)
-            context.api_key, context.version, context.correlation_id = header[:3]
-            api = APIS.get(header.api_key)
-            if api is None or not api.min_version <= header.version <= api.max_version:
-                return self._unsupported(connection, context, api)
-            route = self._routes.get(header.api_key) or self._add_route(api)
-            return route(context, frame, header.end)
+            cached = connection.context
+            if cached is not None and cached[1].produce_prefix_end:
+                # A producer's connection: most likely it goes on as it began.
+                answer = self._known_frame(self._broker, cached[1], frame)
+                if answer is not None:
+                    return answer
+            return self._dispatch(connection, frame)
         except (MalformedMessage, CloseConnection) as error:
             log.warning("closing connection", extra={"client": connection.client_host, "why": str(error)})
-            connection.close()
-            return None
         except Exception:
-            self._failed(connection)
-            return None
-
-    def _failed(self, connection: Connection) -> None:
-        log.exception("closing connection: request failed", extra={"client": connection.client_host})
+            log.exception("closing connection: request failed", extra={"client": connection.client_host})
         connection.close()
+        return None
+
+    def _dispatch(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
+        header = read_request_header(frame)
+        context = self._context(connection, header.client_id)
+        context.api_key, context.version, context.correlation_id = header[:3]
+        api = APIS.get(header.api_key)
+        if api is None or not api.min_version <= header.version <= api.max_version:
+            return self._unsupported(connection, context, api)
+        route = self._routes.get(header.api_key) or self._add_route(api)
+        return route(context, frame, header.end)
 
     def _context(self, connection: Connection, client_id: bytes | None) -> RequestContext:
         cached = connection.context
