@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker import turns as module
+from ottla.broker.chores import turns as module
 from ottla.broker.chores.turns import Turns
 from ottla.common.steps import Steps, each
 
