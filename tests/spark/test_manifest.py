@@ -13,7 +13,7 @@ from ottla.spark.sink.manifest import _KEPT, Manifest, Manifests, TableEnd
 from ottla.spark.sink.marker import Marker
 
 FIRST = Manifest({"out": 2}, {"customers": TableEnd("id", {"0": 5})})
-SECOND = Manifest({"out": 2}, {"customers": TableEnd("id", {"0": 9, "1": 3}, {"0": 5})})
+SECOND = Manifest({"out": 2}, {"customers": TableEnd("id", {"0": 9, "1": 3})})
 
 
 def manifests(folder: Path) -> Manifests:

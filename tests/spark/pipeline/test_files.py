@@ -33,7 +33,7 @@ SQL = """
 -- watermark: orders at 10 seconds
 -- expect: orders euro >= 0 else below zero
 -- option: maxOffsetsPerTrigger = 1000
--- table: customers (customer string, country string)
+-- table: customers (customer string, country string) by customer
 -- conf: spark.ui.enabled = false
 select country, -- a comment
   sum(euro) as euro from orders join customers using (customer) group by country;
@@ -71,7 +71,7 @@ def test_a_sql_file_reads_streams_and_tables_and_runs_its_query(tmp_path: Path) 
     topics = _RecordingTopics()
     load(written(tmp_path, "any.sql", SQL)).build(topics)  # type: ignore[arg-type]
     assert topics.calls == [
-        ("table", "customers", "customer string, country string"),
+        ("table", "customers", "customer string, country string", "customer"),
         ("view", "customers"),
         (
             "stream",
@@ -97,8 +97,8 @@ class _RecordingTopics:
         self.calls: list[tuple[object, ...]] = []
         self.spark = self
 
-    def table(self, topic: str, schema: str) -> _RecordingTopics:
-        self.calls.append(("table", topic, schema))
+    def table(self, topic: str, schema: str, by: tuple[str, ...]) -> _RecordingTopics:
+        self.calls.append(("table", topic, schema, *by))
         return self
 
     def stream(self, topic: str, schema: str, *, expect: object, **options: str) -> _RecordingTopics:

@@ -32,11 +32,13 @@ def check(spark: SparkSession, pipeline: Pipeline, client: dict[str, str]) -> Ch
     if pipeline.compression not in NUMBERS:
         raise OttlaError(f"there is no compression '{pipeline.compression}': choose one of {', '.join(NUMBERS)}.")
     plan = make_plan(spark, pipeline, client)
-    require_topics(parse_settings(client).address, [*plan.streams.names, *plan.tables, *plan.writes])
+    tables = plan.tables.names
+    plan.tables.close()
+    require_topics(parse_settings(client).address, [*plan.streams.names, *tables, *plan.writes])
     _check_as_spark_does_at_the_start(spark, plan.frame, pipeline)
     return Checked(
         streams=sorted(plan.streams.names | plan.streams.patterns),
-        tables=sorted(set(plan.tables)),
+        tables=sorted(set(tables)),
         writes=plan.writes,
         dead_letters=pipeline.dead_letter_topic if plan.has_dead_letters else None,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -83,8 +83,8 @@ def refuse_feedback(pipeline: Pipeline, read: TopicsRead, target: str | None, fr
         )
 
 
-def refuse_dead_letter_feedback(pipeline: Pipeline, read: TopicsRead) -> None:
-    if read.has(pipeline.dead_letter_topic):
+def refuse_dead_letter_feedback(pipeline: Pipeline, read: TopicsRead, tables: Sequence[str]) -> None:
+    if read.has(pipeline.dead_letter_topic) or pipeline.dead_letter_topic in tables:
         raise OttlaError(
             f"pipeline '{pipeline.name}' would write its dead letters to '{pipeline.dead_letter_topic}', which it "
             "reads, and never come to an end: name another topic with dead_letters."

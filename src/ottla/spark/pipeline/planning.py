@@ -13,6 +13,7 @@ from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.feedback import TopicsRead, refuse_dead_letter_feedback, refuse_feedback, topics_read
 from ottla.spark.pipeline.loading import line_of, named_error
 from ottla.spark.pipeline.outputs import named_frames, written_frame
+from ottla.spark.pipeline.tables.collection import Tables
 from ottla.spark.pipeline.topics import Topics
 
 if TYPE_CHECKING:
@@ -25,20 +26,31 @@ class Plan:
     # Those that are known before any row is.
     writes: list[str]
     streams: TopicsRead
-    tables: list[str]
+    tables: Tables
     has_dead_letters: bool
 
 
 def make_plan(spark: SparkSession, pipeline: Pipeline, client: dict[str, str]) -> Plan:
-    """Runs the pipeline's function. Raises OttlaError for what cannot work, and what Spark raises for a wrong query."""
+    """Runs the pipeline's function. Raises OttlaError for what cannot work, and what Spark raises for a wrong query.
+
+    Whoever does not start the query closes its tables."""
     topics = Topics(spark, client, pipeline.name, pipeline.dead_letter_topic)
+    try:
+        return _make_plan(topics, pipeline, client)
+    except BaseException:
+        topics.tables.close()
+        raise
+
+
+def _make_plan(topics: Topics, pipeline: Pipeline, client: dict[str, str]) -> Plan:
     named = named_frames(pipeline, _built(pipeline, topics))
     frames = [frame for _, frame in named]
     read = topics_read([*frames, *topics.rejected], client["kafka.bootstrap.servers"])
     for target, frame in named:
         refuse_feedback(pipeline, read, target, frame)
-    if topics.rejected:
-        refuse_dead_letter_feedback(pipeline, read)
+    has_dead_letters = bool(topics.rejected or topics.tables.names)
+    if has_dead_letters:
+        refuse_dead_letter_feedback(pipeline, read, topics.tables.names)
     if read.patterns:
         read.names |= matching_topics(parse_settings(client).address, read.has)
     return Plan(
@@ -46,7 +58,7 @@ def make_plan(spark: SparkSession, pipeline: Pipeline, client: dict[str, str]) -
         writes=[target for target, _ in named if target is not None],
         streams=read,
         tables=topics.tables,
-        has_dead_letters=bool(topics.rejected),
+        has_dead_letters=has_dead_letters,
     )
 
 

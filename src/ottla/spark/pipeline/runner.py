@@ -217,21 +217,26 @@ class Runner:
 
         pipeline, settings = self._pipeline, self._settings
         plan = make_plan(spark, pipeline, settings.client)
-        require_topics(self._address, plan.writes)
-        if plan.has_dead_letters:
-            ensure_topic(self._address, pipeline.dead_letter_topic)
-        self._status = replace(self._status, topics=plan.writes)
-        return write_stream(
-            plan.frame,
-            name=pipeline.name,
-            bootstrap=settings.bootstrap,
-            kafka=settings.client,
-            checkpoint=self._checkpoint,
-            group=pipeline.group,
-            trigger=self._trigger(),
-            output_mode=pipeline.mode,
-            compression=pipeline.compression,
-        )
+        try:
+            require_topics(self._address, plan.writes)
+            if plan.has_dead_letters:
+                ensure_topic(self._address, pipeline.dead_letter_topic)
+            self._status = replace(self._status, topics=plan.writes)
+            return write_stream(
+                plan.frame,
+                name=pipeline.name,
+                bootstrap=settings.bootstrap,
+                kafka=settings.client,
+                checkpoint=self._checkpoint,
+                group=pipeline.group,
+                trigger=self._trigger(),
+                output_mode=pipeline.mode,
+                compression=pipeline.compression,
+                tables=plan.tables,
+            )
+        except BaseException:
+            plan.tables.close()
+            raise
 
     def _trigger(self) -> dict[str, Any] | None:
         if self._settings.once:

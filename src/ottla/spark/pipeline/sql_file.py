@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from ottla.spark.pipeline.topics import Topics
 
 _COMMENT = re.compile(r"--\s*([a-z-]+)\s*:\s*(.*?)\s*$")
-_INPUT = re.compile(r"(?P<topic>[\w.-]+)(?:\s+as\s+(?P<view>\w+))?(?:\s*\((?P<schema>.+)\))?", re.ASCII)
+_INPUT = re.compile(
+    r"(?P<topic>[\w.-]+)(?:\s+as\s+(?P<view>\w+))?(?:\s*\((?P<schema>.+)\)(?:\s+by\s+(?P<by>\w+(\s*,\s*\w+)*))?)?",
+    re.ASCII,
+)
 _WATERMARK = re.compile(r"(?P<view>\w+)\s+(?P<column>\w+)\s+(?P<delay>\d.*)")
 _POSITION = re.compile(r"[;\s(]*\bline (\d+),? pos \d+[\s;)]*$", re.MULTILINE)
 _SETTINGS = ("name", "to", "mode", "every", "dead-letters", "group", "compression")
@@ -44,6 +47,8 @@ class _Input:
     view: str
     schema: str | None
     line: int
+    # The columns that a table is divided by.
+    by: tuple[str, ...] = ()
 
 
 @dataclass
@@ -101,7 +106,7 @@ def _take(header: _Header, word: str, rest: str, line: int) -> None:
         _say_once(header, line, word)
         header.key = tuple(column.strip() for column in rest.split(","))
     elif word in ("stream", "table"):
-        made = _input(rest, line, needs_schema=word == "table")
+        made = _input(rest, line, is_table=word == "table")
         _say_once(header, line, "view", made.view)
         (header.streams if word == "stream" else header.tables).append(made)
     elif word == "watermark":
@@ -140,11 +145,12 @@ def _check_views(header: _Header) -> None:
             )
 
 
-def _input(text: str, line: int, *, needs_schema: bool) -> _Input:
+def _input(text: str, line: int, *, is_table: bool) -> _Input:
     match = _INPUT.fullmatch(text)
-    if not match or (needs_schema and not match["schema"]):
+    if not match or (is_table and not match["schema"]) or (match["by"] and not is_table):
         raise OttlaError("write a topic and its columns, as in `orders (customer string not null, euro double)`.")
-    return _Input(match["topic"], match["view"] or re.sub(r"\W", "_", match["topic"]), match["schema"], line)
+    by = tuple(name.strip() for name in (match["by"] or "").split(",") if name.strip())
+    return _Input(match["topic"], match["view"] or re.sub(r"\W", "_", match["topic"]), match["schema"], line, by)
 
 
 def _build(topics: Topics, header: _Header, query: str) -> Any:
@@ -152,7 +158,7 @@ def _build(topics: Topics, header: _Header, query: str) -> Any:
     for one in header.tables:
         assert one.schema is not None
         with _at(path, one.line):
-            topics.table(one.topic, one.schema).createOrReplaceTempView(one.view)
+            topics.table(one.topic, one.schema, by=one.by).createOrReplaceTempView(one.view)
     for one in header.streams:
         rules = header.expect.get(one.view)
         with _at(path, _line_of_rules(header, one)):

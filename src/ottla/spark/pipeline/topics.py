@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.decoding import dead_letters, good_rows, judged, parse_schema
 from ottla.spark.pipeline.progress import ROWS_IN
+from ottla.spark.pipeline.tables.collection import Tables
+from ottla.spark.pipeline.tables.table import refuse_options
+from ottla.spark.source.gate import TOKEN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +27,7 @@ class Topics:
         self._stream_count = 0
         # Bad records of every decoded stream; the runner writes them together with what the pipeline returns.
         self.rejected: list[DataFrame] = []
-        self.tables: list[str] = []
+        self.tables = Tables(spark, pipeline, dead_letter_topic)
 
     def stream(
         self,
@@ -43,7 +47,9 @@ class Topics:
         """
         from pyspark.sql import functions as F
 
-        raw = self._source(self.spark.readStream, topic, {"startingOffsets": "earliest", **options})
+        given = {"subscribe": topic, "includeHeaders": "true", "startingOffsets": "earliest"}
+        reader = self.spark.readStream.format("ottla").options(**given, **self._client).option(TOKEN, self.tables.token)
+        raw = reader.options(**_texts(options)).load()
         self._stream_count += 1
         sizes = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
         seen = F.count(F.lit(1)).alias("rows"), F.sum(sizes).alias("bytes")
@@ -54,27 +60,23 @@ class Topics:
         self.rejected.append(dead_letters(rows, self._dead_letter_topic, self._pipeline))
         return good_rows(rows)
 
-    def table(self, topic: str, schema: str | StructType, **options: Any) -> DataFrame:
-        """The last value of each key of a topic, to join streams with. It is read anew for every micro-batch.
+    def table(self, topic: str, schema: str | StructType, *, by: str | Sequence[str] = (), **options: Any) -> DataFrame:
+        """The last value of each key of a topic, to join streams with. It is kept in memory and follows the topic: a
+        batch sees all that was there when it began, and sees the same if it runs again.
 
-        Keys without a value are deleted ones. A value that does not fit is as if it was not there.
+        A record without a value deletes its key. One whose value does not fit, or that has no key, goes to the
+        dead-letter topic, and the key keeps the value that it had.
+
+        `by`: the columns that a large table is joined on. Its rows are kept divided by them, so that no join has to
+        move them.
         """
-        from pyspark.sql import functions as F
-
-        self.tables.append(topic)
-        raw = self._source(self.spark.read, topic, options)
-        # A key stays in one partition, where a higher offset is a later value.
-        newest = F.max_by(F.struct(*raw.columns), "offset").alias("newest")
-        rows = raw.where("key is not null").groupBy("key").agg(newest).select("newest.*")
-        return good_rows(judged(rows, parse_schema(schema), None)).drop("record")
-
-    def _source(self, reader: Any, topic: str, options: Mapping[str, Any]) -> DataFrame:
-        given = (
-            {"subscribe": topic, "includeHeaders": "true"} | self._client | {k: _text(v) for k, v in options.items()}
-        )
-        frame: DataFrame = reader.format("ottla").options(**given).load()
-        return frame
+        refuse_options(options)
+        columns, divided_by = parse_schema(schema), (by,) if isinstance(by, str) else tuple(by)
+        for name in divided_by:
+            if name not in columns.names:
+                raise OttlaError(f"a table cannot be divided by '{name}': it has {', '.join(columns.names)}.")
+        return self.tables.add(topic, columns, {"subscribe": topic, **self._client, **_texts(options)}, divided_by)
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _texts(options: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}

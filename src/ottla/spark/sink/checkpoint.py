@@ -156,6 +156,13 @@ class Checkpoint:
         """As Spark writes its own logs: it knows how a file appears at once on each kind of file system."""
         where, files = self._hadoop(name)
         files.mkdirs(where.getParent())
+        self._create_by_spark(where, text)
+        if self._read_by_hadoop(name) != text:
+            # A manager that does not write over what is there says nothing of it.
+            files.delete(where, False)
+            self._create_by_spark(where, text)
+
+    def _create_by_spark(self, where: Any, text: str) -> None:
         managers = self._jvm.java.lang.Class.forName(_FILE_MANAGERS + "$").getField("MODULE$").get(None)
         stream = managers.create(where.getParent(), self._settings).createAtomic(where, True)
         stream.write(bytearray(text.encode()))

@@ -5,7 +5,7 @@ table was read, and how many partitions the topics have that are written to. A b
 the checkpoint and sees what it saw the first time, whatever has happened to the cluster since.
 
 A manifest holds from its batch on, until there is another one: while nothing changes, nothing is written. It is written
-before Spark's log has its batch, and never changed once that is so.
+before Spark's log has its batch (what it says of partitions: before the batch has rows), and not changed after that.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ Ends = dict[str, int]
 
 @dataclass(frozen=True)
 class TableEnd:
-    """Up to where a batch, and the batch before it, have read a table's topic."""
+    """Up to where a table's topic is read."""
 
     topic_id: str
     ends: Ends
-    before: Ends = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

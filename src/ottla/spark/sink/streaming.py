@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -47,6 +47,20 @@ LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.Fil
 _NOTED_S_MAX = 5.0
 _KEEPING_TRIES_MAX = 3
 Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
+
+
+class Tables(Protocol):
+    """Frames that the query joins with and that change between batches; a manifest says how far they are."""
+
+    def open(self, checkpoint: Checkpoint, manifests: Manifests, on_failure: Callable[[Exception], None]) -> None: ...
+
+    def dead_letters(self, batch: int) -> list[DataFrame]: ...
+
+    def batch_done(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 _log = logging.getLogger("ottla.spark")
 
 
@@ -112,6 +126,7 @@ def write_stream(
     transaction_timeout_ms: int | None = None,
     marker_topic: str = MARKER_TOPIC,
     kafka: Mapping[str, str] | None = None,
+    tables: Tables | None = None,
 ) -> WriteQuery:
     """Start a query that writes `frame` to topics exactly once. Raises OttlaError for what cannot work.
 
@@ -140,11 +155,12 @@ def write_stream(
     place = Checkpoint(frame.sparkSession, checkpoint)
     _choose_file_manager(frame.sparkSession, is_local=place.local is not None)
     spool = start_spool(frame.sparkSession)
-    writer = _BatchWriter(publisher, spool, place, plan, outputs, load)
+    writer = _BatchWriter(publisher, spool, place, plan, outputs, load, tables)
     started = frame.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
     if trigger is not None:
         started = started.trigger(**trigger)
     try:
+        writer.open()
         return WriteQuery(started.foreachBatch(writer.write).start(), writer)
     except BaseException:
         writer.close()  # Spark refused the query: nobody would close the spool
@@ -171,6 +187,7 @@ class _BatchWriter:
         plan: EncodePlan,
         outputs: Outputs | None,
         load: Load,
+        tables: Tables | None,
     ) -> None:
         self.publisher = publisher
         self._spool = spool
@@ -181,6 +198,7 @@ class _BatchWriter:
         self.turn = threading.Lock()
         self.batch_id: int | None = None
         self._checkpoint = checkpoint
+        self._tables = tables
         self._manifests = Manifests(checkpoint)
         self._run_again = checkpoint.unfinished_batch()
         self._plan = plan
@@ -189,6 +207,14 @@ class _BatchWriter:
         self._query_id = ""
         self._topics: set[str] = {plan.topic} if plan.topic is not None else set()
 
+    def open(self) -> None:
+        if self._tables is not None:
+            self._tables.open(self._checkpoint, self._manifests, self._fail)
+
+    def _fail(self, error: Exception) -> None:
+        self.error = error
+        self.failure = error if isinstance(error, OttlaError) else None
+
     def write(self, frame: DataFrame, batch_id: int) -> None:
         # `finish` has it and waits for the query to end: to wait for it would be to wait for each other.
         if not self.turn.acquire(blocking=False):
@@ -196,9 +222,10 @@ class _BatchWriter:
         try:
             self.batch_id = batch_id
             self._write(frame, batch_id)
+            if self._tables is not None:
+                self._tables.batch_done()
         except Exception as error:
-            self.error = error
-            self.failure = error if isinstance(error, OttlaError) else None
+            self._fail(error)
             raise
         finally:
             self.turn.release()
@@ -221,14 +248,15 @@ class _BatchWriter:
     def _encoded(self, frame: DataFrame, batch_id: int, *, is_small: bool, stack: ExitStack) -> EncodedFrame:
         """All that the batch writes, there until `stack` is left."""
         plan = replace(self._plan, partition_counts=self._partition_counts(batch_id), turn=batch_id)
+        letters = self._tables.dead_letters(batch_id) if self._tables is not None else []
         if self._outputs is None:
-            return self._encoded_frames([frame], plan, is_small, stack)
+            return self._encoded_frames([frame, *letters], plan, is_small, stack)
         tries = 0
         while True:
             tries += 1
             try:
                 with computed_once(frame) as kept:
-                    return self._encoded_frames(_several(self._outputs(kept)), plan, is_small, stack)
+                    return self._encoded_frames([*_several(self._outputs(kept)), *letters], plan, is_small, stack)
             except RowsLost as lost:
                 # Nothing of it was published: all of it is computed anew, wherever the rows were.
                 if tries == _KEEPING_TRIES_MAX:
@@ -261,6 +289,8 @@ class _BatchWriter:
     def close(self) -> None:
         self.publisher.close()
         self._spool.close()
+        if self._tables is not None:
+            self._tables.close()
 
 
 def _several(made: Any) -> list[DataFrame]:

@@ -29,6 +29,7 @@ from ottla.common.errors import OttlaError
 from ottla.kernel.loading import slow_notice
 from ottla.spark.requirements import refuse_connect
 from ottla.spark.source.batch import BatchReader
+from ottla.spark.source.gate import TOKEN, Knocker
 from ottla.spark.source.options import includes_headers, parse_options
 from ottla.spark.source.stream import StreamReader
 
@@ -77,16 +78,20 @@ class OttlaDataSource(DataSource):
         raise OttlaError("a stream is written with `ottla.spark.write_stream(frame, ...)`, which writes exactly once.")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return StreamReader(parse_options(self.options, is_streaming=True), schema, self.cores)
+        options = parse_options(self.options, is_streaming=True)
+        return StreamReader(options, schema, self.cores, Knocker(self.options.get(TOKEN)))
 
 
 def register(spark: SparkSession) -> None:
     """Make `format("ottla")` known to this session."""
+    from ottla.spark.source.table import TableSource
+
     refuse_connect(spark)
     if (notice := slow_notice()) is not None:
         warnings.warn(notice, RuntimeWarning, stacklevel=2)
     with _being_active(spark):
-        spark.dataSource.register(data_source_for(_cores_of(spark)))
+        for kind in (OttlaDataSource, TableSource):
+            spark.dataSource.register(data_source_for(_cores_of(spark), kind))
 
 
 @contextmanager
@@ -104,11 +109,11 @@ def _being_active(spark: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-def data_source_for(known_cores: int) -> type[OttlaDataSource]:
+def data_source_for(known_cores: int, kind: type[OttlaDataSource]) -> type[OttlaDataSource]:
     """Sources are planned in processes without a session, which cannot ask for the number of cores. A class made here
     travels to them by value, with the number in it."""
 
-    class RegisteredDataSource(OttlaDataSource):
+    class RegisteredDataSource(kind):  # type: ignore[valid-type, misc]
         cores = known_cores
 
     return RegisteredDataSource

@@ -12,6 +12,7 @@ from ottla.client.lookup import EARLIEST, LATEST
 from ottla.client.settings import PREFIX, ClientSettings, parse_settings
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
+from ottla.spark.source.gate import TOKEN
 from ottla.spark.source.positions import Positions, parse_by_partition, parse_offsets
 from ottla.spark.source.quantities import parse_bytes, parse_duration_ms
 
@@ -104,7 +105,7 @@ def _canonical(options: Mapping[str, str]) -> dict[str, str]:
     spelling = {name.lower(): name for name in KNOWN}
     given: dict[str, str] = {}
     for name, value in options.items():
-        if name.lower().startswith(PREFIX):
+        if name.lower().startswith(PREFIX) or name.lower() == TOKEN:
             continue
         if name.lower() not in spelling:
             close = difflib.get_close_matches(name.lower(), sorted(spelling), 1)

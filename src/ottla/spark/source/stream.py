@@ -29,6 +29,7 @@ from ottla.client.sampling import look_at
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.spark.source.admission import Admission
 from ottla.spark.source.batch import SplitPartition, read_partition
+from ottla.spark.source.gate import Knocker
 from ottla.spark.source.loss import loss_handler
 from ottla.spark.source.offsets import JsonOffsets, SourceOffset, from_json, limited, to_json
 from ottla.spark.source.options import SourceOptions
@@ -40,10 +41,11 @@ _BEHIND_PAUSE_S = 0.2
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, options: SourceOptions, schema: Any, cores: int) -> None:
+    def __init__(self, options: SourceOptions, schema: Any, cores: int, gate: Knocker) -> None:
         self._options = options
         self._schema = schema
         self._cores = cores
+        self._gate = gate
         self._connected: ClusterReader | None = None
         self._latest = SourceOffset()
         self._target: SourceOffset | None = None
@@ -78,6 +80,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._ends(SourceOffset())
 
     def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:
+        end = self._next_end(start, limit)
+        if end != start:
+            self._gate.knock()
+        return end
+
+    def _next_end(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:
         before = from_json(start)
         if self._target is None or self._behind(before, self._target):
             latest = self._ends(before)
@@ -223,6 +231,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pass
 
     def stop(self) -> None:
+        self._gate.close()
         if self._connected is not None:
             self._connected.close()
 
