@@ -19,6 +19,7 @@ from bench import (
     lines_process,
     lines_spark,
     lines_spark_sink,
+    lines_spark_table,
     lines_steady,
     lines_transactions,
     lines_wire,
@@ -123,6 +124,8 @@ def _ottla_alone(bench: Bench) -> Lines:
         "spark-batch": lambda: lines_spark.batch_line(bench.subject()),
         "spark-stream": lambda: lines_spark.stream_line(bench.subject()),
         "spark-sink": lambda: lines_spark_sink.sink_line(bench.subject()),
+        "table-size": lambda: lines_spark_table.size_line(bench.subject()),
+        "table-whole": lambda: lines_spark_table.whole_line(bench.subject()),
     }
     for rate in lines_spark_sink.RATES:
         lines[f"spark-latency-{rate}"] = partial(_spark_latency, bench, rate)
