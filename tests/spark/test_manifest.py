@@ -17,7 +17,10 @@ SECOND = Manifest({"out": 2}, {"customers": TableEnd("id", {"0": 9, "1": 3})})
 
 
 def manifests(folder: Path) -> Manifests:
-    return Manifests(Checkpoint(cast(Any, None), str(folder)))
+    """Without Spark, which is asked only where a checkpoint is."""
+    checkpoint = Checkpoint(cast(Any, None), str(folder))
+    vars(checkpoint)["local"] = folder
+    return Manifests(checkpoint)
 
 
 def test_a_manifest_holds_until_there_is_another_one(tmp_path: Path) -> None:
@@ -47,10 +50,10 @@ def test_a_damaged_manifest_is_told_of_in_one_sentence(tmp_path: Path, text: str
         manifests(tmp_path).holding(3)
 
 
-def test_a_checkpoint_elsewhere_has_manifests_too(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_elsewhere_has_manifests_too(spark: Any, tmp_path: Path) -> None:
     """Through Spark's own way to write checkpoints: for it a local folder is as good as any."""
-    monkeypatch.setattr("ottla.spark.sink.checkpoint.is_local", lambda location: False)
     checkpoint = Checkpoint(spark, f"file://{tmp_path}/elsewhere")
+    vars(checkpoint)["local"] = None
     here = Manifests(checkpoint)
     assert here.holding(7) == Manifest()
     for batch in range(_KEPT + 1):
