@@ -127,7 +127,7 @@ class TransactionalProducer:
         self.begin()
         try:
             yield
-            self._flush()
+            self.flush()
         except BaseException:
             # The first error is the one to tell of. What cannot be aborted now is aborted by the next start or by time.
             with suppress(Exception):
@@ -212,10 +212,11 @@ class TransactionalProducer:
 
     def commit(self) -> None:
         """When this returns, all of it is decided and stays so."""
-        self._flush()
+        self.flush()
         self._end(committed=True)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Until all that was produced is acknowledged."""
         assert self._delivery is not None, "begin() comes first"
         try:
             self._delivery.flush()

@@ -93,7 +93,7 @@ def test_a_result_that_does_not_match_what_arrived_is_refused(spool: SpoolServer
 def test_an_attempt_of_an_earlier_run_is_told_that_it_is_over(spool: SpoolServer) -> None:
     earlier = spool.begin()
     target = spool.target(earlier)
-    spool.end(earlier)
+    earlier.close()
     with pytest.raises(SpoolRefused, match="this batch is over"):
         send(target, 0, 1, batches(1))
 
@@ -103,22 +103,27 @@ def test_an_attempt_that_outlives_its_batch_is_told_so_at_its_end(spool: SpoolSe
 
     def slow() -> Iterator[EncodedBatch]:
         yield from batches(1)
-        spool.end(batch)
+        batch.close()
 
     with pytest.raises(SpoolRefused, match="this batch is over"):
         send(spool.target(batch), 0, 1, slow())
 
 
-def test_a_full_disk_is_told_to_the_tasks_and_to_the_driver(spool: SpoolServer, monkeypatch: Any) -> None:
+def test_a_full_disk_is_told_to_the_task_and_what_came_of_it_is_removed(spool: SpoolServer, monkeypatch: Any) -> None:
     batch = spool.begin()
-    full = Path("/dev/full").open("wb", buffering=1024)  # noqa: SIM115  (the server closes it)
-    monkeypatch.setattr(batch, "create", lambda hello: full)
+    create = SpooledBatch.create
+
+    def full(batch: SpooledBatch, hello: Hello) -> Any:
+        create(batch, hello).close()
+        return Path("/dev/full").open("wb", buffering=1024)  # the server closes it
+
+    monkeypatch.setattr(SpooledBatch, "create", full)
     with pytest.raises(SpoolRefused, match=r"No space left on device; make room there, or set spark\.ottla\.spool"):
         send(spool.target(batch), 0, 1, batches(1, count=500, size_max=100_000))
-    assert "No space left" in str(batch.failure)
+    assert list(batch.path.iterdir()) == []
     monkeypatch.undo()
-    with pytest.raises(SpoolRefused, match="No space left"):
-        send(spool.target(batch), 1, 2, batches(2))
+    later = send(spool.target(batch), 0, 2, batches(2))
+    assert read(batch, [Winner(0, 2, later)]) == batches(2)
 
 
 def test_memory_stays_the_same_for_a_frame_of_any_size(spool: SpoolServer) -> None:
@@ -139,7 +144,7 @@ def test_nobody_gets_in_without_the_secret(spool: SpoolServer) -> None:
     guessed = SpoolTarget(SpoolAddress("127.0.0.1", spool.address.port, b"guessed"), batch.id)
     with pytest.raises(SpoolUnreachable, match="hung up"):
         send(guessed, 0, 1, batches(1))
-    assert batch.bytes_received == 0
+    assert list(batch.path.iterdir()) == []
 
 
 def test_a_proof_is_for_one_connection_only(spool: SpoolServer) -> None:
@@ -180,34 +185,39 @@ def test_what_a_killed_driver_left_is_removed_by_the_next_one(tmp_path: Path) ->
     try:
         assert driver.stdout is not None
         driver.stdout.readline()
-        with SpoolServer(host="127.0.0.1", folder=tmp_path):
+        with SpoolServer(host="127.0.0.1", folder=tmp_path) as beside:
+            beside.open_folder()
             assert len(list(tmp_path.iterdir())) == 2, "one that lives is left alone"
     finally:
         driver.send_signal(signal.SIGKILL)
         driver.wait()
         assert driver.stdout is not None
         driver.stdout.close()
-    with SpoolServer(host="127.0.0.1", folder=tmp_path):
+    with SpoolServer(host="127.0.0.1", folder=tmp_path) as following:
+        following.open_folder()
         assert len(list(tmp_path.iterdir())) == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OttlaError, match=r"cannot keep encoded records in .*file.*spark\.ottla\.spool\.dir"):
-        SpoolServer(host="127.0.0.1", folder=tmp_path / "file")
+    with (
+        SpoolServer(host="127.0.0.1", folder=tmp_path / "file") as spool,
+        pytest.raises(OttlaError, match=r"cannot keep encoded records in .*file.*spark\.ottla\.spool\.dir"),
+    ):
+        spool.begin()
 
 
 def test_a_port_that_is_taken_is_named_and_leaves_no_folder(spool: SpoolServer, tmp_path: Path) -> None:
     with pytest.raises(OttlaError, match=rf"127\.0\.0\.1:{spool.address.port}: .*spark\.ottla\.spool\.port"):
         SpoolServer(host="127.0.0.1", folder=tmp_path, port=spool.address.port)
-    assert len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_address_nobody_listens_on_says_which_setting_to_change(tmp_path: Path) -> None:
     with SpoolServer(host="127.0.0.1", folder=tmp_path) as gone:
         target = gone.target(gone.begin())
-    with pytest.raises(SpoolUnreachable, match=r"cannot reach the driver's spool .*spark\.ottla\.spool\.port"):
+    with pytest.raises(SpoolUnreachable, match=r"driver's spool .* cannot be reached .*spark\.ottla\.spool\.port"):
         send(target, 0, 1, batches(1))
 
 
@@ -215,5 +225,5 @@ def test_files_go_with_their_batch(spool: SpoolServer, tmp_path: Path) -> None:
     batch = spool.begin()
     send(spool.target(batch), 0, 1, batches(1))
     held = sum(len(files) for _, _, files in os.walk(tmp_path))
-    spool.end(batch)
+    batch.close()
     assert sum(len(files) for _, _, files in os.walk(tmp_path)) == held - 1

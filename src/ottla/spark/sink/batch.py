@@ -1,8 +1,9 @@
 """`frame.write.format("ottla").mode("append")`: all rows or none.
 
-Tasks return what they encoded as their commit messages. Spark passes on those of one attempt of each task, once every
-task is done, and the driver publishes them in one transaction under a name that is used once. All of it passes through
-the driver, so `spark.driver.maxResultSize` limits how much one write may be: beyond it nothing is written.
+Spark plans a write in one process, runs its tasks in others and commits it in yet another, all on its own. So the
+writer, which goes to all of them, knows where the driver's spool is: tasks send there what they encode, and return a
+small message that says so. Spark passes on the messages of one attempt of each task, once every task is done. What
+these attempts sent is published from the spool's files, in one transaction under a name that is used once.
 """
 
 from __future__ import annotations
@@ -10,10 +11,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -21,61 +20,99 @@ from ottla.client.cluster import ClusterClient
 from ottla.client.producing import TransactionalProducer
 from ottla.client.settings import parse_settings
 from ottla.common.errors import OttlaError
-from ottla.common.ids import TopicPartition
 from ottla.kernel.compressing import NUMBERS
 from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.sink.shape import check_columns
+from ottla.spark.sink.spooling import EncodedFrame, Report, encoded_by, send_rows
+from ottla.spark.sink.transacting import Transacting
+from ottla.spark.spool.sending import SpoolAddress, SpoolTarget, begin
+from ottla.spark.spool.wire import SpoolRefused
 
 _COMPRESSION_DEFAULT = "lz4"
+_PATIENCE_S = 60.0
 
 
 @dataclass
-class EncodedByTask(WriterCommitMessage):
-    batches: list[tuple[str, int, bytes]]
+class TaskIsDone(WriterCommitMessage):
+    report: Report
 
 
 class BatchWriter(DataSourceArrowWriter):
     """Made on the driver, pickled to the tasks and to the process that commits."""
 
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        """Raises OttlaError for options and columns that cannot work."""
-        address = parse_settings(options).address
+    def __init__(self, options: Mapping[str, str], schema: StructType, spool: SpoolAddress) -> None:
+        """Raises OttlaError for options and columns that cannot work, and when there is no place for the rows."""
+        client = parse_settings(options)
         topic = options.get("topic")
         check_columns(schema, topic)
         compression = options.get("kafka.compression.type", _COMPRESSION_DEFAULT)
         if compression not in NUMBERS:
             raise OttlaError(f"there is no compression '{compression}': choose one of {', '.join(NUMBERS)}.")
         if topic is not None:
-            with ClusterClient(address) as cluster:
+            with ClusterClient(client.address) as cluster:
                 counts = {topic: len(cluster.leaders([topic]))}
         else:
             counts = {}
-        self._plan = EncodePlan(address, topic, counts, NUMBERS[compression])
-        self._name = f"ottla-write-{uuid.uuid4()}"
+        self._timeout_ms = client.transaction_timeout_ms
+        self._plan = EncodePlan(client.address, topic, counts, NUMBERS[compression])
+        try:
+            self._batch = begin(spool)
+        except SpoolRefused as refused:
+            raise OttlaError(str(refused)) from None
+        self._target = SpoolTarget(spool, self._batch.id)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        context = TaskContext.get()
-        task = context.partitionId() if context is not None else 0
-        encoded = self._plan.encode(iterator, task)
-        return EncodedByTask([(topic, partition, data) for topic, partition, _, data in encoded])
+        return TaskIsDone(send_rows(self._plan, self._target, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        done = [one for one in messages if isinstance(one, EncodedByTask)]
-        if not any(one.batches for one in done):
-            return
-        with (
-            ClusterClient(self._plan.address) as cluster,
-            TransactionalProducer(cluster, self._name) as producer,
-        ):
-            producer.start()
-            with producer.transaction():
-                producer.produce(_all_batches(done))
+        try:
+            reports = [one.report for one in messages if isinstance(one, TaskIsDone)]
+            encoded = encoded_by(self._batch, reports)
+            if encoded.bytes:
+                self._publish(encoded)
+        finally:
+            self._batch.close()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing to undo: nothing was sent."""
+        """Nothing was published: what was sent goes, and attempts that still run are told that it is over."""
+        self._batch.close()
+
+    def _publish(self, encoded: EncodedFrame) -> None:
+        with (
+            ClusterClient(self._plan.address) as cluster,
+            TransactionalProducer(
+                cluster,
+                f"ottla-write-{uuid.uuid4()}",
+                transaction_timeout_ms=self._timeout_ms,
+                patience_s=_PATIENCE_S,
+            ) as producer,
+        ):
+            producer.start()
+            transaction = _Write(producer, encoded)
+            Transacting(
+                producer, timeout_ms=self._timeout_ms, patience_s=_PATIENCE_S, too_long="write the rows in parts"
+            ).run(transaction.transact, transaction.is_committed)
 
 
-def _all_batches(messages: list[EncodedByTask]) -> Iterator[tuple[TopicPartition, Any]]:
-    for message in messages:
-        for topic, partition, data in message.batches:
-            yield TopicPartition(topic, partition), data
+class _Write:
+    """One transaction without a marker: whether a commit that nobody answered was decided is not known afterwards."""
+
+    def __init__(self, producer: TransactionalProducer, encoded: EncodedFrame) -> None:
+        self._producer = producer
+        self._encoded = encoded
+        self._is_unclear = False
+
+    def transact(self) -> None:
+        self._producer.begin()
+        self._producer.produce(self._encoded)
+        self._producer.flush()
+        self._is_unclear = True
+        self._producer.commit()
+
+    def is_committed(self) -> bool:
+        if self._is_unclear:
+            raise OttlaError(
+                f"the cluster did not answer for {_PATIENCE_S:g} s whether the rows are written: look for them before "
+                "you write them again."
+            )
+        return False

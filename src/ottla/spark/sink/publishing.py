@@ -6,27 +6,24 @@ which batch was published last, and only then decide. A batch that was published
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
 from ottla.client.coordinators import Patience
-from ottla.client.producing import Committed, TransactionalProducer, TransactionRefused
+from ottla.client.producing import Committed, TransactionalProducer
 from ottla.common.errors import OttlaError
-from ottla.common.failures import Failure, Retriable, failure_in
+from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.checkpoint import Offsets
 from ottla.spark.sink.marker import Marker, ensure_marker_topic, marker_batch, read_marker
+from ottla.spark.sink.transacting import Transacting
 
 Encoded = tuple[TopicPartition, Any]
 _COUNTS_AGE_S = 30.0
-_LASTING = (Failure.FENCED, Failure.SETTINGS, Failure.DATA)
-_log = logging.getLogger("ottla.spark")
 
 
 class StaleCheckpoint(OttlaError):
@@ -60,7 +57,12 @@ class Publisher:
         self._counted_s = 0.0
         self._has_started = False
         self._group_is_told = False
-        self._timeout_ms = settings.transaction_timeout_ms
+        self._transacting = Transacting(
+            self._producer,
+            timeout_ms=settings.transaction_timeout_ms,
+            patience_s=settings.patience_s,
+            too_long="make batches smaller with maxBytesPerTrigger",
+        )
         # What was published last, as far as we know.
         self.last: Marker | None = None
 
@@ -113,28 +115,8 @@ class Publisher:
         it was committed after all, everything is published once more. Raises ProducerFenced when another writer has
         taken over, and OttlaError for what trying again does not change.
         """
-        patience = Patience(self._settings.patience_s)
-        while True:
-            try:
-                self._transact(marker, batches)
-            except (OttlaError, OSError) as error:
-                if failure_in(error) in _LASTING:
-                    self._abort_quietly()
-                    raise
-                if self._is_published_after(error, marker):
-                    break
-                if patience.is_over:
-                    raise
-                _log.warning("%s: %s Publishing batch %d again.", self._settings.name, error, marker.batch)
-                patience.pause()
-            except BaseException:
-                self._abort_quietly()
-                raise
-            else:
-                break
+        self._transacting.run(lambda: self._transact(marker, batches), lambda: self._has_published(marker))
         self.last, self._group_is_told = marker, True
-        # The producer keeps the time that it has; should it not do one day, that is another batch's trouble.
-        self._timeout_ms = self._settings.transaction_timeout_ms
 
     def _transact(self, marker: Marker, batches: Iterable[Encoded]) -> None:
         producer = self._producer
@@ -146,34 +128,11 @@ class Publisher:
             producer.commit_offsets(self._settings.group, offsets)
         producer.commit()
 
-    def _is_published_after(self, error: Exception, marker: Marker) -> bool:
-        """Settle what became of a transaction that failed. An unclear commit is decided by who coordinates it, and told
-        by the marker."""
-        if failure_in(error) is Failure.EPOCH:
-            self._abort_with_more_time(error)
-        else:
-            self._producer.abort()
+    def _has_published(self, marker: Marker) -> bool:
         self.last = self._read_marker()
         # A topic may have been deleted since: offsets in it would be refused again.
         self._topics_here.clear()
         return is_published_already(self._settings.name, self.last, marker)
-
-    def _abort_with_more_time(self, error: Exception) -> None:
-        """If it was the time-out, the next transaction has twice as long, up to what the cluster allows."""
-        before, self._timeout_ms = self._timeout_ms, 2 * self._timeout_ms
-        self._producer.set_transaction_timeout(self._timeout_ms)
-        try:
-            self._producer.abort()
-        except TransactionRefused as refused:
-            self._timeout_ms = before
-            self._producer.set_transaction_timeout(before)
-            if refused.failure is not Failure.SETTINGS:
-                raise
-            self._abort_quietly()
-            raise OttlaError(
-                f"{error} The cluster allows no longer one: make batches smaller with maxBytesPerTrigger, or raise its "
-                "transaction.max.timeout.ms."
-            ) from None
 
     def _committed(self, marker: Marker) -> Iterator[tuple[TopicPartition, Committed]]:
         """A source may be of another cluster, whose topics have no offsets here: the marker has them all the same. The
@@ -188,11 +147,6 @@ class Publisher:
             for partition, offset in offsets[topic].items():
                 if known.get(partition) != offset:
                     yield TopicPartition(topic, int(partition)), Committed(offset, marker.note())
-
-    def _abort_quietly(self) -> None:
-        """The first error is the one to tell of; the next start aborts what could not be aborted now."""
-        with suppress(OttlaError, OSError):
-            self._producer.abort()
 
     def close(self) -> None:
         self._producer.close()

@@ -13,32 +13,26 @@ take longer than they do.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from ottla.common.errors import OttlaError
+from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.encoding import EncodePlan
-from ottla.spark.spool.files import Winner
-from ottla.spark.spool.sending import EncodedBatch, SpoolTarget, SpoolUnreachable, send
+from ottla.spark.spool.files import SpooledBatch, Winner
+from ottla.spark.spool.sending import EncodedBatch, SpoolTarget, send
 from ottla.spark.spool.server import SpoolServer
 from ottla.spark.spool.wire import SpoolRefused, Sum
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-HOST, BIND, PORT, FOLDER = (
-    "spark.driver.host",
-    "spark.driver.bindAddress",
-    "spark.ottla.spool.port",
-    "spark.ottla.spool.dir",
-)
 # Of Spark's own types: a text would be sent to the JVM to be parsed, for every batch.
 _SCHEMA = StructType(
     [
@@ -60,6 +54,16 @@ _ARROW_SCHEMA = pa.schema(
 )
 
 
+class Report(NamedTuple):
+    """What an attempt of a task has sent, in the order of the columns above; or what is wrong with its rows."""
+
+    task: int
+    attempt: int
+    frames: int
+    bytes: int
+    problem: str | None
+
+
 class EncodedFrame:
     """All batches of a frame. It may be read as often as a transaction needs it."""
 
@@ -73,17 +77,6 @@ class EncodedFrame:
         for partition, data in self._batches():
             self.topics.add(partition.topic)
             yield partition, data
-
-
-def start_spool(spark: SparkSession) -> SpoolServer:
-    """Raises OttlaError when it cannot listen, or has no folder to write to."""
-    conf = spark.sparkContext.getConf()
-    host = conf.get(HOST) or "127.0.0.1"
-    port = conf.get(PORT) or "0"
-    if not port.isdigit():
-        raise OttlaError(f"{PORT} is '{port}', which is no port number.")
-    folder = conf.get(FOLDER) or (conf.get("spark.local.dir") or tempfile.gettempdir()).split(",")[0]
-    return SpoolServer(host=host, bind=conf.get(BIND) or host, port=int(port), folder=folder)
 
 
 def encode_here(frame: DataFrame, plan: EncodePlan) -> EncodedFrame:
@@ -105,46 +98,48 @@ def spooled(frame: DataFrame, plan: EncodePlan, spool: SpoolServer) -> Iterator[
         return run_task(plan, target, rows)
 
     try:
-        reports = frame.mapInArrow(encode, _SCHEMA).toArrow().to_pylist()
-        if batch.failure is not None:
-            raise batch.failure
-        winners = _winners(reports)
-        batch.check(winners)
-        total = sum(one.sum.bytes for one in winners)
-        yield EncodedFrame(total, lambda: ((one.partition, one.data) for one in batch.frames(winners)))
+        rows = frame.mapInArrow(encode, _SCHEMA).toArrow().to_pylist()
+        yield encoded_by(batch, [Report(**row) for row in rows])
     finally:
-        spool.end(batch)
+        batch.close()
 
 
-def _winners(reports: Sequence[dict[str, Any]]) -> list[Winner]:
-    for one in sorted(reports, key=lambda one: int(one["task"])):
-        if one["problem"] is not None:
-            raise OttlaError(one["problem"])
-    return [Winner(one["task"], one["attempt"], Sum(one["frames"], one["bytes"])) for one in reports]
+def encoded_by(batch: SpooledBatch, reports: Iterable[Report]) -> EncodedFrame:
+    """What the attempts have sent whose reports Spark accepted. Raises OttlaError for the first problem among them."""
+    ordered = sorted(reports)
+    for one in ordered:
+        if one.problem is not None:
+            raise OttlaError(one.problem)
+    winners = [Winner(one.task, one.attempt, Sum(one.frames, one.bytes)) for one in ordered]
+    batch.check(winners)
+    total = sum(one.sum.bytes for one in winners)
+    return EncodedFrame(total, lambda: ((one.partition, one.data) for one in batch.frames(winners)))
 
 
 def run_task(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """On an executor, in the form of `mapInArrow`."""
+    arrays = [
+        pa.array([cell], kind) for cell, kind in zip(send_rows(plan, target, rows), _ARROW_SCHEMA.types, strict=True)
+    ]
+    yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
+
+
+def send_rows(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBatch]) -> Report:
+    """On an executor: all rows of a task to the spool. What is wrong with them is in the report."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
     task, attempt = context.partitionId(), context.taskAttemptId()
     try:
-        total = _send(target, task, attempt, plan.encode(iter(rows), task))
-        yield _report(task, attempt, *total, None)
-    except SpoolUnreachable:
+        return Report(task, attempt, *_send(target, task, attempt, plan.encode(iter(rows), task)), None)
+    except Retriable:
         raise  # the task may be tried again, and the type of the error crosses to the driver by its name
     except (OttlaError, SpoolRefused) as problem:
-        yield _report(task, attempt, 0, 0, str(problem))
+        return Report(task, attempt, 0, 0, str(problem))
 
 
 def _send(target: SpoolTarget, task: int, attempt: int, batches: Iterator[EncodedBatch]) -> Sum:
     """Tasks without rows are common, and a connection is not for nothing."""
     first = next(batches, None)
     return Sum(0, 0) if first is None else send(target, task, attempt, chain([first], batches))
-
-
-def _report(*cells: Any) -> pa.RecordBatch:
-    arrays = [pa.array([cell], kind) for cell, kind in zip(cells, _ARROW_SCHEMA.types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)

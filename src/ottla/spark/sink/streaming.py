@@ -29,6 +29,7 @@ from ottla.common.errors import OttlaError
 from ottla.kernel.compressing import NUMBERS
 from ottla.spark.requirements import refuse_connect
 from ottla.spark.sink.checkpoint import Checkpoint
+from ottla.spark.sink.driver_spool import driver_spool
 from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.sink.keeping import RowsLost, computed_once
 from ottla.spark.sink.load import Load
@@ -36,7 +37,7 @@ from ottla.spark.sink.manifest import Manifests
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from ottla.spark.sink.shape import check_columns, described, merged, shaped
-from ottla.spark.sink.spooling import EncodedFrame, encode_here, spooled, start_spool
+from ottla.spark.sink.spooling import EncodedFrame, encode_here, spooled
 from ottla.spark.spool.server import SpoolServer
 
 if TYPE_CHECKING:
@@ -154,7 +155,8 @@ def write_stream(
     publisher.check_cluster(topic)
     place = Checkpoint(frame.sparkSession, checkpoint)
     _choose_file_manager(frame.sparkSession, is_local=place.local is not None)
-    spool = start_spool(frame.sparkSession)
+    spool = driver_spool(frame.sparkSession)
+    spool.open_folder()
     writer = _BatchWriter(publisher, spool, place, plan, outputs, load, tables)
     started = frame.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
     if trigger is not None:
@@ -163,7 +165,7 @@ def write_stream(
         writer.open()
         return WriteQuery(started.foreachBatch(writer.write).start(), writer)
     except BaseException:
-        writer.close()  # Spark refused the query: nobody would close the spool
+        writer.close()  # Spark refused the query: nobody else would
         raise
 
 
@@ -288,7 +290,6 @@ class _BatchWriter:
 
     def close(self) -> None:
         self.publisher.close()
-        self._spool.close()
         if self._tables is not None:
             self._tables.close()
 

@@ -32,6 +32,7 @@ from ottla.spark.source.batch import BatchReader
 from ottla.spark.source.gate import TOKEN, Knocker
 from ottla.spark.source.options import includes_headers, parse_options
 from ottla.spark.source.stream import StreamReader
+from ottla.spark.spool.sending import SpoolAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +57,8 @@ HEADERS = StructField(
 
 class OttlaDataSource(DataSource):
     cores = CORES_DEFAULT
+    # Where what is written waits for its transaction, or why there is no such place.
+    spool: SpoolAddress | str = "make the format known with `ottla.spark.register(spark)`: its process writes."
 
     @classmethod
     def name(cls) -> str:
@@ -72,7 +75,9 @@ class OttlaDataSource(DataSource):
 
         if overwrite:
             raise OttlaError('topics can only be appended to: write with mode("append").')
-        return BatchWriter(self.options, schema)
+        if isinstance(self.spool, str):
+            raise OttlaError(self.spool)
+        return BatchWriter(self.options, schema, self.spool)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         raise OttlaError("a stream is written with `ottla.spark.write_stream(frame, ...)`, which writes exactly once.")
@@ -91,7 +96,7 @@ def register(spark: SparkSession) -> None:
         warnings.warn(notice, RuntimeWarning, stacklevel=2)
     with _being_active(spark):
         for kind in (OttlaDataSource, TableSource):
-            spark.dataSource.register(data_source_for(_cores_of(spark), kind))
+            spark.dataSource.register(data_source_for(_cores_of(spark), _spool_of(spark), kind))
 
 
 @contextmanager
@@ -109,15 +114,28 @@ def _being_active(spark: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-def data_source_for(known_cores: int, kind: type[OttlaDataSource]) -> type[OttlaDataSource]:
-    """Sources are planned in processes without a session, which cannot ask for the number of cores. A class made here
-    travels to them by value, with the number in it."""
+def data_source_for(
+    known_cores: int, known_spool: SpoolAddress | str, kind: type[OttlaDataSource]
+) -> type[OttlaDataSource]:
+    """Sources are planned in processes without a session, which cannot ask for the number of cores or where the spool
+    is. A class made here travels to them by value, with these in it."""
 
     class RegisteredDataSource(kind):  # type: ignore[valid-type, misc]
         cores = known_cores
+        spool = known_spool
 
     return RegisteredDataSource
 
 
 def _cores_of(spark: SparkSession) -> int:
     return max(1, int(spark.sparkContext.defaultParallelism))
+
+
+def _spool_of(spark: SparkSession) -> SpoolAddress | str:
+    """Whoever only reads is not to be kept from it."""
+    from ottla.spark.sink.driver_spool import driver_spool
+
+    try:
+        return driver_spool(spark).address
+    except OttlaError as error:
+        return str(error)

@@ -1,29 +1,36 @@
-"""The files of the spool: a folder for each driver, in it one file for each attempt of a task.
+"""The files of the spool: a folder for each driver, in it one for each batch, in it a file for each attempt of a task.
 
-What counts is decided by Spark, not here: an attempt that was lost, repeated or left behind has a file like any other,
-and only those whose results Spark has accepted are read. Nothing is fsynced: if the driver dies, the
-batch runs again.
+The folders are all that is known of a batch: it is there from its beginning to its end, in whichever processes of the
+driver these happen. What counts is decided by Spark, not here: an attempt that was lost, repeated or left behind has a
+file like any other, and only those whose results Spark has accepted are read. Nothing is fsynced: if the driver dies,
+the batch runs again.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
+import struct
 import tempfile
-import threading
 import uuid
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ottla.common.errors import OttlaError
+from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
-from ottla.spark.spool.wire import FRAME, Hello, SpoolRefused, Sum
+from ottla.spark.spool.wire import FRAME, SUM, Hello, SpoolRefused, Sum
 
 _PREFIX = "ottla-spool-"
 _LOCK = "lock"
-_BUFFER_BYTES = 1024 * 1024
+_ID = re.compile(r"[0-9a-f]{32}")
+# Of a file while it is written, and of one while it is read: a thousand tasks may be at it.
+_WRITE_BYTES = 64 * 1024
+_READ_BYTES = 1024 * 1024
 
 
 class Winner(NamedTuple):
@@ -39,6 +46,10 @@ class SpooledFrame(NamedTuple):
     records: int
     # The caller's own: it may be changed in place.
     data: bytearray
+
+
+class SpoolDamaged(Retriable):
+    """What was sent is not there any more as it was sent."""
 
 
 class SpoolFolder:
@@ -70,76 +81,123 @@ class SpoolFolder:
             except OSError:
                 continue  # it lives, or is another user's
 
+    def begin(self) -> SpooledBatch:
+        """Raises FileNotFoundError when somebody has removed the folder, as those who clean up /tmp do."""
+        # Not Spark's number of the batch: a task left over from an earlier run of it must not be taken for one of this.
+        batch = SpooledBatch(self.path / uuid.uuid4().hex)
+        batch.path.mkdir()
+        return batch
+
+    def find(self, batch_id: str) -> SpooledBatch | None:
+        batch = SpooledBatch(self.path / batch_id)
+        return batch if _ID.fullmatch(batch_id) and batch.is_open else None
+
     def close(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 
 
+@dataclass(frozen=True)
 class SpooledBatch:
     """What the attempts of one run of one batch have sent."""
 
-    def __init__(self, folder: Path) -> None:
-        # Not Spark's number of the batch: a task left over from an earlier run of it must not be taken for one of this.
-        self.id = uuid.uuid4().hex
-        self._folder = folder / self.id
-        self._folder.mkdir()
-        self._guard = threading.Lock()
-        self._received: dict[tuple[int, int], Sum] = {}
-        # Why no more can be taken, such as a full disk.
-        self.failure: OttlaError | None = None
-        self.bytes_received = 0
+    path: Path
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def is_open(self) -> bool:
+        return self.path.is_dir()
 
     # --- what the server does, in a thread for each attempt
 
     def create(self, hello: Hello) -> BinaryIO:
         """Raises SpoolRefused when it is no use to send anything."""
-        if self.failure is not None:
-            raise SpoolRefused(str(self.failure))
         try:
-            return self._path(hello.task, hello.attempt).open("xb", buffering=_BUFFER_BYTES)
+            return self._part(hello).open("xb", buffering=_WRITE_BYTES)
+        except FileExistsError:
+            raise SpoolRefused(f"attempt {hello.attempt} of task {hello.task} is being sent already") from None
         except OSError as error:
             raise self.failed(error) from None
 
     def failed(self, error: OSError) -> SpoolRefused:
-        """This batch cannot be spooled; all attempts are told so, and whoever waits for them."""
-        self.failure = self.failure or OttlaError(
-            f"the driver cannot keep the batch in {self._folder.parent}: {error.strerror}; make room there, or set "
+        if not self.is_open:
+            return SpoolRefused("this batch is over")
+        return SpoolRefused(
+            f"the driver cannot keep the batch in {self.path.parent}: {error.strerror}; make room there, or set "
             "spark.ottla.spool.dir to a folder on a larger disk."
         )
-        return SpoolRefused(str(self.failure))
 
-    def note(self, hello: Hello, total: Sum) -> None:
-        with self._guard:
-            self._received[hello.task, hello.attempt] = total
-            self.bytes_received += total.bytes
+    def keep(self, hello: Hello) -> None:
+        """It is whole. Raises SpoolRefused when nobody wants it any more."""
+        try:
+            self._part(hello).rename(self._whole(hello.task, hello.attempt))
+        except OSError as error:
+            raise self.failed(error) from None
+
+    def discard(self, hello: Hello) -> None:
+        """At once: others may need the room."""
+        self._part(hello).unlink(missing_ok=True)
 
     # --- what the publisher reads
 
     def check(self, winners: Iterable[Winner]) -> None:
-        """Raises OttlaError when what a winner sent is not here as it sent it."""
+        """Raises SpoolDamaged when what a winner sent is not here as it sent it."""
         for one in winners:
-            if one.sum.frames and self._received.get((one.task, one.attempt)) != one.sum:
-                raise OttlaError(f"what task {one.task} encoded did not arrive whole on the driver: run it again.")
+            if one.sum.frames and self._sum(one) != one.sum:
+                raise SpoolDamaged(f"what task {one.task} encoded did not arrive whole on the driver: run it again.")
 
     def frames(self, winners: Iterable[Winner]) -> Iterator[SpooledFrame]:
         """In the order of the tasks, and of each task as it sent them. It may be read again from the start."""
         for one in sorted(winners):
             if one.sum.frames:
-                with self._path(one.task, one.attempt).open("rb", buffering=_BUFFER_BYTES) as file:
-                    yield from _read_frames(file, one.sum.frames)
+                with self._opened(one) as file:
+                    for _ in range(one.sum.frames):
+                        yield _read_frame(file)
+
+    def _opened(self, winner: Winner) -> BinaryIO:
+        path = self._whole(winner.task, winner.attempt)
+        try:
+            return path.open("rb", buffering=_READ_BYTES)
+        except OSError as error:
+            raise SpoolDamaged(f"the spool's file {path} cannot be read: {error.strerror}.") from None
 
     def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Attempts that still send are refused from here on."""
+        over = self.path.with_name(f".{self.path.name}")
+        try:
+            self.path.rename(over)
+        except OSError:
+            over = self.path  # it is gone already
+        shutil.rmtree(over, ignore_errors=True)
 
-    def _path(self, task: int, attempt: int) -> Path:
-        return self._folder / f"{task}-{attempt}"
+    def _sum(self, winner: Winner) -> Sum | None:
+        """What stands at the end of the file."""
+        try:
+            with self._whole(winner.task, winner.attempt).open("rb") as file:
+                file.seek(-SUM.size, os.SEEK_END)
+                return Sum(*SUM.unpack(file.read()))
+        except OSError:
+            return None
+
+    def _whole(self, task: int, attempt: int) -> Path:
+        return self.path / f"{task}-{attempt}"
+
+    def _part(self, hello: Hello) -> Path:
+        return self.path / f"{hello.task}-{hello.attempt}.part"
 
 
-def _read_frames(file: BinaryIO, count: int) -> Iterator[SpooledFrame]:
-    for _ in range(count):
+def _read_frame(file: BinaryIO) -> SpooledFrame:
+    """Raises SpoolDamaged."""
+    try:
         size, name_size, partition, records = FRAME.unpack(file.read(FRAME.size))
         topic = file.read(name_size).decode()
         data = bytearray(size)
-        if file.readinto(data) != size:  # type: ignore[attr-defined]
-            raise OttlaError(f"the spool's file {os.fspath(file.name)} is cut off: somebody else changed it.")
-        yield SpooledFrame(TopicPartition(topic, partition), records, data)
+        is_whole = file.readinto(data) == size  # type: ignore[attr-defined]
+    except (OSError, ValueError, struct.error):
+        is_whole = False
+    if not is_whole:
+        raise SpoolDamaged(f"the spool's file {os.fspath(file.name)} is not as it was written: run the batch again.")
+    return SpooledFrame(TopicPartition(topic, partition), records, data)

@@ -1,14 +1,20 @@
-"""The end of the spool that runs on executors: one connection for each attempt of a task."""
+"""The end of the spool that others than its server have: one connection for each attempt of a task."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
 
+from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
+from ottla.spark.spool.files import SpooledBatch
 from ottla.spark.spool.wire import (
+    BEGIN,
     FRAME,
+    FRAME_BYTES_MAX,
     GREETING,
     LAST,
     LENGTH,
@@ -19,10 +25,11 @@ from ottla.spark.spool.wire import (
     Sum,
     proof,
     receive_exactly,
+    receive_text,
     receive_verdict,
 )
 
-_TIMEOUT_S = 120.0
+_HELLO_TIMEOUT_S = 120.0
 
 EncodedBatch = tuple[str, int, int, bytes]
 
@@ -47,58 +54,72 @@ class SpoolTarget:
     batch: str
 
 
+def begin(address: SpoolAddress) -> SpooledBatch:
+    """A new batch of the driver's spool, for another process of the driver. Raises SpoolRefused, SpoolUnreachable."""
+    with _connect(address) as connection:
+        try:
+            _introduce(connection, address, BEGIN)
+            return SpooledBatch(Path(receive_text(connection)))
+        except OSError as error:
+            raise SpoolUnreachable(_hung_up(address, error)) from None
+
+
 def send(target: SpoolTarget, task: int, attempt: int, batches: Iterable[EncodedBatch]) -> Sum:
     """All of (topic, partition, record count, batch), in order.
 
     Raises SpoolRefused when the driver cannot take them, SpoolUnreachable when it cannot be talked to, and whatever
     `batches` raises.
     """
-    with _connect(target) as connection:
+    with _connect(target.address) as connection:
         try:
-            _introduce(connection, target, Hello(target.batch, task, attempt))
+            _introduce(connection, target.address, Hello(target.batch, task, attempt))
         except OSError as error:
-            raise SpoolUnreachable(_hung_up(target, error)) from None
+            raise SpoolUnreachable(_hung_up(target.address, error)) from None
+        # The driver's disk may be slow, and many may write to it: what has died is noticed otherwise.
+        connection.settimeout(None)
         frames = size = 0
         for topic, partition, records, data in batches:
+            if len(data) > FRAME_BYTES_MAX:
+                raise OttlaError(f"a record for '{topic}' takes {len(data):,} bytes, which no topic takes.")
             name = topic.encode()
             try:
                 connection.sendall(FRAME.pack(len(data), len(name), partition, records) + name)
                 connection.sendall(data)
             except OSError as error:
-                _explain(connection, target, error)
+                _explain(connection, target.address, error)
             frames, size = frames + 1, size + len(data)
         try:
             connection.sendall(FRAME.pack(LAST, 0, 0, 0) + SUM.pack(frames, size))
             receive_verdict(connection)
         except OSError as error:
-            _explain(connection, target, error)
+            _explain(connection, target.address, error)
     return Sum(frames, size)
 
 
-def _connect(target: SpoolTarget) -> socket.socket:
-    address = target.address
+def _connect(address: SpoolAddress) -> socket.socket:
     try:
-        connection = socket.create_connection((address.host, address.port), timeout=_TIMEOUT_S)
+        connection = socket.create_connection((address.host, address.port), timeout=_HELLO_TIMEOUT_S)
     except OSError as error:
         raise SpoolUnreachable(
-            f"an executor cannot reach the driver's spool at {address.host}:{address.port} ({error}): "
-            "open that port, or choose another with spark.ottla.spool.port"
+            f"the driver's spool at {address.host}:{address.port} cannot be reached ({error}): open that port to "
+            "executors, or choose another with spark.ottla.spool.port."
         ) from None
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return connection
 
 
-def _introduce(connection: socket.socket, target: SpoolTarget, hello: Hello) -> None:
+def _introduce(connection: socket.socket, address: SpoolAddress, hello: Hello) -> None:
     greeting = receive_exactly(connection, len(GREETING) + NONCE_BYTES)
     if not greeting.startswith(GREETING):
-        raise SpoolUnreachable(f"{target.address.host}:{target.address.port} is no spool of this version of Ottla")
+        raise SpoolUnreachable(f"{address.host}:{address.port} is no spool of this version of Ottla.")
     text = hello.to_bytes()
-    mac = proof(target.address.secret, greeting[len(GREETING) :], text)
+    mac = proof(address.secret, greeting[len(GREETING) :], text)
     connection.sendall(mac + LENGTH.pack(len(text)) + text)
     receive_verdict(connection)
 
 
-def _explain(connection: socket.socket, target: SpoolTarget, error: OSError) -> None:
+def _explain(connection: socket.socket, address: SpoolAddress, error: OSError) -> NoReturn:
     """A driver that cannot take more says why before it hangs up, while we are still sending."""
     try:
         receive_verdict(connection)
@@ -106,8 +127,8 @@ def _explain(connection: socket.socket, target: SpoolTarget, error: OSError) -> 
         raise
     except OSError:
         pass
-    raise SpoolUnreachable(_hung_up(target, error)) from None
+    raise SpoolUnreachable(_hung_up(address, error)) from None
 
 
-def _hung_up(target: SpoolTarget, error: OSError) -> str:
-    return f"the driver's spool at {target.address.host}:{target.address.port} hung up ({error})"
+def _hung_up(address: SpoolAddress, error: OSError) -> str:
+    return f"the driver's spool at {address.host}:{address.port} hung up ({error})."

@@ -6,7 +6,8 @@
     task   -> driver   frames, each one record batch, and last the sum of them: Sum
     driver -> task     a verdict: empty once all of it is in the file
 
-A frame on the wire is a frame in the file, byte for byte.
+What comes after the first verdict is what the file has, byte for byte. Another process of the driver may ask for a new
+batch in the same way, and is told its folder after the verdict.
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ class Hello:
             raise ValueError(f"no hello: {error}") from None
 
 
+# Who asks for a new batch.
+BEGIN = Hello("", -1, -1)
+
+
 class Sum(NamedTuple):
     """What an attempt has sent."""
 
@@ -69,28 +74,32 @@ def proof(secret: bytes, nonce: bytes, hello: bytes) -> bytes:
 
 
 def send_verdict(connection: socket.socket, sentence: str) -> None:
-    text = sentence.encode()
-    connection.sendall(LENGTH.pack(len(text)) + text)
+    send_text(connection, sentence)
 
 
 def receive_verdict(connection: socket.socket) -> None:
     """Raises SpoolRefused with the sentence of the other side."""
+    sentence = receive_text(connection)
+    if sentence:
+        raise SpoolRefused(sentence)
+
+
+def send_text(connection: socket.socket, text: str) -> None:
+    data = text.encode()
+    connection.sendall(LENGTH.pack(len(data)) + data)
+
+
+def receive_text(connection: socket.socket) -> str:
     (length,) = LENGTH.unpack(receive_exactly(connection, LENGTH.size))
-    if length:
-        raise SpoolRefused(receive_exactly(connection, min(length, 64 * 1024)).decode(errors="replace"))
+    return receive_exactly(connection, min(length, 64 * 1024)).decode(errors="replace")
 
 
 def receive_exactly(connection: socket.socket, count: int) -> bytes:
     """Raises ConnectionResetError when the other side has hung up."""
-    data = bytearray(count)
-    receive_into(connection, memoryview(data))
-    return bytes(data)
-
-
-def receive_into(connection: socket.socket, room: memoryview) -> None:
-    filled = 0
-    while filled < len(room):
-        count = connection.recv_into(room[filled:])
-        if not count:
+    data = bytearray()
+    while len(data) < count:
+        more = connection.recv(count - len(data))
+        if not more:
             raise ConnectionResetError("the other side of the spool hung up")
-        filled += count
+        data += more
+    return bytes(data)
