@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import (
+    lines_backlog,
     lines_clients,
     lines_kernel,
     lines_neighbour,
@@ -126,6 +127,7 @@ def _ottla_alone(bench: Bench) -> Lines:
         "spark-sink": lambda: lines_spark_sink.sink_line(bench.subject()),
         "table-size": lambda: lines_spark_table.size_line(bench.subject()),
         "table-whole": lambda: lines_spark_table.whole_line(bench.subject()),
+        "backlog": lambda: lines_backlog.backlog_line(bench.subject()),
     }
     for rate in lines_spark_sink.RATES:
         lines[f"spark-latency-{rate}"] = partial(_spark_latency, bench, rate)

@@ -38,14 +38,19 @@ LATENCY_WARM_UP_S, LATENCY_S = 4.0, 10.0
 _OUT_PARTITIONS = 2
 
 
-def _copy(contender: Contender, source: str, topics: tuple[str, str], folder: Path, **trigger: Any) -> Any:
+def _copy(
+    contender: Contender, source: str, topics: tuple[str, str], folder: Path, options: dict[str, str], **trigger: Any
+) -> Any:
     """A query that copies the first topic to the second."""
     import ottla.spark
 
     servers = contender.broker.bootstrap
-    options = {"kafka.bootstrap.servers": servers, "subscribe": topics[0], "startingOffsets": "earliest"}
-    if trigger.get("availableNow"):
-        options["maxOffsetsPerTrigger"] = str(RECORDS_PER_TRIGGER)
+    options = {
+        "kafka.bootstrap.servers": servers,
+        "subscribe": topics[0],
+        "startingOffsets": "earliest",
+        **options,
+    }
     frame = session(source).readStream.format(source).options(**options).load().select("key", "value")
     if source == OURS:
         return ottla.spark.write_stream(
@@ -69,18 +74,23 @@ def _checkpoint(contender: Contender) -> Iterator[Path]:
 
 
 def copy_all(contender: Contender, source: str) -> Values:
-    """Rows and times are those of Spark's own progress reports, as for reading: a stream is started once."""
     topic, records = filled_topic(contender)
+    busy, whole = copy_topic(contender, source, topic, records, maxOffsetsPerTrigger=str(RECORDS_PER_TRIGGER))
+    return {"written": records / busy / 1e3, "written with start": records / whole / 1e3}
+
+
+def copy_topic(contender: Contender, source: str, topic: str, records: int, **options: str) -> tuple[float, float]:
+    """Seconds by Spark's own progress reports, as for reading: a stream is started once. And those of all of it."""
     with contender.topic(PARTITIONS) as out, _checkpoint(contender) as folder:
         started = time.perf_counter()
-        query = _copy(contender, source, (topic, out.name), folder, availableNow=True)
+        query = _copy(contender, source, (topic, out.name), folder, options, availableNow=True)
         query.awaitTermination()
         whole_s = time.perf_counter() - started
         written = _visible(contender, out.name)
         elapsed_s = busy_s(query)
     if written < records:
         raise RuntimeError(f"{source} wrote {written} records of {records}")
-    return {"written": records / elapsed_s / 1e3, "written with start": records / whole_s / 1e3}
+    return elapsed_s, whole_s
 
 
 def _visible(contender: Contender, topic: str) -> int:
@@ -98,7 +108,7 @@ def latency(contender: Contender, source: str, per_second: int) -> Values:
         contender.topic(_OUT_PARTITIONS) as out,
         _checkpoint(contender) as folder,
     ):
-        query = _copy(contender, source, (topic.name, out.name), folder)
+        query = _copy(contender, source, (topic.name, out.name), folder, {})
         arrivals = _Arrivals(contender.broker.bootstrap, out.name)
         _send(contender.broker.bootstrap, topic.name, per_second)
         arrivals.stop()
