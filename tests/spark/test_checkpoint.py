@@ -83,7 +83,15 @@ def test_a_query_whose_checkpoint_is_not_here_is_written_and_goes_on(
     assert query_of(tmp_path / "behind" / "deep" / "checkpoint") is not None
 
 
-@pytest.mark.parametrize("place", ["file:///", "file:/", "/", "elsewhere"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "file:///",
+        pytest.param("file:/", marks=pytest.mark.slow),
+        pytest.param("/", marks=pytest.mark.slow),
+        "elsewhere",
+    ],
+)
 def test_a_reset_removes_the_checkpoint_and_the_marker(
     spark: Any, elsewhere: Any, broker: Broker, tmp_path: Path, place: str
 ) -> None:

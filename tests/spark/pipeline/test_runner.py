@@ -381,6 +381,10 @@ def test_a_missing_output_and_a_wrong_address_are_told_before_spark_is_asked(
     with Running(None, replace(made, name=f"{name}-b"), "127.0.0.1:1", tmp_path, **short) as run:
         run.wait()
     assert "cannot reach any broker at 127.0.0.1:1" in str(run.error)
+    assert str(run.error).endswith("`ottla start`. This was try 6.")
+    with Running(None, replace(made, name=f"{name}-c"), "127.0.0.1:1", tmp_path, master="sc://host") as remote:
+        remote.wait()
+    assert "Spark Connect is not supported" in str(remote.error)
     assert run.heard.events.count("restarting") == ONCE_FAILURES_MAX
 
 

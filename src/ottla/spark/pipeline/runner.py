@@ -28,6 +28,7 @@ from ottla.spark.pipeline.home import Home, Status
 from ottla.spark.pipeline.progress import BatchFigures, figures
 from ottla.spark.pipeline.reporting import Reporter
 from ottla.spark.pipeline.spark_process import close_session, open_session
+from ottla.spark.requirements import refuse_connect_settings
 from ottla.spark.sink.checkpoint import Checkpoint, local_path, query_of, remove_folder
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ class Runner:
 
     def _check_before_spark(self) -> None:
         """Mistakes that the cluster knows of are told before Spark starts; a cluster that is down is waited for."""
+        refuse_connect_settings(self._settings.master, {**self._pipeline.conf, **self._settings.conf})
         require_topics(self._address, [self._pipeline.to] if self._pipeline.to else [])
         if (folder := local_path(self._checkpoint)) is not None:
             refuse_foreign_marker(self._address, self._pipeline.name, self._checkpoint, query_of(folder))
@@ -249,7 +251,7 @@ class Runner:
         limit = {Hope.NONE: 0, Hope.SOME: UNKNOWN_FAILURES_MAX, Hope.GOOD: few}[verdict.hope]
         if limit is not None and self._failures > limit:
             tries = f" This was try {self._failures}." if limit else ""
-            raise OttlaError(f"pipeline '{self._pipeline.name}': {verdict.sentence}{tries}")
+            raise OttlaError(f"pipeline '{self._pipeline.name}': {verdict.sentence.rstrip('.')}.{tries}")
         if verdict.lost_session and self._spark is not None:
             close_session(self._spark)
             self._spark = None
