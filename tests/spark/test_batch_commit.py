@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,10 @@ from ottla.client.connection import BrokerConnection
 from ottla.client.producing import TransactionalProducer
 from ottla.common.errors import OttlaError
 from ottla.kernel.encode import BatchEncoder
-from ottla.spark.sink.batch import BatchWriter, EncodedByTask
+from ottla.spark.sink.batch import BatchWriter, TaskIsDone
+from ottla.spark.sink.spooling import Report
+from ottla.spark.spool.sending import send
+from ottla.spark.spool.server import SpoolServer
 from ottla.testing import Broker
 from tests.spark import topics
 
@@ -43,14 +47,23 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> set[BrokerConnection]:
     return opened
 
 
-def written(servers: str, topic: str) -> tuple[BatchWriter, list[EncodedByTask]]:
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[SpoolServer]:
+    with SpoolServer(host="127.0.0.1", folder=tmp_path) as running:
+        yield running
+
+
+def written(servers: str, spool: SpoolServer, *topics: str) -> tuple[BatchWriter, list[TaskIsDone]]:
+    """As the one task of a write would, a record for each topic."""
     encoder = BatchEncoder()
     encoder.append(
         array("i", [0]), pa.nulls(1, pa.binary()), pa.array([b"v"]), None, pa.array([1_700_000_000_000], pa.int64())
     )
-    options = {"kafka.bootstrap.servers": servers, "topic": topic}
-    writer = BatchWriter(options, StructType().add("value", BinaryType()))
-    return writer, [EncodedByTask([(topic, 0, encoder.finish()[0][1])])]
+    data = encoder.finish()[0][1]
+    options = {"kafka.bootstrap.servers": servers, "topic": topics[0]}
+    writer = BatchWriter(options, StructType().add("value", BinaryType()), spool.address)
+    sent = send(writer._target, 0, 0, [(topic, 0, 1, data) for topic in topics])
+    return writer, [TaskIsDone(Report(0, 0, sent.frames, sent.bytes, None))]
 
 
 def failing(sentence: str) -> object:
@@ -61,9 +74,9 @@ def failing(sentence: str) -> object:
 
 
 def test_an_abort_that_fails_does_not_hide_why_there_was_one(
-    servers: str, connections: set[BrokerConnection], monkeypatch: pytest.MonkeyPatch
+    servers: str, spool: SpoolServer, connections: set[BrokerConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer, messages = written(servers, topics.create(servers))
+    writer, messages = written(servers, spool, topics.create(servers))
     monkeypatch.setattr(TransactionalProducer, "produce", failing("the disk is full."))
     monkeypatch.setattr(TransactionalProducer, "abort", failing("nobody answers."))
     with pytest.raises(OttlaError, match="the disk is full"):
@@ -72,23 +85,21 @@ def test_an_abort_that_fails_does_not_hide_why_there_was_one(
 
 
 def test_a_commit_that_fails_leaves_no_connection_open(
-    servers: str, connections: set[BrokerConnection], monkeypatch: pytest.MonkeyPatch
+    servers: str, spool: SpoolServer, connections: set[BrokerConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer, messages = written(servers, topics.create(servers))
+    writer, messages = written(servers, spool, topics.create(servers))
     monkeypatch.setattr(TransactionalProducer, "_end", failing("nobody answers."))
     with pytest.raises(OttlaError, match="nobody answers"):
         writer.commit(messages)  # type: ignore[arg-type]
     assert not connections
 
 
-def test_records_that_are_refused_at_last_leave_no_transaction_open(servers: str) -> None:
+def test_records_that_are_refused_at_last_leave_no_transaction_open(servers: str, spool: SpoolServer) -> None:
     """The name of a batch write is used once: nobody would come and abort it before its time is over."""
     topic = topics.create(servers)
-    writer, messages = written(servers, topic)
     # Larger than the topic takes, which is known when the answer comes, after everything was sent.
     refusing = topics.create(servers, config={"max.message.bytes": "10"})
-    (_, _, data) = messages[0].batches[0]
-    messages[0].batches += [(refusing, 0, data)]
+    writer, messages = written(servers, spool, topic, refusing)
     with pytest.raises(OttlaError, match="TOO_LARGE"):
         writer.commit(messages)  # type: ignore[arg-type]
     topics.produce(servers, topic, range(1))
