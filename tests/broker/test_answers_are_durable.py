@@ -247,7 +247,7 @@ async def test_what_follows_a_flush_and_fails_keeps_nobody_else_waiting(
         raise RuntimeError("a bug")
 
     out = shard.begin()
-    out.after_append(fail)
+    out.after_commit(fail)
     shard.settle(out)
     disk.let_go()
     with pytest.raises(ApiError) as failed:

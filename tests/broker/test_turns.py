@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.chores import turns as module
-from ottla.broker.chores.turns import Turns
+from ottla.broker.turns import Turns
 from ottla.common.steps import Steps, each
 
 
@@ -50,7 +50,7 @@ async def test_what_it_waits_for_is_awaited_and_failures_are_raised_inside() -> 
 @pytest.mark.usefixtures("one_step_a_turn")
 async def test_turns_are_taken_one_after_another() -> None:
     turns, seen = Turns(), list[int]()
-    await asyncio.gather(turns.run(counting(20, seen, 1)), turns.run(counting(20, seen, 2)))
+    await asyncio.gather(turns.queue(counting(20, seen, 1)), turns.queue(counting(20, seen, 2)))
     assert seen.count(1) == seen.count(2) == 20
     assert 1 in seen[:4]
     assert 2 in seen[:4]

@@ -67,7 +67,7 @@ class MemoryLog:
             self.durable = len(self.entries)
         return offset
 
-    def when_durable(self, done: Callable[[ErrorCode], None]) -> None:
+    def when_committed(self, done: Callable[[ErrorCode], None]) -> None:
         if self.durable < len(self.entries):
             self.waiting.append(done)
         else:

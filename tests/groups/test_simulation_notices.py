@@ -55,7 +55,7 @@ class _Hasty:
     def append(self, *arguments: Any) -> Any:
         return self._log.append(*arguments)
 
-    def when_durable(self, done: Any) -> None:
+    def when_committed(self, done: Any) -> None:
         done(ErrorCode.NONE)
 
 

@@ -1,6 +1,6 @@
 """The broker: it wires configuration, metadata, logs, groups and handlers together, and runs their chores.
 
-`docs/architecture.md` has the reading paths of a produce, a fetch and a group request through this package.
+`docs/architecture.md` has the paths of requests through this package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import TypeVar, TypeVarTuple
 
 from ottla.broker.chores.cleaning import Cleaning
 from ottla.broker.chores.timers import Handle, Timers
-from ottla.broker.chores.turns import Turns
 from ottla.broker.configs.config_service import ConfigService
 from ottla.broker.configs.log_configs import LOG_DEFAULTS, remembering
 from ottla.broker.controller import controller_epoch, topic_startup
@@ -31,8 +30,9 @@ from ottla.broker.encoded_topics import EncodedTopics
 from ottla.broker.memory import Memory
 from ottla.broker.partitions.fetch_sessions import FetchSessions
 from ottla.broker.partitions.partition_table import Partitions
+from ottla.broker.partitions.partitions_of_image import PartitionsOfImage
 from ottla.broker.partitions.replica_moves import ReplicaMoves
-from ottla.broker.partitions.replicas import Replicas
+from ottla.broker.turns import Turns
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import ApiError, OttlaError
@@ -163,7 +163,7 @@ class Broker:
         self.replica_moves = ReplicaMoves(self.logs, self.partitions, self.clock)
         self._closers.append(lambda _: self.replica_moves.close())
         self._closers.append(lambda _: self.topics.close())
-        self._replicas = Replicas(self.node_id, self.partitions, self.logs, self.configs.log_config)
+        self._replicas = PartitionsOfImage(self.node_id, self.partitions, self.logs, self.configs.log_config)
         self._replicas.on_image(ClusterImage(image.cluster_id), image)
         self.topics.subscribe(self._replicas.on_image)
         self.configs.attach(self.topics)
@@ -193,13 +193,13 @@ class Broker:
 
     async def _retain(self) -> None:
         self.logs.producer_id_expiration_ms = self.config.producer_id_expiration_ms
-        await self.turns.run(self.logs.retain_in_steps(self.clock.now_ms()))
+        await self.turns.queue(self.logs.retain_in_steps(self.clock.now_ms()))
 
     async def _checkpoint(self) -> None:
-        await self.turns.run(self.logs.checkpoint_in_steps())
+        await self.turns.queue(self.logs.checkpoint_in_steps())
 
     async def _flush(self) -> None:
-        await self.turns.run(self.logs.flush_in_steps())
+        await self.turns.queue(self.logs.flush_in_steps())
         self.logs.tick_deletions()
 
     async def close(self, *, clean: bool) -> None:
@@ -229,7 +229,7 @@ class Broker:
 
     def in_turns(self, work: Steps[None]) -> None:
         """Begin it; it tells nobody how it ends."""
-        task = self.loop.create_task(self.turns.run(work))
+        task = self.loop.create_task(self.turns.queue(work))
         self._in_turns.add(task)
         task.add_done_callback(self._in_turns.discard)
 

@@ -9,7 +9,8 @@ from ottla.broker.controller.change_log import Requester
 
 @dataclass(slots=True)
 class RequestContext:
-    """One object per connection, refreshed for each request: a handler that waits must copy what it needs later."""
+    """One object per connection, refreshed for each request that is dispatched (not for one that is known by its first
+    bytes): a handler that waits must copy what it needs later."""
 
     api_key: int
     version: int

@@ -192,7 +192,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             position = skip_header_tags(frame, position)
         if len(frame) > _LARGE_BYTES:
             # Both are the connection's, and ours only until we wait.
-            return broker.turns.run(large(copy(context), kept(frame), position))
+            return broker.turns.queue(large(copy(context), kept(frame), position))
         request = codec.decode(request_name, version, frame, position)
         try:
             response = handle(broker, context, request)

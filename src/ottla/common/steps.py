@@ -3,7 +3,8 @@
 A coroutine that waits for nothing still costs a task and a turn of the event loop, which is more than most requests
 cost altogether. So such work is written as a generator that yields what it waits for, if anything, and None where it
 may be interrupted. `run` carries it out at once when nothing is to be waited for, and gives back an awaitable when
-something is; `Turns.start` does the same and interrupts it when others have waited long enough.
+something is; `Turns.start` does the same and interrupts it when others have waited long enough; `Turns.queue` is for
+what is known to be long, and waits for its first turn as well; `to_the_end` is for what is short and waits for nothing.
 """
 
 from __future__ import annotations

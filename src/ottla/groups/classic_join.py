@@ -176,7 +176,7 @@ def _replace_static(state: GroupState, group: ClassicGroup, join: Join, new_id: 
                 group.rename(member, old_id)
                 renew_session(group, member, out)
 
-        out.after_append(stored)
+        out.after_commit(stored)
     else:
         rebalance_or_complete(state, group, out)
 

@@ -76,7 +76,7 @@ def _store_assignment(state: GroupState, group: ClassicGroup, request: SyncGroup
             answer_syncs(group, error, out)
             rebalance_or_complete(state, group, out)
 
-    out.after_append(stored)
+    out.after_commit(stored)
 
 
 def heartbeat_classic(group: ClassicGroup, request: HeartbeatRequest, out: Result) -> HeartbeatResponse:

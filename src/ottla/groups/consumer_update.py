@@ -131,7 +131,7 @@ class Update:
             if error is ErrorCode.NONE and group is not None:
                 setattr(group, what, number)
 
-        self.out.after_append(note)
+        self.out.after_commit(note)
 
     # --- 3: the target
 

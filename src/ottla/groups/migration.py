@@ -51,7 +51,7 @@ def upgrade(state: GroupState, group: ClassicGroup, out: Result) -> ConsumerGrou
         if error is ErrorCode.NONE:
             _send_to_new_group(group, out)
 
-    out.after_append(stored)
+    out.after_commit(stored)
     return result
 
 

@@ -140,7 +140,7 @@ def _answer_join(group: ConsumerGroup, join: Join, member: Member, out: Result, 
         else:
             join.refuse(error, out)
 
-    out.after_append(stored)
+    out.after_commit(stored)
 
 
 # --- sync and heartbeat ------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def _make_classic(state: GroupState, join: Join, empty: ConsumerGroup | None, ou
         else:
             join.refuse(error, out)
 
-    out.after_append(made)
+    out.after_commit(made)
 
 
 def sync_group(state: GroupState, request: SyncGroupRequest, ticket: Ticket, out: Result) -> None:

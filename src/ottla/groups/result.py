@@ -17,7 +17,7 @@ from ottla.protocol.codec import Message
 Ticket = Any
 # (kind, group id, member id or "")
 TimerKey = tuple[str, str, str]
-# Called with NONE when the records are in the log, else with why they are not.
+# Called with NONE when the records are committed, else with why they cannot be.
 FollowUp = Callable[[ErrorCode, "Result"], None]
 
 
@@ -95,6 +95,6 @@ class Result:
         records are durable, others may have changed the group."""
         self.next_steps.append(step)
 
-    def after_append(self, follow_up: FollowUp) -> None:
+    def after_commit(self, follow_up: FollowUp) -> None:
         """What waits until the records are durable, or have failed to be: answers, above all."""
         self.follow_ups.append(follow_up)

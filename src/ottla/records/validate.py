@@ -64,10 +64,10 @@ class RecordErrors(ApiError):
 
 def validate_batch(data: Any, rules: Rules, produce_version: int, now_ms: int) -> HeaderFields:
     """Check the one batch that `data` must consist of; raises ApiError with Kafka's code."""
-    return usual_header(data, rules, produce_version, now_ms) or _explain(data, rules, produce_version, now_ms)
+    return header_if_valid(data, rules, produce_version, now_ms) or _explain(data, rules, produce_version, now_ms)
 
 
-def usual_header(data: Any, rules: Rules, produce_version: int, now_ms: int) -> HeaderFields | None:
+def header_if_valid(data: Any, rules: Rules, produce_version: int, now_ms: int) -> HeaderFields | None:
     """One condition lets the usual good batch through; `_explain` finds what is wrong with, or special about, the
     rest."""
     size = len(data)

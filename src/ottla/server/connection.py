@@ -24,7 +24,7 @@ from ottla.common.errors import CloseConnection
 from ottla.server.frames import FRAME_BYTES_MIN, FrameReader, FrameRefused
 from ottla.server.output import OutputQueue, Part
 from ottla.server.poller import HANG_UP, READ, WRITE
-from ottla.server.transport import PlainTransport
+from ottla.server.transport import Transport
 
 if TYPE_CHECKING:
     from ottla.server.listener import Listener
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("ottla.server")
 
 _SIZE = struct.Struct(">i")
-_FRAME_BYTES_MIN = FRAME_BYTES_MIN + _SIZE.size
+_SIZED_FRAME_BYTES_MIN = FRAME_BYTES_MIN + _SIZE.size
 _NOTHING = memoryview(b"")
 # How a TLS handshake begins; taken for the size of a frame it would be 369 MB.
 _TLS_HANDSHAKE = 0x1603
@@ -48,6 +48,8 @@ _HELD_BYTES_MAX = 16 * 1024
 _REQUESTS_PER_TURN = 16
 
 
+# Or a promise of one. A bare future waits for something to happen and is cancelled when the client goes (a parked
+# fetch); a coroutine is work, and runs to its end. So whoever wants to see answers adds a callback and wraps nothing.
 Answer = list[Part] | bytes | bytearray | None
 
 
@@ -70,18 +72,16 @@ class Connection:
         "_turn_scheduled",
         "_writing",
         "client_host",
-        "client_software",
         "context",
         "id",
         "last_active_ms",
         "listener",
     )
 
-    def __init__(self, listener: Listener, transport: PlainTransport, client_host: str, connection_id: int) -> None:
+    def __init__(self, listener: Listener, transport: Transport, client_host: str, connection_id: int) -> None:
         self.listener = listener
         self.client_host = client_host
         self.id = connection_id
-        self.client_software: tuple[str, str] = ("", "")
         self.context: tuple[bytes | None, Any] | None = None  # the router keeps its request context here
         self.last_active_ms = listener.clock.monotonic_ms()
         self._loop = listener.loop
@@ -137,7 +137,7 @@ class Connection:
             self.close()
             return
         self.last_active_ms = self._poller.now_ms
-        if _FRAME_BYTES_MIN <= received == _SIZE.unpack_from(scratch)[0] + 4 <= self.listener.request_bytes_max:
+        if _SIZED_FRAME_BYTES_MIN <= received == _SIZE.unpack_from(scratch)[0] + 4 <= self.listener.request_bytes_max:
             self._handle(scratch[4:received])  # one whole request: what most reads bring
         else:
             self._consume(scratch[:received])

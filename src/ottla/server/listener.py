@@ -28,7 +28,7 @@ _KEPT_BUFFERS = 4
 _KEPT_BUFFER_BYTES_MAX = 2 * 1024 * 1024
 # What all connections together may announce before their buffers start small.
 _ANNOUNCED_BYTES_MAX = 32 * 1024 * 1024
-_FRAME_BYTES_MIN = 4 * 1024
+_BUFFER_STEP_BYTES = 4 * 1024
 _ACCEPTS_PER_TURN = 64
 _ACCEPT_AGAIN_S = 1.0
 # Addresses remembered because they were told about once.
@@ -238,11 +238,11 @@ class Listener:
         """A buffer for a frame of which `arrived` bytes are here, a used one where one fits. A few frames get room for
         all they announce; when many are under way, each starts with its share and grows with what arrives."""
         share = _ANNOUNCED_BYTES_MAX // (self.receiving + 1)
-        size = min(size, max(share, arrived, _FRAME_BYTES_MIN))
+        size = min(size, max(share, arrived, _BUFFER_STEP_BYTES))
         for index, spare in enumerate(self._spare):
             if len(spare) >= size:
                 return self._spare.pop(index)
-        return bytearray(-(-size // _FRAME_BYTES_MIN) * _FRAME_BYTES_MIN)
+        return bytearray(-(-size // _BUFFER_STEP_BYTES) * _BUFFER_STEP_BYTES)
 
     def recycle(self, buffer: bytearray) -> None:
         if len(self._spare) < _KEPT_BUFFERS and len(buffer) <= _KEPT_BUFFER_BYTES_MAX:

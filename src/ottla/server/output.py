@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 
-from ottla.server.transport import Bytes, FileSlice, PlainTransport
+from ottla.server.transport import Bytes, FileSlice, Transport
 
 # File slices up to this size are read and sent together with the bytes around them: one system call, not three.
 _INLINE_SLICE_BYTES = 32 * 1024
@@ -17,7 +17,7 @@ Part = Bytes | FileSlice
 class OutputQueue:
     __slots__ = ("_transport", "parts")
 
-    def __init__(self, transport: PlainTransport) -> None:
+    def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.parts: deque[Part] = deque()
 

@@ -24,6 +24,24 @@ class FileSlice(Protocol):
     size: int
 
 
+class Transport(Protocol):
+    """What a connection asks of it. One that holds decrypted bytes back must say so: epoll does not know of them."""
+
+    fd: int
+
+    def receive_into(self, buffer: memoryview, /) -> int: ...
+
+    def receive(self, size: int, /) -> bytes: ...
+
+    def send(self, data: Bytes, /) -> int: ...
+
+    def send_parts(self, parts: Sequence[Bytes], *, is_more_to_come: bool) -> int: ...
+
+    def send_file(self, part: FileSlice) -> int: ...
+
+    def close(self) -> None: ...
+
+
 class PlainTransport:
     __slots__ = ("_sock", "close", "fd", "receive", "receive_into", "send")
 

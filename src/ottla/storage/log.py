@@ -225,7 +225,7 @@ class Log(LogReader):
     def _append_many(
         self, data: memoryview | bytearray | bytes, leader_epoch: int, now_ms: int, origin: Origin
     ) -> AppendResult:
-        """Several batches, transactional ones, or batches that keep their offsets: all are written, or none."""
+        """Several batches, or batches that keep their offsets: all are written, or none."""
         buffer = bytearray(data)
         batches = self._lay_out(buffer, leader_epoch, origin)
         markers: dict[int, EndMarker] = {}

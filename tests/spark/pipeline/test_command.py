@@ -161,7 +161,7 @@ def test_a_reset_asks_first(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_looking_at_pipelines_does_not_need_spark() -> None:
-    verbs = ", ".join(f"ottla.cli.pipeline_{verb}" for verb in ("run", "check", "show", "logs", "delete"))
+    verbs = ", ".join(f"ottla.cli.pipeline.{verb}" for verb in ("run", "check", "show", "logs", "delete"))
     code = f"import sys, ottla.spark.pipeline.loading, {verbs};"
     code += "sys.exit('pyspark' in sys.modules or 'pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=Cli().variables()).returncode == 0

@@ -18,11 +18,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
-from ottla.broker.chores.turns import Pause
 from ottla.broker.configs.log_configs import remembering
 from ottla.broker.controller import change_log, topic_plan
 from ottla.broker.controller.change_log import Requester
 from ottla.broker.controller.topic_plan import NewPartitions, NewTopic, Placement
+from ottla.broker.turns import Pause
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.common.random_ids import random_topic_id

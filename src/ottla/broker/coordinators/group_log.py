@@ -54,7 +54,7 @@ class GroupLog:
             )
         return self._partition.append(batch, now_ms, Origin.COORDINATOR).base_offset
 
-    def when_durable(self, done: Callable[[ErrorCode], None]) -> None:
+    def when_committed(self, done: Callable[[ErrorCode], None]) -> None:
         def tell(error: Exception | None) -> None:
             if error is None:
                 done(ErrorCode.NONE)

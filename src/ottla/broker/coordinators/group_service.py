@@ -94,7 +94,7 @@ class GroupService:
     def client(self, context: RequestContext) -> Client:
         return Client(context.version, context.client_id or "", f"/{context.client_host}")
 
-    def park(self, ask: Callable[[Ticket], None]) -> Any | Awaitable[Any]:
+    def ask(self, ask: Callable[[Ticket], None]) -> Any | Awaitable[Any]:
         """Ask with a ticket: the answer, if it is there at once, else what to wait for."""
         ticket: asyncio.Future[Any] = self._broker.loop.create_future()
         ask(ticket)
@@ -153,7 +153,7 @@ class GroupService:
             shard.fire_timers()
 
     async def expire_offsets(self) -> None:
-        await self._broker.turns.run(self._expire_offsets())
+        await self._broker.turns.queue(self._expire_offsets())
 
     def _expire_offsets(self) -> Pauses[None]:
         wall_ms, mono_ms = self._started

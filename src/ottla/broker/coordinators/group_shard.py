@@ -47,7 +47,7 @@ class RecordLog(Protocol):
     def append(self, records: Sequence[Record], producer: tuple[int, int] | None) -> int:
         """Write all or none as one batch; the offset of the first. Raises ApiError."""
 
-    def when_durable(self, done: Callable[[ErrorCode], None]) -> None:
+    def when_committed(self, done: Callable[[ErrorCode], None]) -> None:
         """Call `done`, now or later, when all that has been appended is as durable as the topic asks for."""
 
 
@@ -95,7 +95,7 @@ class GroupShard:
         if not out.records:
             # The answer may rest on records of another request that are not durable yet.
             self._set_timers(out.timers)
-            self._log.when_durable(partial(self._finish, out))
+            self._log.when_committed(partial(self._finish, out))
             return
         try:
             offset = self._log.append(out.records, out.producer)
@@ -112,7 +112,7 @@ class GroupShard:
             following = self.begin()
             step(following)
             self.settle(following)
-        self._log.when_durable(partial(self._finish, out))
+        self._log.when_committed(partial(self._finish, out))
 
     def _set_timers(self, orders: Sequence[TimerOrder]) -> None:
         if orders:
@@ -232,7 +232,7 @@ class GroupShard:
             elif self.state.forgetting.get(topic) == before:
                 del self.state.forgetting[topic]
 
-        out.after_append(check)
+        out.after_commit(check)
         self.settle(out)
         return out
 
@@ -289,7 +289,7 @@ class GroupShard:
                 if error is not ErrorCode.NONE:
                     out.schedule(key, RETRY_MS, payload)
 
-            out.after_append(check)
+            out.after_commit(check)
         self.settle(out)
 
     # --- life

@@ -153,7 +153,7 @@ class CoordinatorRuntime(Generic[S]):
             if self._shards.get(partition.index) is not shard:
                 continue  # it has resigned
             try:
-                records += await self._broker.turns.run(self._load_one(partition, shard))
+                records += await self._broker.turns.queue(self._load_one(partition, shard))
                 partitions += 1
             except Exception:  # of one partition; the others must not suffer for it
                 what = {"partition": f"{self._topic}-{partition.index}"}

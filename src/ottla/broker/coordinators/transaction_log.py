@@ -45,10 +45,10 @@ class TransactionLog:
         except ApiError as error:
             raise _as_coordinator(error) from error
 
-    def committed(self) -> Awaitable[None] | None:
+    def wait_for_commit(self) -> Awaitable[None] | None:
         """What to wait for before anybody is told of what was appended, if anything. Raises COORDINATOR_NOT_AVAILABLE
         when the disk fails."""
-        waiting = self._partition.committed()
+        waiting = self._partition.wait_for_commit()
         return None if waiting is None else _as_coordinators(waiting)
 
 

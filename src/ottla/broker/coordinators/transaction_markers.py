@@ -17,18 +17,17 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
-from ottla.broker.coordinators.transaction_log import TransactionLog
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
 from ottla.records import batch as v2
 from ottla.records.record import Record, build_batch
 from ottla.storage.results import Origin
-from ottla.transactions.coordinator import Markers, TransactionCoordinator
-from ottla.transactions.transaction import Transaction
+from ottla.transactions.coordinator import Markers
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+    from ottla.broker.coordinators.transaction_shard import TransactionShard
 
 log = logging.getLogger("ottla.transactions")
 
@@ -43,35 +42,10 @@ _FAILED = "completing a transaction failed, will try again"
 _PERMANENT = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
 
-class Shard:
-    """One partition of the coordinator's topic."""
-
-    def __init__(self, coordinator: TransactionCoordinator, log_: TransactionLog, markers: MarkerWriter) -> None:
-        self.coordinator = coordinator
-        self.log = log_
-        self._markers = markers
-        self.is_loading = True
-        # By transactional id: the decided transactions that are being completed.
-        self.completing: dict[str, Completion] = {}
-
-    def write(self, transaction: Transaction) -> None:
-        """Raises ApiError when it cannot be written; then nothing has changed."""
-        self.log.append(transaction, self.coordinator.version)
-        self.coordinator.apply(transaction)
-
-    def loaded(self) -> None:
-        self.is_loading = False
-        self._markers.finish_soon(self)
-
-    def resign(self) -> None:
-        """The partition is not ours any more: what waits in queues is given up."""
-        self.completing.clear()
-
-
 class Completion:
     """A decided transaction, and where its marker is still missing."""
 
-    def __init__(self, shard: Shard, markers: Markers) -> None:
+    def __init__(self, shard: TransactionShard, markers: Markers) -> None:
         self.shard = shard
         self.markers = markers
         self.lacking = dict.fromkeys(markers.partitions)
@@ -121,7 +95,7 @@ class MarkerWriter:
 
     # --- a decided transaction
 
-    def complete(self, shard: Shard, markers: Markers) -> Steps[None]:
+    def complete(self, shard: TransactionShard, markers: Markers) -> Steps[None]:
         """The decision is in the log. Raises ApiError if it cannot be made durable; nothing is marked then. What has to
         wait goes on although its client hangs up."""
         if markers.transactional_id in shard.completing:
@@ -130,10 +104,10 @@ class MarkerWriter:
         if waiting is not None:
             yield asyncio.shield(self._in_background(waiting, _FAILED))
 
-    def _complete(self, shard: Shard, markers: Markers) -> Steps[None]:
+    def _complete(self, shard: TransactionShard, markers: Markers) -> Steps[None]:
         completion = shard.completing[markers.transactional_id] = Completion(shard, markers)
         try:
-            if (waiting := shard.log.committed()) is not None:
+            if (waiting := shard.log.wait_for_commit()) is not None:
                 yield waiting  # no marker may outlive the decision that it stands for
             yield from self._write_all(completion)
         except BaseException:
@@ -141,11 +115,11 @@ class MarkerWriter:
                 del shard.completing[completion.name]  # `finish` begins anew
             raise
 
-    def finish_soon(self, shard: Shard) -> None:
+    def finish_soon(self, shard: TransactionShard) -> None:
         if shard.coordinator.unfinished():
             self._in_background(self.finish(shard), _FAILED)
 
-    async def finish(self, shard: Shard) -> None:
+    async def finish(self, shard: TransactionShard) -> None:
         """Go on with what is decided and not complete."""
         for name in [one.transactional_id for one in shard.coordinator.unfinished()]:
             markers = shard.coordinator.markers_of(name)  # it may have been completed since the last turn
@@ -272,7 +246,7 @@ class MarkerWriter:
         result = partition.append(batch, self._broker.clock.now_ms(), Origin.COORDINATOR)
         if where.topic == OFFSETS_TOPIC:
             self._broker.groups.end_transaction(where.partition, producer_id, committed=commit)
-        return partition.committed(result.last_offset + 1)
+        return partition.wait_for_commit(result.last_offset + 1)
 
 
 def control_batch(producer_id: int, epoch: int, commit: bool, coordinator_epoch: int, now_ms: int) -> bytearray:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from ottla.broker.coordinators.internal_topics import TRANSACTIONS_TOPIC
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.coordinators.transaction_log import TransactionLog, replay_batch
-from ottla.broker.coordinators.transaction_markers import MarkerWriter, Shard
+from ottla.broker.coordinators.transaction_markers import MarkerWriter
+from ottla.broker.coordinators.transaction_shard import TransactionShard
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
@@ -84,34 +85,50 @@ class TransactionService:
                 return decision.reply
 
     def add_partitions(
-        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], version: int
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        transaction_version: int,
     ) -> Steps[None]:
-        yield from self.durable(self.note_partitions(transactional_id, producer_id, epoch, partitions, version))
+        yield from self.committed(
+            self.note_partitions(transactional_id, producer_id, epoch, partitions, transaction_version)
+        )
 
     def note_partitions(
-        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], version: int
-    ) -> Shard:
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        transaction_version: int,
+    ) -> TransactionShard:
         """As `add_partitions`, without waiting for the disk."""
         shard = self.shard(transactional_id)
         decision = shard.coordinator.add_partitions(
-            transactional_id, producer_id, epoch, partitions, version, self.now_ms()
+            transactional_id, producer_id, epoch, partitions, transaction_version, self.now_ms()
         )
         if decision.write is not None:
             shard.write(decision.write)
         return shard
 
-    def verify(self, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition) -> Shard:
+    def verify(
+        self, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition
+    ) -> TransactionShard:
         shard = self.shard(transactional_id)
         shard.coordinator.verify(transactional_id, producer_id, epoch, partition)
         return shard
 
     def end(
-        self, transactional_id: str, producer_id: int, epoch: int, commit: bool, version: int
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool, transaction_version: int
     ) -> Steps[ProducerIdentity]:
         shard = self.shard(transactional_id)
 
         def decide(new_id: NewProducerId) -> Decision:
-            return shard.coordinator.end(transactional_id, producer_id, epoch, commit, version, new_id, self.now_ms())
+            return shard.coordinator.end(
+                transactional_id, producer_id, epoch, commit, transaction_version, new_id, self.now_ms()
+            )
 
         decision = yield from self._decide(decide)
         yield from self._perform(shard, decision)
@@ -133,17 +150,17 @@ class TransactionService:
                 pass
             taken.append((yield self._broker.producer_ids.take()))
 
-    def _perform(self, shard: Shard, decision: Decision) -> Steps[None]:
+    def _perform(self, shard: TransactionShard, decision: Decision) -> Steps[None]:
         if decision.write is not None:
             shard.write(decision.write)
         if decision.markers is not None:
             yield from self.markers.complete(shard, decision.markers)
         else:
-            yield from self.durable(shard)
+            yield from self.committed(shard)
 
-    def durable(self, shard: Shard) -> Steps[None]:
+    def committed(self, shard: TransactionShard) -> Steps[None]:
         """Before an answer goes out, also if nothing was written for it: what it stands on may be on its way."""
-        if (waiting := shard.log.committed()) is not None:
+        if (waiting := shard.log.wait_for_commit()) is not None:
             yield waiting
 
     # --- time
@@ -165,7 +182,7 @@ class TransactionService:
                     log.exception("aborting failed, will try again", extra={"transactional_id": transactional_id})
             await self.markers.finish(shard)
 
-    def _abort_overdue(self, shard: Shard, transactional_id: str) -> Steps[None]:
+    def _abort_overdue(self, shard: TransactionShard, transactional_id: str) -> Steps[None]:
         decision = yield from self._decide(
             lambda new_id: shard.coordinator.abort_overdue(transactional_id, new_id, self.now_ms())
         )
@@ -191,16 +208,16 @@ class TransactionService:
                 shard.coordinator.version = _version(new)
         self.runtime.follow(new)
 
-    def _make_shard(self, partition: Partition) -> Shard:
+    def _make_shard(self, partition: Partition) -> TransactionShard:
         config = self._broker.config
         coordinator = TransactionCoordinator(
             timeout_ms_max=config.transaction_max_timeout_ms,
             id_expiration_ms=config.transactional_id_expiration_ms,
             version=_version(self._broker.image),
         )
-        return Shard(coordinator, TransactionLog(partition, self._broker.clock), self.markers)
+        return TransactionShard(coordinator, TransactionLog(partition, self._broker.clock), self.markers)
 
-    def _replay(self, shard: Shard, data: bytes, position: int, header: BatchHeader) -> int:
+    def _replay(self, shard: TransactionShard, data: bytes, position: int, header: BatchHeader) -> int:
         return replay_batch(shard.coordinator, data, position, header, self.now_ms())
 
 

@@ -23,7 +23,7 @@ from ottla.records.batch import HEADER, HEADER_SIZE, TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.coordinators.transaction_markers import Shard
+    from ottla.broker.coordinators.transaction_shard import TransactionShard
     from ottla.broker.partitions.partition import Partition
 
 _ADDS_PARTITIONS_SINCE = 12
@@ -31,8 +31,8 @@ _V2 = 2
 
 
 def add_together(broker: Broker, version: int, request: ProduceRequest, topics: Topics) -> None:
-    """Write down that the partitions of this request take part. Each still has to `join`: that tells what is wrong, and
-    waits for the disk where that is asked for."""
+    """Write down that the partitions of this request take part. Each still has to be admitted: that tells what is
+    wrong, and waits for the disk where that is asked for."""
     if not request.transactional_id or version < _ADDS_PARTITIONS_SINCE:
         return
     found: dict[tuple[int, int], list[TopicPartition]] = {}
@@ -82,7 +82,7 @@ class VerificationGuard:
         self._sequence = sequence
         self._adds = version >= _ADDS_PARTITIONS_SINCE
 
-    def join(self) -> Awaitable[None] | None:
+    def admit(self) -> Awaitable[None] | None:
         """Raises ApiError with the error of a produce. What to wait for, if anything; then `check_again`."""
         name = self._name
         if name is None:
@@ -98,7 +98,7 @@ class VerificationGuard:
                     self._broker.transactions.add_partitions(name, self._producer_id, self._epoch, [self._where()], _V2)
                 )
             shard = self._verify(name)
-            return None if shard is None else run(self._broker.transactions.durable(shard))
+            return None if shard is None else run(self._broker.transactions.committed(shard))
         except ApiError as error:
             raise self._refused(error) from None
 
@@ -121,7 +121,7 @@ class VerificationGuard:
     def _is_verifying(self) -> bool:
         return self._broker.config.transaction_partition_verification_enable
 
-    def _verify(self, name: str) -> Shard | None:
+    def _verify(self, name: str) -> TransactionShard | None:
         if self._adds or self._is_verifying:
             return self._broker.transactions.verify(name, self._producer_id, self._epoch, self._where())
         return None

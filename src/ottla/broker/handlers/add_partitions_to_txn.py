@@ -63,7 +63,7 @@ def _add(broker: Broker, version: int, asked: _Asked) -> Steps[list[_TopicResult
             raise ApiError(ErrorCode.INVALID_REQUEST)
         if asked.verify_only:
             verified = yield from _verify_all(broker, asked)
-            yield from broker.transactions.durable(broker.transactions.shard(name))
+            yield from broker.transactions.committed(broker.transactions.shard(name))
             return verified
         client_version = _V2 if version >= _BATCHED_SINCE else _CLASSIC
         yield from broker.transactions.add_partitions(

@@ -30,7 +30,7 @@ def _describe(broker: Broker, transactional_id: str) -> Steps[_State]:
     try:
         shard = broker.transactions.shard(transactional_id)
         known = shard.coordinator.get(transactional_id)
-        yield from broker.transactions.durable(shard)
+        yield from broker.transactions.committed(shard)
     except ApiError as error:
         if error.code is not ErrorCode.NOT_COORDINATOR:
             return _State(transactional_id=transactional_id, error_code=error.code)

@@ -26,7 +26,7 @@ def handle(
     except ApiError as error:
         return _for_version(refused_join(error.code, request.member_id), version)
     client = groups.client(context)
-    answer = groups.park(lambda ticket: shard.join(client, request, ticket))
+    answer = groups.ask(lambda ticket: shard.join(client, request, ticket))
     return _for_version(answer, version) if isinstance(answer, JoinGroupResponse) else _later(answer, version)
 
 

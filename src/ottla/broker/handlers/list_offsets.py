@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
-from ottla.broker.partitions.leader_epochs import epoch_error
+from ottla.broker.partitions.epoch_fence import epoch_error
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse

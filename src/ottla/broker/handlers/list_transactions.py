@@ -36,7 +36,7 @@ def handle(
     for shard in broker.transactions.runtime.all():
         known += shard.coordinator
         try:
-            yield from broker.transactions.durable(shard)
+            yield from broker.transactions.committed(shard)
         except ApiError as error:
             return ListTransactionsResponse(error_code=error.code)
     states, producer_ids = frozenset(request.state_filters), frozenset(request.producer_id_filters)

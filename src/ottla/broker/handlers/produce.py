@@ -34,7 +34,7 @@ from ottla.protocol.produce_frames import (
 )
 from ottla.records.batch import TRANSACTIONAL_BIT
 from ottla.records.transform import needs_records, prepare_records
-from ottla.records.validate import HeaderFields, RecordErrors, usual_header, validate_batch
+from ottla.records.validate import HeaderFields, RecordErrors, header_if_valid, validate_batch
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -63,7 +63,7 @@ def handle_frame(
         topics = None
     if topics is None or len(frame) > _BYTES_AT_ONCE:
         in_turns = _produce_in_turns(broker, version, context.correlation_id, kept(frame), position)
-        return broker.turns.run(in_turns)
+        return broker.turns.queue(in_turns)
     context.produce_prefix_end = broker.produce_layouts.remember(frame, version, request, topics)
     outcomes: Outcomes = []
     waiting: Waiting = []
@@ -124,7 +124,7 @@ def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryvie
     header = None
     if partition is not None and partition.takes_plain_batches:
         now_ms = broker.clock.now_ms()
-        header = usual_header(records, partition.rules, layout.version, now_ms)
+        header = header_if_valid(records, partition.rules, layout.version, now_ms)
         if header is not None and not header[5] & TRANSACTIONAL_BIT:
             try:
                 base_offset = partition.append_next(records, header, now_ms)
@@ -132,10 +132,10 @@ def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryvie
                 return encode(layout.version, correlation_id, [(layout.key, [_refused(partition, error)])])
             if base_offset >= 0:
                 return layout.answer(correlation_id, base_offset, -1, partition.log.log_start_offset)
-    return _produce_as_before(broker, layout, records, correlation_id, header)
+    return _produce_known_layout(broker, layout, records, correlation_id, header)
 
 
-def _produce_as_before(
+def _produce_known_layout(
     broker: Broker, layout: Layout, records: memoryview, correlation_id: int, header: HeaderFields | None
 ) -> Answer | Awaitable[Answer]:
     """A request of a known layout whose records, or whose topic, need a closer look."""
@@ -183,7 +183,7 @@ def _produce(
         return Outcome(index, ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         if partition.is_internal or request.acks != 1:
-            _check_allowed(partition, request.acks)
+            _check_acks_and_internal(partition, request.acks)
         if not records:
             raise ApiError(ErrorCode.INVALID_RECORD, "no records")
         now_ms = broker.clock.now_ms()
@@ -193,7 +193,7 @@ def _produce(
         guard, joining = None, None
         if header[5] & TRANSACTIONAL_BIT:
             guard = VerificationGuard(broker, partition, version, request.transactional_id, *header[9:12])
-            joining = guard.join()
+            joining = guard.admit()
         if joining is not None or (rules.may_open_records and needs_records(rules, header)):
             return _append_later(broker, partition, bytes(records), header, now_ms, guard, joining)
         return _append(partition, records, now_ms)
@@ -201,7 +201,7 @@ def _produce(
         return _refused(partition, error)
 
 
-def _check_allowed(partition: Partition, acks: int) -> None:
+def _check_acks_and_internal(partition: Partition, acks: int) -> None:
     if partition.is_internal:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}")
     if acks not in (-1, 0, 1):
@@ -216,7 +216,7 @@ def _append(partition: Partition, data: Any, now_ms: int) -> Outcome | Awaitable
     if result.duplicate:
         append_time = result.timestamp
     outcome = Outcome(partition.index, 0, result.base_offset, append_time, partition.log.log_start_offset)
-    waiting = partition.committed(result.last_offset + 1)
+    waiting = partition.wait_for_commit(result.last_offset + 1)
     return outcome if waiting is None else _once_committed(waiting, partition, outcome)
 
 

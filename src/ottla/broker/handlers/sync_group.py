@@ -22,5 +22,5 @@ def handle(
     if context.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     shard = broker.groups.shard(request.group_id)
-    answer: Any = broker.groups.park(lambda ticket: shard.sync(request, ticket))
+    answer: Any = broker.groups.ask(lambda ticket: shard.sync(request, ticket))
     return answer  # type: ignore[no-any-return]

@@ -106,7 +106,7 @@ def empty_answer(version: int, correlation_id: int, error: int) -> bytes:
 
 
 def unheard(session: FetchSession, lines: Iterable[Line]) -> list[Line]:
-    """What the client of a session has not heard yet."""
+    """What the client of a session has not heard yet; it is noted as told."""
     found = []
     for line in lines:
         asked = line.asked

@@ -24,7 +24,7 @@ async def check_keys(broker: Broker, plain: bytes, count: int) -> None:
     """Raises ApiError."""
     try:
         if not walk.IS_COMPILED:
-            missing = await broker.turns.run(walk.keyless_steps(plain, count))
+            missing = await broker.turns.queue(walk.keyless_steps(plain, count))
         elif len(plain) <= _INLINE_BYTES_MAX:
             missing = walk.keyless_records(plain, count)
         else:

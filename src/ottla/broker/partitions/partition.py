@@ -1,7 +1,9 @@
 """A partition this broker leads: its log, the rules for writing to it, when a write is committed, and who waits for it.
 
 Everything that is written goes through `append`: records of producers, of coordinators, and markers of transactions.
-When it is committed is said in one place, too: on one node, once it is as much on disk as the topic asks for.
+When it is committed is said in one place, too, `_commit`: on one node, once it is as much on disk as the topic asks
+for. The short cut of both is `append_next`, which spares the calls where a topic `takes_plain_batches`: there nothing
+is to be waited for.
 """
 
 from __future__ import annotations
@@ -94,12 +96,12 @@ class Partition:
     # --- writing
 
     def append(self, batch: Data, now_ms: int, origin: Origin = Origin.CLIENT) -> AppendResult:
-        """Write a batch that was found to be good. It is committed at once, or when `committed` says so. Raises
+        """Write a batch that was found to be good. It is committed at once, or when `wait_for_commit` says so. Raises
         ApiError; then nothing was written."""
         result = self.log.append(batch, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
         # A marker may let readers of committed records go far ahead.
         self._uncommitted_bytes += len(batch) if origin is Origin.CLIENT else EVERYTHING
-        if not result.flush_due:
+        if not result.flush_due and not self._waiting:
             self._commit(self.log.log_end_offset)
         return result
 
@@ -114,7 +116,7 @@ class Partition:
                 self.notify(len(batch))
         return base_offset
 
-    def committed(self, end_offset: int | None = None) -> Awaitable[None] | None:
+    def wait_for_commit(self, end_offset: int | None = None) -> Awaitable[None] | None:
         """None if all that is below this offset (by default: that is in the log) is committed: readers may see it, and
         whoever wrote it may be told. Else what to wait for, which raises ApiError when the disk fails."""
         end_offset = self.log.log_end_offset if end_offset is None else end_offset
@@ -154,8 +156,6 @@ class Partition:
                     continue
                 # Not to the log end: what came in during the flush is not on disk yet.
                 self._commit(self.log.recovery_point)
-                while self._waiting and self._waiting[0][0] <= self.log.high_watermark:
-                    self._tell(None)
         finally:
             self._flushing = None
 
@@ -169,12 +169,15 @@ class Partition:
             logger.exception("what was to follow a commit failed", extra=where)
 
     def _commit(self, end_offset: int) -> None:
-        """On one node what is in the log (and flushed, where that was asked for) is committed."""
+        """On one node what is in the log (and flushed, where that was asked for) is committed: readers may see it, and
+        those who wait for it are told."""
         log = self.log
         log.high_watermark = max(log.high_watermark, end_offset)
         gained, self._uncommitted_bytes = self._uncommitted_bytes, 0
         if self._watchers:
             self.notify(gained)
+        while self._waiting and self._waiting[0][0] <= log.high_watermark:
+            self._tell(None)
 
     # --- who waits for new records
 

@@ -27,8 +27,8 @@ class Partitions:
         return self.get_by_key(topic_id, index)
 
     def get_by_key(self, key: bytes, index: int) -> Partition | None:
-        """`key` is a name in UTF-8 or a topic id: no valid name starts as an id does often enough to matter, and ids
-        are random, so one table serves both."""
+        """`key` is a name in UTF-8 or a topic id. Ids are random, so a name of 16 bytes is practically never one of
+        them, and one table serves both."""
         found = self._by_key.get(key)
         return found.get(index) if found is not None else None
 

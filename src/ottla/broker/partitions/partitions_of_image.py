@@ -11,7 +11,7 @@ from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager
 
 
-class Replicas:
+class PartitionsOfImage:
     """Subscribe `on_image`; logs are made before an image that names them is published."""
 
     def __init__(self, node_id: int, partitions: Partitions, logs: LogManager, log_config: MakeLogConfig) -> None:

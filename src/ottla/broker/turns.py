@@ -36,7 +36,7 @@ class Turns:
             return result
         return self._go_on(work, waiting)
 
-    async def run(self, work: Steps[T]) -> T:
+    async def queue(self, work: Steps[T]) -> T:
         """The same, for what is known to be long: the first turn has to be waited for as well."""
         return await self._go_on(work, None)
 

@@ -1,0 +1,31 @@
+"""One partition of `__transaction_state` at work: the machine that decides, and the log that remembers."""
+
+from __future__ import annotations
+
+from ottla.broker.coordinators.transaction_log import TransactionLog
+from ottla.broker.coordinators.transaction_markers import Completion, MarkerWriter
+from ottla.transactions.coordinator import TransactionCoordinator
+from ottla.transactions.transaction import Transaction
+
+
+class TransactionShard:
+    def __init__(self, coordinator: TransactionCoordinator, log_: TransactionLog, markers: MarkerWriter) -> None:
+        self.coordinator = coordinator
+        self.log = log_
+        self._markers = markers
+        self.is_loading = True
+        # By transactional id: the decided transactions that are being completed.
+        self.completing: dict[str, Completion] = {}
+
+    def write(self, transaction: Transaction) -> None:
+        """Raises ApiError when it cannot be written; then nothing has changed."""
+        self.log.append(transaction, self.coordinator.version)
+        self.coordinator.apply(transaction)
+
+    def loaded(self) -> None:
+        self.is_loading = False
+        self._markers.finish_soon(self)
+
+    def resign(self) -> None:
+        """The partition is not ours any more: what waits in queues is given up."""
+        self.completing.clear()
