@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.chores import turns as module
+from ottla.broker import turns as module
 from ottla.broker.turns import Turns
 from ottla.common.steps import Steps, each
 
@@ -73,7 +73,7 @@ async def test_the_loop_runs_between_two_turns() -> None:
             yield None
 
     other = asyncio.ensure_future(neighbour())
-    await Turns().run(long(10))
+    await Turns().queue(long(10))
     other.cancel()
     assert rounds >= 10
 
@@ -98,7 +98,7 @@ async def test_waiting_for_what_is_there_already_is_no_way_around() -> None:
             yield nothing()
 
     other = asyncio.ensure_future(neighbour())
-    await Turns().run(work())
+    await Turns().queue(work())
     other.cancel()
     assert rounds >= 9
 
