@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import subprocess
 import sys
@@ -134,6 +135,15 @@ def test_a_lock_that_was_deleted_while_it_was_taken_is_nobodys(tmp_path: Path, m
 
     monkeypatch.setattr(fcntl, "fcntl", delete_before)
     with pytest.raises(OttlaError, match="was deleted at this moment"), home.locked():
+        pass
+
+
+def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any) -> Any:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    with pytest.raises(OttlaError, match="cannot be locked: No locks available"), Home(tmp_path, "orders").locked():
         pass
 
 

@@ -105,6 +105,8 @@ class Home:
                     f"pipeline '{self.name}' is running already (pid {self.pid() or 'unknown'}): "
                     f"stop it with `ottla pipeline stop {self.name}`, or give this one another name."
                 ) from None
+            except OSError as error:
+                raise OttlaError(f"the folder {self.folder} cannot be locked: {error.strerror}.") from None
             if not self._has(lock):
                 raise OttlaError(f"pipeline '{self.name}' was deleted at this moment: start it again.")
             try:
