@@ -253,7 +253,8 @@ def test_a_second_runner_is_refused_while_the_first_writes_on(
         assert "is running already" in str(same_folder.error)
         with Running(spark, made, servers, tmp_path / "elsewhere") as other_folder:
             other_folder.wait()
-        assert "has written to this cluster before, up to batch 0, with another checkpoint" in str(other_folder.error)
+        said = f"pipeline '{name}' has written to this cluster before, up to batch 0, with another checkpoint"
+        assert str(other_folder.error).startswith(said)
         send(servers, source, [order("two", 1)])
         eventually(lambda: customers(servers, target) == ["one", "two"])
     assert first.error is None

@@ -251,7 +251,9 @@ class Runner:
         limit = {Hope.NONE: 0, Hope.SOME: UNKNOWN_FAILURES_MAX, Hope.GOOD: few}[verdict.hope]
         if limit is not None and self._failures > limit:
             tries = f" This was try {self._failures}." if limit else ""
-            raise OttlaError(f"pipeline '{self._pipeline.name}': {verdict.sentence.rstrip('.')}.{tries}")
+            name = f"pipeline '{self._pipeline.name}'"
+            about = "" if verdict.sentence.startswith(name) else f"{name}: "
+            raise OttlaError(f"{about}{verdict.sentence.rstrip('.')}.{tries}")
         if verdict.lost_session and self._spark is not None:
             close_session(self._spark)
             self._spark = None
