@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import confluent_kafka
 
@@ -122,8 +122,15 @@ class Watched:
         self.spool = spool
         self.peaks = Peaks()
         self._ended = threading.Event()
-        self._watching = threading.Thread(target=self._watch)
+        self._watching = threading.Thread(target=self._watch, daemon=True)
         self._watching.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
 
     def kill(self) -> None:
         """The driver, its JVM and all workers, at once."""

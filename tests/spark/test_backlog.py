@@ -21,6 +21,7 @@ from tests.support.brokers import OttlaProcess
 PROCESSES = [
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.timeout(3600),
     pytest.mark.xdist_group("spark processes"),
     pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed"),
 ]
@@ -37,8 +38,9 @@ def prepare(servers: str, size: int) -> Tallies:
 
 
 def finish(run: CopyRun) -> list[dict[str, object]]:
-    batches = list(run.batches())
-    said = run.close()
+    with run:
+        batches = list(run.batches())
+        said = run.close()
     assert run.process.returncode == 0, said
     assert run.events[-1]["event"] == "finished"
     print(run.peaks, len(batches), "batches")
@@ -81,10 +83,10 @@ def test_a_driver_that_is_killed_in_the_middle_goes_on_where_it_was(tmp_path: Pa
     with OttlaProcess(tmp_path / "broker") as broker:
         sent = prepare(broker.bootstrap, 2 * GB)
         for _ in range(kills):
-            killed = CopyRun(broker.bootstrap, tmp_path)
-            next(killed.batches())
-            next(killed.batches())
-            killed.kill()
+            with CopyRun(broker.bootstrap, tmp_path) as killed:
+                next(killed.batches())
+                next(killed.batches())
+                killed.kill()
         left = finish(CopyRun(broker.bootstrap, tmp_path))
         assert len(left) < 2 * 4, "it did not begin anew"
         assert tally(broker.bootstrap, "out", PARTITIONS) == sent
@@ -110,8 +112,8 @@ def test_a_gigabyte_is_written_at_once_by_a_small_driver(tmp_path: Path, rows: i
         topics.create(broker.bootstrap, PARTITIONS, name="out")
         command = [sys.executable, "-c", WRITE, broker.bootstrap, str(tmp_path / "spool"), str(rows)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-        run = Watched(process, tmp_path / "spool")
-        said = run.close()
+        with Watched(process, tmp_path / "spool") as run:
+            said = run.close()
         print(run.peaks)
         assert process.returncode == 0, said
         assert run.peaks.spool_mb > 1024, "it is as large as it says"

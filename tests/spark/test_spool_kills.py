@@ -45,12 +45,12 @@ def test_executors_that_die_while_they_send_lose_and_double_nothing(tmp_path: Pa
             topics.create(servers, 2, name=name)
         sent = fill(servers, "in", 800 * MB, 2)
         environment = {"PYSPARK_PYTHON": str(cluster.python)}
-        run = CopyRun(servers, tmp_path, master=cluster.master, conf=conf, environment=environment)
-        lost = threading.Thread(target=kill_senders, args=(run, cluster))
-        lost.start()
-        batches = list(run.batches())
-        said = run.close()
-        lost.join()
+        with CopyRun(servers, tmp_path, master=cluster.master, conf=conf, environment=environment) as run:
+            lost = threading.Thread(target=kill_senders, args=(run, cluster))
+            lost.start()
+            batches = list(run.batches())
+            said = run.close()
+            lost.join()
         assert run.process.returncode == 0, said
         assert run.kills == KILLS
         assert len(batches) >= 3
