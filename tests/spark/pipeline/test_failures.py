@@ -190,6 +190,11 @@ class Py4JNetworkError(Exception):
             "a row cannot be computed: The value 'written concurrently' is no INT.",
         ),
         (
+            RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number."),
+            Hope.SOME,
+            "Spark has not started: `ottla pipeline logs` shows why.",
+        ),
+        (
             ArithmeticException("[USER_RAISED_EXCEPTION] no such country SQLSTATE: P0001"),
             Hope.NONE,
             "no such country.",

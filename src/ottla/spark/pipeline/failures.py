@@ -108,6 +108,9 @@ def _raised(raised: Raised) -> Verdict:
 
 
 def _of_condition(error: BaseException, condition: str, text: str) -> Verdict | None:
+    if condition == "JAVA_GATEWAY_EXITED":
+        # A wrong master or setting, or no memory: its last words are in the log, not in the exception.
+        return Verdict(Hope.SOME, "Spark has not started: `ottla pipeline logs` shows why.")
     if condition == "USER_RAISED_EXCEPTION":
         # The query itself refuses a row, by `raise_error`.
         return Verdict(Hope.NONE, first_sentence(text))
