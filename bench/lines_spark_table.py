@@ -149,6 +149,6 @@ def whole_line(contender: Contender) -> Comparison:
     return Comparison(
         "table-whole",
         f"{RECORDS:,} records joined with a table of {MANY:,} keys, {CHANGES} of them changed",
-        [cost("batch", "ms", goal=3.0, digits=0)],
+        [cost("batch", "ms", goal=1.5, digits=0)],
         [_arm("whole topic", contender, MANY, reads_whole=True), _arm("ottla", contender, MANY)],
     )
