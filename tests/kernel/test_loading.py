@@ -62,10 +62,11 @@ def test_without_one_the_twin_is_used_with_one_warning(zipped: Path) -> None:
 
 # A stand-in for Spark that takes what it is given.
 SESSIONS = """
-from unittest.mock import MagicMock
-from ottla.spark.source.datasource import register
-for _ in range(2):
-    register(MagicMock(_jvm=None))
+from unittest.mock import MagicMock, patch
+from ottla.spark.source import datasource
+with patch.object(datasource, "_spool_of", return_value="none is needed here"):
+    for _ in range(2):
+        datasource.register(MagicMock())
 """
 
 

@@ -41,11 +41,12 @@ _BEHIND_PAUSE_S = 0.2
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, options: SourceOptions, schema: Any, cores: int, gate: Knocker) -> None:
+    def __init__(self, options: SourceOptions, schema: Any, cores: int, gate: Knocker | None = None) -> None:
+        """Without a gate nobody waits for what it reads."""
         self._options = options
         self._schema = schema
         self._cores = cores
-        self._gate = gate
+        self._gate = gate or Knocker(None)
         self._connected: ClusterReader | None = None
         self._latest = SourceOffset()
         self._target: SourceOffset | None = None
