@@ -73,6 +73,23 @@ async def test_a_log_that_could_not_be_read_is_tried_again(tmp_path: Path, caplo
         assert await committed(broker) == 4
 
 
+async def test_who_resigns_while_it_loads_never_answers(tmp_path: Path) -> None:
+    async with LoopBroker(tmp_path, clock=clock()) as broker:
+        await broker.create_topic("data")
+        for offset in range(1, 5):
+            await commit(broker, offset)
+        runtime = broker.broker.groups.runtime
+        partition = broker.broker.partitions.get("__consumer_offsets", 0)
+        assert partition is not None
+        shard = runtime._shards[0] = runtime._make_shard(partition)
+        loading = runtime._load_one(partition, shard)
+        next(loading)
+        runtime.resign(0)
+        for _ in loading:
+            pass
+        assert shard.is_loading
+
+
 async def test_half_a_log_of_transactions_answers_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with LoopBroker(tmp_path, clock=clock()) as broker:
         await broker.create_topic("data")

@@ -34,7 +34,7 @@ from ottla.kernel.decode import fetched_until
 from ottla.protocol.messages import FetchRequest
 
 # The last version that names topics: from the next one on they have ids.
-_NAMES_UNTIL = 12
+NAMES_UNTIL = 12
 _WAIT_MS_MAX = 500
 _ANOTHER_TOPIC = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
 _EARLIEST_LOCAL_SINCE = 8
@@ -156,7 +156,7 @@ class _LeaderFetch:
         self._alone: _Progress | None = None
         self._topic_ids = {one.range.topic: one.range.topic_id or ZERO_TOPIC_ID for one in wanted}
         self._names: dict[bytes, str] = {topic_id: topic for topic, topic_id in self._topic_ids.items()}
-        self._version_max = None if ZERO_TOPIC_ID not in self._names else _NAMES_UNTIL
+        self._version_max = None if ZERO_TOPIC_ID not in self._names else NAMES_UNTIL
 
     def run(self) -> Iterator[Fetched]:
         sent = self._ask()

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ottla.client.cluster import Unreachable
+from ottla.client.fetching import NAMES_UNTIL
 from ottla.client.lookup import ClusterReader, Passing, check
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import FetchRequest
 
-_FETCH_VERSION_MAX = 12  # later ones name topics by id
 _WAIT_MS_MAX = 500
 _HEADER = struct.Struct(">qi11xi")  # base offset, length, last offset delta
 _OVERHEAD_BYTES = 12
@@ -59,7 +59,7 @@ def _look(reader: ClusterReader, leader: int, wanted: dict[TopicPartition, int])
     left, look_bytes, tries = dict(wanted), _LOOK_BYTES, 0
     while left and tries < _TRIES_MAX:
         request = _request(reader, left, min(look_bytes, reader.settings.partition_fetch_bytes_max))
-        answer = reader.cluster.broker(leader).call(request, _FETCH_VERSION_MAX)
+        answer = reader.cluster.broker(leader).call(request, NAMES_UNTIL)
         check(answer.error_code, "a fetch")
         samples = _samples(answer, left)
         tries = 0 if samples else tries + 1

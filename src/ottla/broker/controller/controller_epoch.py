@@ -16,5 +16,6 @@ def elect(store: MetadataStore, node_id: int) -> Check:
     epoch = 1 if known is None else nodes.decode(known.data)["epoch"] + 1
     data = nodes.encode({"broker": node_id, "epoch": epoch})
     write: Operation = Create(nodes.CONTROLLER, data) if known is None else Set(nodes.CONTROLLER, data, known.version)
-    (version,) = store.multi([write])
+    # A broker must start on a full disk, or nobody could delete topics.
+    (version,) = store.multi([write], urgent=True)
     return Check(nodes.CONTROLLER, version)

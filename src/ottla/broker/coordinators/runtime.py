@@ -141,6 +141,8 @@ class CoordinatorRuntime(Generic[S]):
         for data, position, header in all_batches(partition.log):
             records += self._replay(shard, data, position, header)
             yield None
+            if self._shards.get(partition.index) is not shard:
+                return records  # it has resigned meanwhile
         shard.loaded()  # in the same turn: what is added from now on comes to the shard itself
         return records
 

@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.metadata.image import TopicImage
 from ottla.records.compression import Codec
 from ottla.records.validate import HeaderFields, Rules
@@ -156,6 +157,8 @@ class Partition:
                     continue
                 # Not to the log end: what came in during the flush is not on disk yet.
                 self._commit(self.log.recovery_point)
+                while self._waiting and self._waiting[0][0] > self.log.log_end_offset:
+                    self._tell(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "what was written is not in the log any more"))
         finally:
             self._flushing = None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ottla.broker.partitions.partition import Partition
-from ottla.common.ids import TopicId
 from ottla.metadata.image import TopicImage
 
 
@@ -22,9 +21,6 @@ class Partitions:
     def get(self, topic: str, index: int) -> Partition | None:
         found = self._by_name.get(topic)
         return found.get(index) if found is not None else None
-
-    def get_by_id(self, topic_id: TopicId, index: int) -> Partition | None:
-        return self.get_by_key(topic_id, index)
 
     def get_by_key(self, key: bytes, index: int) -> Partition | None:
         """`key` is a name in UTF-8 or a topic id. Ids are random, so a name of 16 bytes is practically never one of

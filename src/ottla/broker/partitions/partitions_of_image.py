@@ -24,8 +24,8 @@ class PartitionsOfImage:
         if old.topics is new.topics:
             return
         for name, topic in old.topics.items():
-            kept, held = new.topics.get(name), self._partitions.of_topic(name)
-            if (kept is None or kept.id != topic.id) and held and held[0].topic_id == topic.id:
+            kept = new.topics.get(name)
+            if (kept is None or kept.id != topic.id) and self._partitions.knows(topic.id):
                 self._partitions.remove_topic(topic)
         log_config = remembering(self._log_config)
         failure: Exception | None = None

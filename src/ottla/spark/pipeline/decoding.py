@@ -28,7 +28,7 @@ HEADERS = "array<struct<key:string,value:binary>>"
 RECORD = "record"
 _UNFIT = "_unfit"
 _DECODED = "_decoded"
-_REASON = "_reason"
+REASON = "_reason"
 _PARSED = "_parsed"
 # Of the array and of what ends it.
 _END = f"_end_{secrets.token_hex(8)}"
@@ -71,11 +71,11 @@ def judged(raw: DataFrame, schema: StructType, expect: Mapping[str, str] | None)
     frame = frame.select(RECORD, F.get(items, F.lit(0)).alias(_DECODED), is_unfit.alias(_UNFIT))
     frame = frame.select(RECORD, f"{_DECODED}.*", (F.col(_UNFIT) | F.col(_DECODED).isNull()).alias(_UNFIT)).drop(_END)
     _refuse_chance(frame, expect or {})
-    return frame.withColumn(_REASON, _reason(schema, expect))
+    return frame.withColumn(REASON, _reason(schema, expect))
 
 
 def good_rows(judged_rows: DataFrame) -> DataFrame:
-    return judged_rows.where(f"{_REASON} is null").drop(_REASON, _UNFIT)
+    return judged_rows.where(f"{REASON} is null").drop(REASON, _UNFIT)
 
 
 def dead_letters(judged_rows: DataFrame, topic: str, pipeline: str) -> DataFrame:
@@ -87,7 +87,7 @@ def dead_letters(judged_rows: DataFrame, topic: str, pipeline: str) -> DataFrame
 
     record = F.col(RECORD)
     about = F.array(
-        header("ottla.reason", F.col(_REASON)),
+        header("ottla.reason", F.col(REASON)),
         header("ottla.pipeline", F.lit(pipeline)),
         header("ottla.source.topic", record["topic"]),
         header("ottla.source.partition", record["partition"]),
@@ -95,7 +95,7 @@ def dead_letters(judged_rows: DataFrame, topic: str, pipeline: str) -> DataFrame
         header("ottla.source.timestamp", F.unix_millis(record["timestamp"])),
     ).cast(HEADERS)
     own = F.coalesce(record["headers"], F.array().cast(HEADERS))
-    return judged_rows.where(f"{_REASON} is not null").select(
+    return judged_rows.where(f"{REASON} is not null").select(
         F.lit(topic).alias("topic"),
         record["key"].alias("key"),
         record["value"].alias("value"),
@@ -106,7 +106,7 @@ def dead_letters(judged_rows: DataFrame, topic: str, pipeline: str) -> DataFrame
 def _nullable(field: StructField) -> StructField:
     from pyspark.sql.types import StructField
 
-    if field.name.lower() in (RECORD, _UNFIT, _REASON, _DECODED, _PARSED):
+    if field.name.lower() in (RECORD, _UNFIT, REASON, _DECODED, _PARSED):
         raise OttlaError(f"a column cannot be called '{field.name}' here: the pipeline needs that name itself.")
     return StructField(field.name, field.dataType, True)
 
@@ -115,7 +115,7 @@ def _refuse_chance(frame: DataFrame, expect: Mapping[str, str]) -> None:
     from pyspark.sql import functions as F
 
     for sentence, condition in expect.items():
-        judged_once = frame.select(F.expr(condition).alias(_REASON))
+        judged_once = frame.select(F.expr(condition).alias(REASON))
         if not judged_once._jdf.queryExecution().analyzed().expressions().apply(0).deterministic():
             raise OttlaError(
                 f"the rule '{condition}' ({sentence}) may say another thing each time that a record is judged, and "

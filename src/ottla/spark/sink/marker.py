@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from ottla.client.cluster import ClusterClient
 from ottla.client.coordinators import Patience
+from ottla.client.fetching import NAMES_UNTIL
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import RETRIABLE, Retriable
 from ottla.common.ids import TopicPartition
@@ -38,7 +39,6 @@ _TOPIC_SETTINGS = {
     "min.cleanable.dirty.ratio": "0.1",
 }
 _EARLIEST, _LATEST = -2, -1
-_FETCH_VERSION_MAX = 12  # later ones name topics by id
 _COMMIT = 1
 _CONTROL_KEY = struct.Struct(">hh")
 
@@ -189,7 +189,7 @@ class _Scan:
             session_epoch=-1,
             topics=[FetchRequest.FetchTopic(topic=self._partition.topic, partitions=[one])],
         )
-        row = leader.call(request, _FETCH_VERSION_MAX).responses[0].partitions[0]
+        row = leader.call(request, NAMES_UNTIL).responses[0].partitions[0]
         self._check(row.error_code)
         return row.records or b""
 

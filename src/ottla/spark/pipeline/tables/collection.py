@@ -126,7 +126,8 @@ class Tables:
         with self._guard:
             ends: dict[str, TableEnd] = {}
             for table in self._tables:
-                ends.setdefault(table.topic, table.end_now())
+                if table.topic not in ends:
+                    ends[table.topic] = table.end_now()
                 table.follow(ends[table.topic])
             newest = self._checkpoint.newest_batch()
             batch = 0 if newest is None else newest + 1

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.spark.pipeline.decoding import _REASON as REASON
-from ottla.spark.pipeline.decoding import RECORD, judged
+from ottla.spark.pipeline.decoding import REASON, RECORD, judged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
