@@ -12,24 +12,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import socketserver
-import struct
-import threading
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ottla.client.security_settings import MECHANISMS
 from ottla.common.errors import ErrorCode
 from ottla.protocol import codec
 from ottla.protocol import messages as m
+from tests.support.frame_server import FrameServer, answered
 
 SALT, ITERATIONS = b"some salt", 4096
-_KEYS = {18: "ApiVersions", 17: "SaslHandshake", 36: "SaslAuthenticate"}
-_FLEXIBLE_FROM = {"ApiVersions": 3, "SaslHandshake": 99, "SaslAuthenticate": 2}
+_NAMES = {18: "ApiVersions", 17: "SaslHandshake", 36: "SaslAuthenticate"}
 
 
-class SaslBroker:
+class SaslBroker(FrameServer):
     def __init__(
         self,
         passwords: Mapping[str, str],
@@ -40,44 +36,7 @@ class SaslBroker:
         self.passwords, self.mechanisms, self.spoil = passwords, mechanisms, spoil
         self.logged_in: list[str] = []
         self.refused_count = 0
-        outer = self
-
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                login = _Login(outer)
-                while (answer := _answered(self.rfile, login)) is not None:
-                    self.wfile.write(struct.pack(">i", len(answer)) + answer)
-
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-def _answered(stream: Any, login: _Login) -> bytes | None:
-    head = stream.read(4)
-    if len(head) < 4:
-        return None
-    frame = stream.read(struct.unpack(">i", head)[0])
-    key, version, correlation_id, client_id_size = struct.unpack_from(">hhih", frame)
-    if key not in _KEYS:
-        return None
-    name = _KEYS[key]
-    is_flexible = version >= _FLEXIBLE_FROM[name]
-    request = codec.decode(f"{name}Request", version, frame, 10 + max(0, client_id_size) + is_flexible)
-    answer = {18: _versions, 17: login.handshake, 36: login.authenticate}[key](request)
-    tags = b"\x00" if is_flexible and key != 18 else b""
-    return struct.pack(">i", correlation_id) + tags + bytes(codec.encode(answer, version))
+        super().__init__(lambda: _Login(self).answer_to)
 
 
 def _versions(_: Any) -> codec.Message:
@@ -95,6 +54,13 @@ class _Login:
         self._hash = ""
         self._user = ""
         self._spoken: list[bytes] = []
+
+    def answer_to(self, frame: bytes) -> bytes | None:
+        return answered(frame, _NAMES, self._reply)
+
+    def _reply(self, name: str, request: Any, _: int) -> codec.Message:
+        replies = {"ApiVersions": _versions, "SaslHandshake": self.handshake, "SaslAuthenticate": self.authenticate}
+        return replies[name](request)
 
     def handshake(self, request: Any) -> codec.Message:
         known = self._broker.mechanisms

@@ -12,24 +12,20 @@ what it says it knows, by the names of requests; others have all that our codec 
 
 from __future__ import annotations
 
-import socketserver
-import struct
-import threading
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.protocol import codec
 from ottla.protocol import messages as m
-from ottla.protocol.framing import API_VERSIONS, flexible_from
+from tests.support.frame_server import FrameServer, answered
 
 Answer = Callable[[Any, int], codec.Message]
 NODE = 1
 
 
-class ScriptedBroker:
+class ScriptedBroker(FrameServer):
     def __init__(
         self,
         partitions: Mapping[str, int],
@@ -48,42 +44,14 @@ class ScriptedBroker:
         self._by_key = {codec.definition(f"{name}Request")["key"]: name for name in self.answers}
         # What was asked, by name.
         self.asked: dict[str, list[Any]] = {name: [] for name in self.answers}
-        outer = self
+        super().__init__(lambda: self._answer_to)
 
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                while (answer := outer._answered(self.rfile)) is not None:
-                    self.wfile.write(struct.pack(">i", len(answer)) + answer)
+    def _answer_to(self, frame: bytes) -> bytes | None:
+        return answered(frame, self._by_key, self._reply)
 
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.port: int = self._server.server_address[1]
-        self.bootstrap = f"127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    def _answered(self, stream: Any) -> bytes | None:
-        head = stream.read(4)
-        if len(head) < 4:
-            return None
-        frame = stream.read(struct.unpack(">i", head)[0])
-        key, version, correlation_id, client_id_size = struct.unpack_from(">hhih", frame)
-        name = self._by_key[key]
-        is_flexible = version >= flexible_from(f"{name}Request")
-        request = codec.decode(f"{name}Request", version, frame, 10 + max(0, client_id_size) + is_flexible)
+    def _reply(self, name: str, request: Any, version: int) -> codec.Message:
         self.asked[name].append(request)
-        answer = self.answers[name](request, version)
-        tags = b"\x00" if is_flexible and key != API_VERSIONS else b""
-        return struct.pack(">i", correlation_id) + tags + bytes(codec.encode(answer, version))
+        return self.answers[name](request, version)
 
     def _ranges(self, limits: Mapping[str, tuple[int, int]]) -> list[m.ApiVersionsResponse.ApiVersion]:
         found = []

@@ -28,4 +28,6 @@ crc32c: Callable[[Any], int]
 try:
     crc32c = _compiled_part().crc32c  # type: ignore[union-attr]
 except AttributeError:
-    pass
+    import crc32c as _package
+
+    crc32c = _package.crc32c
