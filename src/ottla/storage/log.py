@@ -126,6 +126,7 @@ class Log(LogReader):
                 return self._append_many(data, leader_epoch, now_ms, origin)
             self.producers.check_marker(header, marker, origin)
             self._make_room(len(data), header, now_ms)
+            self._load_aborted()
             base_offset = self._write_batch(data, header, leader_epoch, now_ms, marker)
         else:
             base_offset = self.append_next(data, header, leader_epoch, now_ms)
@@ -242,6 +243,8 @@ class Log(LogReader):
         first, last = batches[0][1], batches[-1][1]
         max_timestamp = max(header.max_timestamp for _, header in batches)
         segment = self._prepare(len(buffer), last.last_offset, max_timestamp, now_ms, first.base_offset)
+        if markers:
+            self._load_aborted()
         start = segment.size
         try:
             self.disk.write_all(self._fd, buffer, start)
@@ -306,6 +309,14 @@ class Log(LogReader):
         if segment.is_index_full(self.config.segment_index_bytes):
             self._forget_limits()
 
+    def _load_aborted(self) -> None:
+        """Before a marker is written: what it aborts goes into this index, and then nothing may fail any more."""
+        if not self._active.txns.loaded:
+            try:
+                transactions.aborted_in(self, self._active)
+            except OSError as error:
+                raise self._disk_error(error) from error
+
     def _finish_short_write(self, data: memoryview | bytearray | bytes, position: int, written: int) -> None:
         """A disk that fills up writes short before it says so: try the rest, and take everything back if it fails."""
         try:
@@ -345,21 +356,18 @@ class Log(LogReader):
                 f"{size} bytes do not fit into a segment of {self.config.segment_bytes} bytes (segment.bytes)",
             )
         segment = self._active
-        if rolling.is_due(self.config, segment, size, last_offset, max_timestamp, now_ms):
-            try:
-                segment = self.roll(now_ms, base_offset)
-            except OSError as error:
-                raise self._disk_error(error) from error
-        if segment.size == 0:
-            segment.first_timestamp = max_timestamp
         try:
-            segment.largest_timestamp()
+            if rolling.is_due(self.config, segment, size, last_offset, max_timestamp, now_ms):
+                segment = self.roll(now_ms, base_offset)
+            if segment.size == 0:
+                segment.first_timestamp = max_timestamp
+            segment.get_ready_to_append()
             self._fd = segment.file().fd
+            first = segment.first_batch_timestamp()
         except OSError as error:
             raise self._disk_error(error) from error
         self._size_limit = self.config.segment_bytes
         self._offset_limit = segment.max_offset
-        first = segment.first_batch_timestamp()
         # Without timestamps a segment ages by the clock: never let such an append pass unexamined.
         self._roll_at = first + rolling.segment_ms(self.config, segment) if first >= 0 else -2
         return segment

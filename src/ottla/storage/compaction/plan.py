@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from ottla.storage.compaction.job import CompactionJob, SourceSegment
 from ottla.storage.log import Log
-from ottla.storage.producers.transactions import rebuild_txn_index
-from ottla.storage.segments.indexes import INT32_MAX, CorruptIndex
+from ottla.storage.producers.transactions import aborted_in
+from ottla.storage.segments.indexes import INT32_MAX
 from ottla.storage.segments.segment import Segment
 from ottla.storage.segments.txn_index import AbortedTxn
 
@@ -151,11 +151,7 @@ def _aborted(log: Log) -> list[AbortedTxn]:
     """Of all segments: a transaction that began in a cleanable one may have ended in any later one."""
     found: list[AbortedTxn] = []
     for segment in log.segments:
-        try:
-            found += segment.txns.entries()
-        except CorruptIndex:
-            rebuild_txn_index(log, segment)
-            found += segment.txns.entries()
+        found += aborted_in(log, segment)
     return found
 
 

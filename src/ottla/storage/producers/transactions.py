@@ -30,13 +30,11 @@ _HISTORY_BYTES = 16 * 1024 * 1024
 
 
 def record_batch(log: Log, segment: Segment, header: tuple[Any, ...], marker: EndMarker | None, now_ms: int) -> None:
-    """A batch with a producer id was appended: update the producer state and the index of aborted transactions."""
+    """A batch with a producer id was appended: update the producer state and, of a marker, the index of aborted
+    transactions, which is in memory (`aborted_in`)."""
     aborted = _apply(log.producers, header, marker, now_ms)
     if aborted is not None:
-        try:
-            segment.txns.append(aborted)
-        except CorruptIndex:
-            rebuild_txn_index(log, segment)
+        segment.txns.append(aborted)
 
 
 def replay_batch(producers: ProducerState, fd: int, position: int, header: v2.BatchHeader) -> AbortedTxn | None:
@@ -150,16 +148,21 @@ def rebuild_txn_index(log: Log, segment: Segment) -> None:
         segment.txns.replace_for_good(entries)
 
 
+def aborted_in(log: Log, segment: Segment) -> list[AbortedTxn]:
+    """The index of aborted transactions of this segment, made again if need be. Raises OSError."""
+    try:
+        return segment.aborted_transactions()
+    except CorruptIndex:
+        rebuild_txn_index(log, segment)
+        return segment.txns.entries()
+
+
 def aborted_between(log: Log, start: int, upper: int) -> list[tuple[int, int]]:
     """In the order in which they began. The index has them in the order in which they ended, as has Kafka's answer;
     kafkajs takes them one by one as it reads and would show what belongs to one that began early and ended late."""
     found: list[tuple[int, int]] = []
     for segment in log.segments[log.segment_number(start) :]:
-        try:
-            entries = segment.aborted_transactions()
-        except CorruptIndex:
-            rebuild_txn_index(log, segment)
-            entries = segment.txns.entries()
+        entries = aborted_in(log, segment)
         for entry in entries[bisect_left(entries, start, key=_LAST_OFFSET) :]:
             if entry.first_offset < upper:
                 found.append((entry.producer_id, entry.first_offset))

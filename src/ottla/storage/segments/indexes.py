@@ -252,13 +252,16 @@ class TimeIndex(_Index):
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Entries grow in time; a segment without a newer timestamp adds none."""
-        last = self._last_timestamp
-        if last is None:
-            last = self.last()[0]
-        if timestamp > last:
+        if timestamp > self.last_timestamp():
             self._timestamps.append(timestamp)
             self._offsets.append(offset - self.base_offset)
             self._last_timestamp = timestamp
+
+    def last_timestamp(self) -> int:
+        """Read from the file once; -1 when there is no entry."""
+        if self._last_timestamp is None:
+            self._last_timestamp = self.last()[0]
+        return self._last_timestamp
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """(timestamp, offset) of the last entry at or before `timestamp`; (-1, base offset) when there is none."""

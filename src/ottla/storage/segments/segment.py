@@ -181,10 +181,15 @@ class Segment:
         self.times.path = self._path_text(TIME_INDEX_SUFFIX)
         self.txns.path = self._path_text(TXN_INDEX_SUFFIX)
 
-    # -- appending (the bytes are in the file already) --
+    # -- appending --
+
+    def get_ready_to_append(self) -> None:
+        """Read what an append has to know of the files. Once the bytes of a batch are written nothing may fail."""
+        self.largest_timestamp()
+        self._ask_index(self.times.last_timestamp)
 
     def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Account for one batch at `position`: Kafka's rules for index entries."""
+        """Account for one batch that is in the file, at `position`: Kafka's rules for index entries."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
