@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ from ottla.broker.partitions.partitions_of_image import PartitionsOfImage
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.random_ids import random_topic_id
 from ottla.metadata.image import ClusterImage, TopicImage, initial_partition, with_topics, without_topics
+from ottla.storage.disk import Disk
 from ottla.storage.log_config import LogConfig
 from tests.support.loop_broker import LoopBroker
-from tests.support.raw_client import batch_of
+from tests.support.raw_client import batch_of, fetch_request, produce_request
 
 
 class Waiter:
@@ -58,6 +61,50 @@ async def test_who_waits_for_what_is_not_in_the_log_is_told_and_nobody_spins(tmp
             await asyncio.sleep(0.001)
         assert told[0] is None
         assert isinstance(told[1], ApiError) and told[1].code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class OneSyncAtATime(Disk):
+    """Each sync of a log waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.let_go = threading.Semaphore(0)
+
+    def fsync(self, fd: int) -> None:
+        if os.readlink(f"/proc/self/fd/{fd}").endswith(".log"):
+            self.begun += 1
+            assert self.let_go.acquire(timeout=60)
+        super().fsync(fd)
+
+
+async def test_who_waits_for_records_is_woken_by_each_flush(tmp_path: Path) -> None:
+    """Also by the second of two, of which the first was told of all bytes that were in the log by then."""
+    disk = OneSyncAtATime()
+    async with LoopBroker(tmp_path, disk=disk) as broker:
+        await broker.create_topic("topic", configs={"flush.messages": "1"})
+        producing = []
+        for _ in range(2):
+            producing.append(asyncio.ensure_future(broker.call(produce_request("topic", batch_of(b"x")), 9)))
+            while not disk.begun:
+                await asyncio.sleep(0.001)
+            await _turns()
+        for offset in range(2):
+            asked = fetch_request([("topic", 0, offset)], max_wait_ms=3_600_000)
+            fetching = asyncio.ensure_future(broker.call(asked, 12))
+            await _turns()
+            assert not fetching.done()
+            disk.let_go.release()
+            await asyncio.wait_for(producing[offset], 60)
+            await _turns()
+            assert fetching.done(), f"nobody was told of offset {offset}"
+            while disk.begun < 2:
+                await asyncio.sleep(0.001)
+        disk.let_go.release(100)
+
+
+async def _turns() -> None:
+    for _ in range(100):
+        await asyncio.sleep(0)
 
 
 def test_a_topic_that_is_led_elsewhere_is_known_and_forgotten() -> None:

@@ -114,7 +114,9 @@ class Partition:
         if base_offset >= 0:
             log.high_watermark = log.log_end_offset
             if self._watchers:
-                self.notify(len(batch))
+                # There are older ones if the topic has stopped to ask for a flush just now.
+                older, self._uncommitted_bytes = self._uncommitted_bytes, 0
+                self.notify(len(batch) + older)
         return base_offset
 
     def wait_for_commit(self, end_offset: int | None = None) -> Awaitable[None] | None:
@@ -176,7 +178,10 @@ class Partition:
         those who wait for it are told."""
         log = self.log
         log.high_watermark = max(log.high_watermark, end_offset)
-        gained, self._uncommitted_bytes = self._uncommitted_bytes, 0
+        gained = self._uncommitted_bytes
+        if log.high_watermark >= log.log_end_offset:
+            # Else some of them are told again when they are committed: who looks in vain loses less than who sleeps.
+            self._uncommitted_bytes = 0
         if self._watchers:
             self.notify(gained)
         while self._waiting and self._waiting[0][0] <= log.high_watermark:
