@@ -360,3 +360,62 @@ async def test_stopping_answers_what_was_asked(echo: Echo) -> None:
     assert await read_frame(reader) == b"late-answer"
     await stopping
     writer.close()
+
+
+async def test_stopping_answers_what_was_asked_behind_answers_that_leave_slowly(echo: Echo) -> None:
+    """Short answers are held until the end of a turn. Here they are more than the sockets take, and the last request
+    is worked on meanwhile."""
+    listener = await make_listener(echo)
+    may_end = asyncio.Event()
+
+    async def work() -> bytes:
+        await may_end.wait()
+        return framed(b"work is done")
+
+    echo.answers[b"short-question"] = framed(bytes(10_000))
+    echo.answers[b"work-for-me"] = work
+    with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(peer, ("127.0.0.1", listener.port))
+        (connection,) = await _connections(listener)
+        connection._transport._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        await loop.sock_sendall(peer, framed(b"short-question") * 15 + framed(b"work-for-me"))
+        while len(echo.frames) < 16:
+            await asyncio.sleep(0.001)
+        stopping = asyncio.create_task(listener.stop(60))
+        received = b""
+        while len(received) < 15 * 10_004:
+            received += await asyncio.wait_for(loop.sock_recv(peer, 65536), 60)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        may_end.set()
+        while chunk := await asyncio.wait_for(loop.sock_recv(peer, 65536), 60):
+            received += chunk
+    assert received[15 * 10_004 :] == framed(b"work is done")
+    await stopping
+
+
+async def _connections(listener: Listener) -> list[Any]:
+    while not listener.connection_count:
+        await asyncio.sleep(0.001)
+    return list(listener._connections.values())
+
+
+async def test_a_connection_that_fails_is_closed_and_holds_nobody_back(listener: Listener, echo: Echo) -> None:
+    def fail() -> bytes:
+        raise RuntimeError("a bug")
+
+    echo.answers[b"break down!"] = fail
+    good = [await connect(listener) for _ in range(5)]
+    bad_reader, bad_writer = await connect(listener)
+    while listener.connection_count < 6:
+        await asyncio.sleep(0.001)
+    for _, writer in (*good[:3], (bad_reader, bad_writer), *good[3:]):
+        writer.write(framed(b"break down!") if writer is bad_writer else framed(b"good question"))
+    assert await asyncio.wait_for(bad_reader.read(), 10) == b""
+    for reader, writer in good:
+        assert await read_frame(reader) == b"good question"
+        writer.close()
+    bad_writer.close()

@@ -129,6 +129,9 @@ class Connection:
             return
         except OSError:
             self._finish_and_close()
+        except Exception:  # of this connection; those who are served in the same turn must not suffer for it
+            log.exception("closing connection: it failed", extra={"client": self.client_host})
+            self.close()
 
     def _read_fresh(self) -> None:
         scratch = self.listener.scratch
@@ -396,7 +399,8 @@ class Connection:
         elif self._writing:
             self._writing = False
             self._update_events()
-            self._after_answer()
+            if not self._busy:  # else what left was the end of the answers before the one that is worked on
+                self._after_answer()
 
     def on_writable(self) -> None:
         self.last_active_ms = self.listener.clock.monotonic_ms()
