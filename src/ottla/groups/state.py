@@ -89,6 +89,12 @@ class GroupState:
 
     # --- replay
 
+    def clear(self) -> None:
+        """As before the first record. Topics that were deleted meanwhile are still to be forgotten."""
+        self.groups.clear()
+        self.offsets = OffsetStore()
+        self.next_offset = 0
+
     def replay(self, record: Record, record_offset: int = -1, producer_id: int = NO_PRODUCER) -> None:
         key, value, _ = record
         self.next_offset = max(self.next_offset, record_offset + 1)

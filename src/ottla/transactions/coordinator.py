@@ -75,6 +75,10 @@ class TransactionCoordinator:
         else:
             self._transactions[transaction.transactional_id] = transaction
 
+    def clear(self) -> None:
+        """As before the first record."""
+        self._transactions.clear()
+
     def load(self, transactional_id: str, transaction: Transaction | None, now_ms: int) -> None:
         """As `apply`, while reading a log that may be compacted: states may be missing between two records. Nothing
         began in the future; a clock that was set back meanwhile must not keep a transaction open for that long."""

@@ -61,7 +61,6 @@ class GroupService:
         self.runtime = CoordinatorRuntime(broker, OFFSETS_TOPIC, log, self._make_shard, replay_batch)
         self.shard = self.runtime.shard
         self._alarms: dict[int, Handle] = {}
-        self._is_stopped = False
         # Offsets age by a clock that no one can set: wall time at the start, and what has passed since then.
         self._started = (broker.clock.now_ms(), broker.clock.monotonic_ms())
 
@@ -77,8 +76,7 @@ class GroupService:
 
     def stop(self) -> None:
         """Release those who wait, so that their connections can be closed. Others are sent away from now on."""
-        self._is_stopped = True
-        self.runtime.resign_all()
+        self.runtime.stop()
         for handle in self._alarms.values():
             handle.cancel()
         self._alarms.clear()
@@ -182,7 +180,7 @@ class GroupService:
         )
 
     def _on_image(self, old: ClusterImage, new: ClusterImage) -> None:
-        if old.topics is new.topics or self._is_stopped:
+        if old.topics is new.topics:
             return
         gone = [name for name, topic in old.topics.items() if name not in new.topics or new.topics[name].id != topic.id]
         has_new = any(name not in old.topics or old.topics[name].id != one.id for name, one in new.topics.items())

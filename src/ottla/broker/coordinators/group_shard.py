@@ -82,6 +82,7 @@ class GroupShard:
         self._deliver = deliver
         self._set_alarm = set_alarm
         self._alarm_ms = NEVER
+        self._has_resigned = False
         # What there was before anything in the log can have been deleted. None if that cannot be told.
         self._topics_at_first: Mapping[str, TopicImage] | None = state.image.topics if knows_all_topics else None
 
@@ -92,6 +93,9 @@ class GroupShard:
 
     def settle(self, out: Result) -> None:
         """Carry out what an operation asked for. `out.error` is set when it has come to its end."""
+        if self._has_resigned:
+            self._finish(out, ErrorCode.NOT_COORDINATOR)
+            return
         if not out.records:
             # The answer may rest on records of another request that are not durable yet.
             self._set_timers(out.timers)
@@ -127,6 +131,8 @@ class GroupShard:
 
     def _finish(self, out: Result, error: ErrorCode) -> None:
         out.error = error = coordinator_error(error)
+        if self._has_resigned:
+            error = ErrorCode.NOT_COORDINATOR  # what would follow a success can be neither written nor timed any more
         try:
             for follow_up in out.follow_ups:
                 following = self.begin()
@@ -298,6 +304,9 @@ class GroupShard:
     def is_loading(self) -> bool:
         return self.state.is_loading
 
+    def begin_loading(self) -> None:
+        self.state.clear()
+
     def loaded(self) -> None:
         """The log has been read: from now on members are expected to be heard of."""
         self.state.is_loading = False
@@ -324,6 +333,7 @@ class GroupShard:
 
     def resign(self) -> None:
         """The partition is not ours any more: those who wait are told to look elsewhere."""
+        self._has_resigned = True
         out = self.begin()
         requests.send_elsewhere(self.state, out)
         self.timers.clear()

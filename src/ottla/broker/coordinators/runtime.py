@@ -11,6 +11,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ottla.broker.coordinators.java_hash import partition_of
@@ -33,11 +34,14 @@ class Shard(Protocol):
     @property
     def is_loading(self) -> bool: ...
 
+    def begin_loading(self) -> None:
+        """The log is read from its beginning: what a try that failed has left is forgotten."""
+
     def loaded(self) -> None:
         """The log has been read: from now on it answers."""
 
     def resign(self) -> None:
-        """The partition is not ours any more: those who wait are told so."""
+        """The partition is not ours any more: those who wait are told so, and nothing is written from now on."""
 
 
 S = TypeVar("S", bound=Shard)
@@ -58,8 +62,10 @@ class CoordinatorRuntime(Generic[S]):
         self._count = 0
         # Of the partitions that are led here, by number.
         self._shards: dict[int, S] = {}
-        self._to_load: deque[tuple[Partition, S]] = deque()
+        # With how long to wait if it cannot be read.
+        self._to_load: deque[tuple[Partition, S, int]] = deque()
         self._loading: asyncio.Task[None] | None = None
+        self._is_stopped = False
 
     # --- finding the shard of a group or a transactional id
 
@@ -100,6 +106,8 @@ class CoordinatorRuntime(Generic[S]):
 
     def follow(self, image: ClusterImage) -> None:
         """Be the coordinator of the partitions that are led here, and of no others."""
+        if self._is_stopped:
+            return
         topic = image.topics.get(self._topic)
         if topic is None or topic.id != self._topic_id:
             self.resign_all()
@@ -118,9 +126,7 @@ class CoordinatorRuntime(Generic[S]):
         if partition.log.log_start_offset == partition.log.log_end_offset:
             shard.loaded()
             return
-        self._to_load.append((partition, shard))
-        if self._loading is None:
-            self._loading = self._broker.loop.create_task(self._load(), name=f"load {self._topic}")
+        self._load_soon(partition, shard, _RETRY_MS)
 
     def resign(self, index: int) -> None:
         self._shards.pop(index).resign()
@@ -134,10 +140,21 @@ class CoordinatorRuntime(Generic[S]):
             self._loading.cancel()
             self._loading = None
 
+    def stop(self) -> None:
+        """The broker stops: whatever the image says from now on, nobody is elected."""
+        self._is_stopped = True
+        self.resign_all()
+
     # --- reading their logs
+
+    def _load_soon(self, partition: Partition, shard: S, retry_ms: int) -> None:
+        self._to_load.append((partition, shard, retry_ms))
+        if self._loading is None:
+            self._loading = self._broker.loop.create_task(self._load(), name=f"load {self._topic}")
 
     def _load_one(self, partition: Partition, shard: S) -> Pauses[int]:
         records = 0
+        shard.begin_loading()
         for data, position, header in all_batches(partition.log):
             records += self._replay(shard, data, position, header)
             yield None
@@ -148,10 +165,8 @@ class CoordinatorRuntime(Generic[S]):
 
     async def _load(self) -> None:
         began, partitions, records = time.perf_counter(), 0, 0
-        failed: list[tuple[Partition, S]] = []
-        retry_ms = _RETRY_MS
         while self._to_load:
-            partition, shard = self._to_load.popleft()
+            partition, shard, retry_ms = self._to_load.popleft()
             if self._shards.get(partition.index) is not shard:
                 continue  # it has resigned
             try:
@@ -160,12 +175,8 @@ class CoordinatorRuntime(Generic[S]):
             except Exception:  # of one partition; the others must not suffer for it
                 what = {"partition": f"{self._topic}-{partition.index}"}
                 self._log.exception("a partition of a coordinator cannot be loaded, will try again", extra=what)
-                failed.append((partition, shard))
-            if failed and not self._to_load:
-                await self._broker.timers.sleep(retry_ms)
-                retry_ms = min(2 * retry_ms, _RETRY_MS_MAX)
-                self._to_load.extend(failed)
-                failed.clear()
+                again = partial(self._load_soon, partition, shard, min(2 * retry_ms, _RETRY_MS_MAX))
+                self._broker.call_later(retry_ms, again)
         self._loading = None
         took_ms = round((time.perf_counter() - began) * 1000)
         done = {"topic": self._topic, "partitions": partitions, "records": records, "took_ms": took_ms}

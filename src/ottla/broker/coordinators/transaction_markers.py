@@ -123,7 +123,7 @@ class MarkerWriter:
         """Go on with what is decided and not complete."""
         for name in [one.transactional_id for one in shard.coordinator.unfinished()]:
             markers = shard.coordinator.markers_of(name)  # it may have been completed since the last turn
-            if markers is None or name in shard.completing:
+            if markers is None or name in shard.completing or shard.has_resigned:
                 continue
             try:
                 waiting = self._broker.turns.start(self._complete(shard, markers))

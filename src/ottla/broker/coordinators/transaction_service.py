@@ -65,7 +65,7 @@ class TransactionService:
         self.runtime.follow(broker.image)
 
     def stop(self) -> None:
-        self.runtime.resign_all()
+        self.runtime.stop()
         self.markers.stop()
 
     # --- requests

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.broker.coordinators.transaction_log import TransactionLog
 from ottla.broker.coordinators.transaction_markers import Completion, MarkerWriter
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.transactions.coordinator import TransactionCoordinator
 from ottla.transactions.transaction import Transaction
 
@@ -14,13 +15,19 @@ class TransactionShard:
         self.log = log_
         self._markers = markers
         self.is_loading = True
+        self.has_resigned = False
         # By transactional id: the decided transactions that are being completed.
         self.completing: dict[str, Completion] = {}
 
     def write(self, transaction: Transaction) -> None:
         """Raises ApiError when it cannot be written; then nothing has changed."""
+        if self.has_resigned:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
         self.log.append(transaction, self.coordinator.version)
         self.coordinator.apply(transaction)
+
+    def begin_loading(self) -> None:
+        self.coordinator.clear()
 
     def loaded(self) -> None:
         self.is_loading = False
@@ -28,4 +35,5 @@ class TransactionShard:
 
     def resign(self) -> None:
         """The partition is not ours any more: what waits in queues is given up."""
+        self.has_resigned = True
         self.completing.clear()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.runtime import CoordinatorRuntime
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps, each
 from ottla.metadata.image import ClusterImage
 from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
@@ -49,12 +49,15 @@ def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequ
         except ApiError as error:
             found = _Found(error=ErrorCode.COORDINATOR_NOT_AVAILABLE, message=error.message)
             return (yield from _answer(context.version, request, lambda _: found))
-    find = partial(_find, broker.image, context.listener)
-    return (yield from _answer(context.version, request, lambda key: find(runtime.partition_of(key))))
+    return (yield from _answer(context.version, request, partial(_find, broker.image, context.listener, runtime)))
 
 
-def _find(image: ClusterImage, listener: str, where: TopicPartition) -> _Found:
+def _find(image: ClusterImage, listener: str, runtime: CoordinatorRuntime[Any], key: str) -> _Found:
     """Whoever leads the partition that a group or a transactional id lives in coordinates it."""
+    try:
+        where = runtime.partition_of(key)
+    except ApiError as error:
+        return _Found(error=error.code, message=error.message)
     leader = image.brokers.get(image.topics[where.topic].partitions[where.partition].leader)
     endpoint = None if leader is None else leader.endpoints.get(listener)
     if leader is None or endpoint is None:
