@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from ottla.client import coordinators
-from ottla.client.cluster import Unreachable
+from ottla.client import retrying
+from ottla.client.cluster import ClusterClient, Unreachable
 from ottla.client.delivery import Delivery, Outgoing
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.ids import TopicPartition
+from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition
 
 TOPIC = "out"
 BATCHES_KNOWN = 5
@@ -52,32 +52,41 @@ class ModelPartition:
         return ErrorCode.NONE
 
 
-class ModelCluster:
-    """What `Delivery` asks of a ClusterClient; its brokers fail, and lose, swap, double and cut answers."""
+class ModelCluster(ClusterClient):
+    """Its brokers fail, and lose, swap, double and cut answers."""
 
     def __init__(self, seed: int, *, brokers: int, partitions: int, takes_any_first: bool, mischief: float) -> None:
+        super().__init__("model")
         self._rng = random.Random(seed)
-        self._brokers = brokers
+        self._broker_count = brokers
         self._takes_any_first = takes_any_first
         self._mischief = mischief
         self.logs = {TopicPartition(TOPIC, number): ModelPartition() for number in range(partitions)}
-        self._connections: dict[int, ModelConnection] = {}
+        self._models: dict[int, ModelConnection] = {}
 
     def happens(self) -> bool:
         return self._rng.random() < self._mischief
 
-    def leaders(self, topics: list[str]) -> dict[TopicPartition, int]:
-        return {one: self._rng.randrange(self._brokers) if self.happens() else 0 for one in self.logs}
+    def metadata(self, topics: Any) -> Any:
+        leaders = [self._rng.randrange(self._broker_count) if self.happens() else 0 for _ in self.logs]
+        rows = [
+            SimpleNamespace(partition_index=partition.partition, leader_id=leader)
+            for partition, leader in zip(self.logs, leaders, strict=True)
+        ]
+        return SimpleNamespace(
+            topics=[SimpleNamespace(name=TOPIC, error_code=0, topic_id=ZERO_TOPIC_ID, partitions=rows)]
+        )
 
-    def broker(self, leader: int) -> ModelConnection:
-        if leader not in self._connections:
+    def broker(self, leader: int) -> Any:
+        if leader not in self._models:
             if self.happens():
                 raise Unreachable(f"broker {leader} cannot be reached.")
-            self._connections[leader] = ModelConnection(self)
-        return self._connections[leader]
+            self._models[leader] = ModelConnection(self)
+        return self._models[leader]
 
     def close(self) -> None:
-        self._connections.clear()
+        super().close()
+        self._models.clear()
 
     def produce(self, request: Any) -> list[SimpleNamespace]:
         rows = []
@@ -139,17 +148,11 @@ class ModelConnection:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinators, "RETRY_S", 0.0)
+    monkeypatch.setattr(retrying, "DEFAULT_BACKOFF", retrying.Backoff(0, 0))
 
 
 def delivery_to(cluster: ModelCluster) -> Delivery:
-    return Delivery(
-        cluster,  # type: ignore[arg-type]
-        "writer",
-        produce_version_max=12,
-        patience_s=60,
-        known_leaders={},
-    )
+    return Delivery(cluster, "writer", produce_version_max=12, retry_timeout_s=60)
 
 
 def deliver(cluster: ModelCluster, batches: int, seed: int) -> dict[TopicPartition, list[int]]:

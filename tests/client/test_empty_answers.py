@@ -9,8 +9,9 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from ottla.client.fetching import DataLoss, OffsetRange, fetch_ranges
-from ottla.client.lookup import ClusterReader, Passing
+from ottla.client.lookup import ClusterReader
 from ottla.client.settings import ClientSettings
+from ottla.common.failures import Retriable
 from ottla.kernel.decode import Decoder
 from ottla.protocol import messages as m
 from ottla.protocol.codec import Message
@@ -149,5 +150,5 @@ def test_a_broker_that_throttles_is_asked_again(log: Log) -> None:
 def test_patience_ends_with_a_sentence_and_never_with_a_gap(log: Log, is_behind: bool) -> None:
     log.local_start, log.is_remote_ready = END, False
     log.end_offset = 3 if is_behind else END
-    with broker_of(log) as broker, pytest.raises(Passing, match=r"partition t-0 .* no record at 0 yet"):
+    with broker_of(log) as broker, pytest.raises(Retriable, match=r"partition t-0 .* no record at 0 yet"):
         read(broker, 0, patience_ms=50)

@@ -162,7 +162,7 @@ def test_a_range_that_was_cleaned_away_ends(broker: Broker, reader: ClusterReade
 
 
 def test_nobody_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.client.retrying.FIRST_CONTACT_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("ottla.client.lookup._FIRST_CONTACT_TIMEOUT_S", 0.3)
     with pytest.raises(OttlaError, match=r"cannot reach any broker at 127\.0\.0\.1:1"):
         ClusterReader(settings_for("127.0.0.1:1")).partitions(["t"])
 

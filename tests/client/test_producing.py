@@ -71,7 +71,7 @@ def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def producer(bootstrap: str) -> Iterator[TransactionalProducer]:
     with ClusterClient(bootstrap) as cluster:
-        made = TransactionalProducer(cluster, "writer", patience_s=10)
+        made = TransactionalProducer(cluster, "writer", retry_timeout_s=10)
         made.start()
         yield made
         made.close()
@@ -118,7 +118,7 @@ def test_a_missing_topic_and_a_missing_broker_are_told_in_one_sentence(
     with pytest.raises(OttlaError, match="there is no topic 'nowhere'"):
         producer.produce([(TopicPartition("nowhere", 0), batch(b"lost"))])
         producer.commit()
-    unreachable = TransactionalProducer(ClusterClient("127.0.0.1:1"), "writer", patience_s=0.1)
+    unreachable = TransactionalProducer(ClusterClient("127.0.0.1:1"), "writer", retry_timeout_s=0.1)
     with pytest.raises(Unreachable, match=r"cannot reach any broker at 127.0.0.1:1"):
         unreachable.start()
 

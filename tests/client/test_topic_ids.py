@@ -9,9 +9,10 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from ottla.client.fetching import DataLoss, OffsetRange, fetch_ranges
-from ottla.client.lookup import ClusterReader, Passing
+from ottla.client.lookup import ClusterReader
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import ErrorCode
+from ottla.common.failures import Retriable
 from ottla.common.ids import TopicId
 from ottla.protocol import messages as m
 from ottla.protocol.codec import Message
@@ -73,7 +74,7 @@ def test_an_id_that_stays_unknown_is_no_loss_while_the_cluster_has_the_topic() -
     codes: list[int] = [ErrorCode.UNKNOWN_TOPIC_ID] * 10_000
     with (
         ScriptedBroker({"t": 1}, topic_ids={"t": PLANNED}, Fetch=answering(codes)) as broker,
-        pytest.raises(Passing, match="does not know topic t by its id"),
+        pytest.raises(Retriable, match="does not know topic t by its id"),
     ):
         read(broker, PLANNED, patience_ms=50)
 

@@ -52,4 +52,4 @@ def test_a_log_that_went_back_is_read_anew(code: ErrorCode) -> None:
 def test_one_that_stays_out_of_step_is_an_error() -> None:
     topic: Any = ShrinkingTopic(ErrorCode.NONE, asked_in_vain=1_000)
     with pytest.raises(OttlaError, match="nothing at 0"):
-        read_marker(topic, "markers", "query", patience_s=0.05)
+        read_marker(topic, "markers", "query", retry_timeout_s=0.05)

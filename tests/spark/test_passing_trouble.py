@@ -12,8 +12,8 @@ from ottla.client.producing import TransactionRefused
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import Failure, Retriable, failure_in
 from ottla.common.ids import TopicPartition
-from ottla.spark.pipeline.cluster_checks import ensure_topic
-from ottla.spark.pipeline.failures import Hope, judge
+from ottla.spark.pipeline.cluster_checks import ensure_dead_letter_topic
+from ottla.spark.pipeline.failures import Retry, judge
 from ottla.spark.sink.marker import Marker, ensure_marker_topic
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from ottla.testing import Broker
@@ -140,7 +140,7 @@ def test_trouble_that_lasts_ends_it_with_a_sentence_and_nothing_is_written(query
         with scripted({asked: [code]}), pytest.raises(TransactionRefused) as caught:
             query.publish()
         assert failure_in(caught.value) in (Failure.DATA, Failure.SETTINGS)
-        assert judge(caught.value).hope is Hope.NONE
+        assert judge(caught.value).retry is Retry.NEVER
         assert ErrorCode(code).name in str(caught.value)
     assert query.written() == [0]
     query.publish()
@@ -153,7 +153,7 @@ def test_a_topic_that_cannot_be_made_now_is_waited_for(broker: Broker) -> None:
     for code, kind in ((passing, Retriable), (lasting, OttlaError)):
         with scripted({"CreateTopics": [code, code]}):
             with pytest.raises(kind, match=code.name) as caught:
-                ensure_topic(address, "new")
+                ensure_dead_letter_topic(address, "new")
             with ClusterClient(address) as cluster, pytest.raises(kind, match=code.name):
                 ensure_marker_topic(cluster, "new-markers")
-        assert judge(caught.value).hope is (Hope.GOOD if code is passing else Hope.NONE)
+        assert judge(caught.value).retry is (Retry.UNLIMITED if code is passing else Retry.NEVER)

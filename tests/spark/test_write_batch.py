@@ -154,7 +154,7 @@ def test_a_write_that_is_cancelled_writes_nothing_and_leaves_nothing(
 def test_a_cluster_that_is_gone_when_the_rows_are_there_is_told_and_leaves_nothing(
     spark: Any, spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(batch, "_RETRY_TIMEOUT_S", 0.5)
     with Broker() as broker:
         servers = broker.bootstrap_servers
         topic = topics.create(servers)

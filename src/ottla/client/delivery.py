@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ottla.client.cluster import ClusterClient, Unreachable
+from ottla.client.cluster import ClusterClient
 from ottla.client.connection import Sent
-from ottla.client.coordinators import Patience
+from ottla.client.retrying import Deadline
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.failures import RETRIABLE, Retriable, refusal
-from ottla.common.ids import TopicPartition
+from ottla.common.ids import TopicPartition, by_topic
 from ottla.protocol.messages import ProduceRequest
 
 # A broker remembers the last five batches of a producer in a partition: more on their way could not be told apart.
@@ -52,15 +52,12 @@ class Delivery:
         transactional_id: str,
         *,
         produce_version_max: int,
-        patience_s: float,
-        known_leaders: dict[TopicPartition, int],
+        retry_timeout_s: float,
     ) -> None:
         self._cluster = cluster
         self._transactional_id = transactional_id
         self._produce_version_max = produce_version_max
-        self._patience_s = patience_s
-        # The caller's: what one delivery learns, or finds out to be wrong, holds for the next one.
-        self._leaders = known_leaders
+        self._retry_timeout_s = retry_timeout_s
         self._unacknowledged: dict[TopicPartition, deque[Outgoing]] = {}
         self._on_their_way: dict[int, deque[_OnItsWay]] = {}
         self._failure = ""
@@ -87,48 +84,40 @@ class Delivery:
     # --- one attempt
 
     def _send_new(self, batches: list[Outgoing]) -> None:
-        for one in batches:
-            self._unacknowledged.setdefault(one.partition, deque()).append(one)
+        for batch in batches:
+            self._unacknowledged.setdefault(batch.partition, deque()).append(batch)
         if self._failure:
             self._recover()  # sends these too
         else:
             self._send(batches)
 
     def _send(self, batches: list[Outgoing]) -> None:
+        by_partition = {batch.partition: batch for batch in batches}
         try:
-            for leader, its in self._by_leader(batches).items():
+            self._cluster.require(partition.topic for partition in by_partition)
+            for leader, led in self._cluster.by_leader(by_partition).items():
                 waiting = self._on_their_way.setdefault(leader, deque())
                 if len(waiting) >= IN_FLIGHT_MAX:
                     self._receive(leader)
                     if self._failure:
                         return
+                its = {partition: by_partition[partition] for partition in led}
                 sent = self._cluster.broker(leader).send(self._request(its), self._produce_version_max)
-                waiting.append(_OnItsWay(sent, {one.partition: one for one in its}))
+                waiting.append(_OnItsWay(sent, its))
         except (OSError, Retriable) as error:
             self._broken(error)
 
-    def _by_leader(self, batches: list[Outgoing]) -> dict[int, list[Outgoing]]:
-        unknown = {one.partition.topic for one in batches if one.partition not in self._leaders}
-        if unknown:
-            self._leaders |= self._cluster.leaders(sorted(unknown))
-        grouped: dict[int, list[Outgoing]] = {}
-        for one in batches:
-            leader = self._leaders.get(one.partition, -1)
-            if leader < 0:
-                raise Unreachable(f"partition {one.partition.partition} of '{one.partition.topic}' has no leader now.")
-            grouped.setdefault(leader, []).append(one)
-        return grouped
-
-    def _request(self, batches: list[Outgoing]) -> ProduceRequest:
-        topics: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
-        for one in batches:
-            data = ProduceRequest.PartitionProduceData(index=one.partition.partition, records=memoryview(one.data))
-            topics.setdefault(one.partition.topic, []).append(data)
+    def _request(self, batches: dict[TopicPartition, Outgoing]) -> ProduceRequest:
+        schema = ProduceRequest.PartitionProduceData
+        rows = by_topic(
+            (partition, schema(index=partition.partition, records=memoryview(batch.data)))
+            for partition, batch in batches.items()
+        )
         return ProduceRequest(
             transactional_id=self._transactional_id,
             acks=_ACKS_ALL,
             timeout_ms=_TIMEOUT_MS,
-            topic_data=[ProduceRequest.TopicProduceData(name=name, partition_data=its) for name, its in topics.items()],
+            topic_data=[ProduceRequest.TopicProduceData(name=name, partition_data=its) for name, its in rows.items()],
         )
 
     def _receive(self, leader: int) -> None:
@@ -155,7 +144,7 @@ class Delivery:
             raise ApiError(ErrorCode(code), refusal(code, f"topic '{partition.topic}'", otherwise))
         self._failure = self._failure or ErrorCode(code).name
         self._failed.add(partition)
-        self._leaders.clear()
+        self._cluster.forget_leaders()
 
     def _drain(self) -> None:
         try:
@@ -169,19 +158,16 @@ class Delivery:
         self._failure = self._failure or str(error).rstrip(".") or type(error).__name__
         self._cluster.close()
         self._on_their_way.clear()
-        self._leaders.clear()
 
     # --- again
 
     def _recover(self) -> None:
         """Until everything is acknowledged; at once if it is."""
-        patience = Patience(self._patience_s)
+        deadline = Deadline(self._retry_timeout_s)
         while any(self._unacknowledged.values()):
             self._drain()
-            if patience.is_over:
-                raise Retriable(f"records could not be written for {self._patience_s:g} s: {self._failure}.")
-            if self._failure:
-                patience.pause()
+            if self._failure and not deadline.pause():
+                raise Retriable(f"records could not be written for {self._retry_timeout_s:g} s: {self._failure}.")
             self._failure = ""
             self._failed.clear()
             self._send_again()
@@ -193,10 +179,10 @@ class Delivery:
             first = [waiting[0] for waiting in self._unacknowledged.values() if waiting]
             size = 0
             chosen: list[Outgoing] = []
-            for one in first:
-                size += len(one.data)
+            for batch in first:
+                size += len(batch.data)
                 if chosen and size > REQUEST_BYTES:
                     break
-                chosen.append(one)
+                chosen.append(batch)
             self._send(chosen)
             self._drain()

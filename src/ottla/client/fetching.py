@@ -14,22 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ottla.client.cluster import Unreachable
+from ottla.client.cluster import Absent
 from ottla.client.connection import BrokerConnection, Sent
-from ottla.client.lookup import (
-    EARLIEST,
-    EARLIEST_LOCAL,
-    LATEST,
-    MISSING_TOPIC_TIMEOUT_S,
-    Absent,
-    ClusterReader,
-    Passing,
-    check,
-)
-from ottla.client.retrying import Patience
+from ottla.client.lookup import EARLIEST, EARLIEST_LOCAL, LATEST, MISSING_TOPIC_TIMEOUT_S, ClusterReader
+from ottla.client.retrying import Deadline, as_sentence
+from ottla.client.settings import ClientSettings
 from ottla.common.errors import ErrorCode, OttlaError
-from ottla.common.failures import ClientFailure, Failure
-from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.common.failures import ClientFailure, Failure, Retriable, check
+from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition, by_topic
 from ottla.kernel.decode import fetched_until
 from ottla.protocol.messages import FetchRequest
 
@@ -84,7 +76,7 @@ class UnreadableRecords(ClientFailure):
 OnLoss = Callable[[str], None]
 
 
-class Unidentified(Passing):
+class Unidentified(Retriable):
     """The broker has no topic of this id: it does not know it yet, or the topic is gone."""
 
     def __init__(self, topic: str) -> None:
@@ -107,35 +99,60 @@ class _Progress:
 def fetch_ranges(reader: ClusterReader, ranges: Sequence[OffsetRange], on_loss: OnLoss) -> Iterator[Fetched]:
     """All of these ranges, each of another partition. `on_loss` hears one sentence about what is gone: it raises, or
     what is left is read. Raises OttlaError."""
-    waiting = {one.where: _Progress(one) for one in ranges if one.size > 0}
+    waiting = {wanted.where: _Progress(wanted) for wanted in ranges if wanted.size > 0}
     # Whoever named the ranges has met the cluster: a task that begins while a broker restarts waits for it.
-    patience = Patience(reader.settings, has_met=True)
+    deadline = reader.deadline(has_met=True)
     while waiting:
         try:
-            leader, led = next(iter(reader.by_leader(waiting).items()))
-            fetching = _LeaderFetch(reader, leader, [waiting[one] for one in led], patience, on_loss)
-            yield from fetching.run()
-        except (OSError, Passing, Unreachable) as error:
-            reader.forget()
-            if isinstance(error, Absent) and patience.waited_s > MISSING_TOPIC_TIMEOUT_S:
+            leader, led = next(iter(reader.cluster.by_leader(waiting).items()))
+            yield from _LeaderFetch(reader, leader, [waiting[where] for where in led], deadline, on_loss).run()
+        except (OSError, Retriable) as error:
+            reader.close()
+            if isinstance(error, Absent) and deadline.waited_s > MISSING_TOPIC_TIMEOUT_S:
                 on_loss(f"partition {error.partition} does not exist any more.")
                 del waiting[error.partition]
             elif isinstance(error, Unidentified) and _is_replaced(reader, error.topic, waiting):
                 on_loss(f"topic {error.topic} was deleted and made anew before it was read.")
-                waiting = {where: one for where, one in waiting.items() if where.topic != error.topic}
-            else:
-                patience.wait(error)
-        waiting = {where: one for where, one in waiting.items() if not one.is_done}
+                waiting = {where: progress for where, progress in waiting.items() if where.topic != error.topic}
+            elif not deadline.pause():
+                raise as_sentence(error) from None
+        waiting = {where: progress for where, progress in waiting.items() if not progress.is_done}
 
 
 def _is_replaced(reader: ClusterReader, topic: str, waiting: Mapping[TopicPartition, _Progress]) -> bool:
     """Whether there is another topic of this name now."""
-    planned = {one.range.topic_id for where, one in waiting.items() if where.topic == topic}
+    planned = {progress.range.topic_id for where, progress in waiting.items() if where.topic == topic}
     try:
-        reader.by_leader([where for where in waiting if where.topic == topic])
-    except (OSError, Passing, Unreachable):
+        reader.cluster.by_leader([where for where in waiting if where.topic == topic])
+    except (OSError, Retriable):
         return False
-    return reader.topic_ids.get(topic, ZERO_TOPIC_ID) not in {*planned, ZERO_TOPIC_ID}
+    return reader.cluster.topic_ids.get(topic, ZERO_TOPIC_ID) not in {*planned, ZERO_TOPIC_ID}
+
+
+def fetch_request(
+    settings: ClientSettings,
+    positions: Mapping[TopicPartition, int],
+    topic_ids: Mapping[str, TopicId] | None = None,
+    *,
+    partition_bytes_max: int,
+) -> FetchRequest:
+    """Outside of a session: a client that reads a range here and there has nothing to be remembered for."""
+    schema, ids = FetchRequest.FetchPartition, topic_ids or {}
+    rows = by_topic(
+        (where, schema(partition=where.partition, fetch_offset=position, partition_max_bytes=partition_bytes_max))
+        for where, position in positions.items()
+    )
+    return FetchRequest(
+        max_wait_ms=_WAIT_MS_MAX,
+        min_bytes=1,
+        max_bytes=settings.fetch_bytes_max,
+        isolation_level=int(settings.is_committed_only),
+        session_epoch=-1,
+        topics=[
+            FetchRequest.FetchTopic(topic=name, topic_id=ids.get(name, ZERO_TOPIC_ID), partitions=its)
+            for name, its in rows.items()
+        ],
+    )
 
 
 class _LeaderFetch:
@@ -144,17 +161,17 @@ class _LeaderFetch:
         reader: ClusterReader,
         leader: int,
         wanted: list[_Progress],
-        patience: Patience,
+        deadline: Deadline,
         on_loss: OnLoss,
     ) -> None:
         self._reader = reader
         self._connection: BrokerConnection = reader.cluster.broker(leader)
-        self._wanted = {one.range.where: one for one in wanted}
-        self._patience = patience
+        self._wanted = {progress.range.where: progress for progress in wanted}
+        self._deadline = deadline
         self._on_loss = on_loss
         # The next request asks for this one only.
         self._alone: _Progress | None = None
-        self._topic_ids = {one.range.topic: one.range.topic_id or ZERO_TOPIC_ID for one in wanted}
+        self._topic_ids = {progress.range.topic: progress.range.topic_id or ZERO_TOPIC_ID for progress in wanted}
         self._names: dict[bytes, str] = {topic_id: topic for topic, topic_id in self._topic_ids.items()}
         self._version_max = None if ZERO_TOPIC_ID not in self._names else NAMES_UNTIL
 
@@ -175,37 +192,25 @@ class _LeaderFetch:
         finally:
             # The caller stopped in the middle, or something broke: an answer nobody reads would meet the next question.
             if sent is not None:
-                self._reader.forget()
+                self._reader.close()
 
     def _ask(self) -> Sent | None:
-        by_topic: dict[str, list[Any]] = {}
-        settings = self._reader.settings
         alone, self._alone = self._alone, None
-        for where, one in self._wanted.items():
-            if not one.is_done and alone in (None, one):
-                row = FetchRequest.FetchPartition(
-                    partition=where.partition,
-                    fetch_offset=one.position,
-                    partition_max_bytes=settings.partition_fetch_bytes_max,
-                )
-                by_topic.setdefault(where.topic, []).append(row)
-        if not by_topic:
+        positions = {
+            where: progress.position
+            for where, progress in self._wanted.items()
+            if not progress.is_done and alone in (None, progress)
+        }
+        if not positions:
             return None
-        request = FetchRequest(
-            max_wait_ms=_WAIT_MS_MAX,
-            min_bytes=1,
-            max_bytes=settings.fetch_bytes_max,
-            isolation_level=int(settings.is_committed_only),
-            session_epoch=-1,
-            topics=[
-                FetchRequest.FetchTopic(topic=name, topic_id=self._topic_ids[name], partitions=rows)
-                for name, rows in by_topic.items()
-            ],
+        settings = self._reader.settings
+        request = fetch_request(
+            settings, positions, self._topic_ids, partition_bytes_max=settings.partition_fetch_bytes_max
         )
         return self._connection.send(request, self._version_max)
 
     def _take(self, answer: Any) -> list[Fetched]:
-        """Moves the positions on. Raises Passing when the answer brought nothing but errors that pass."""
+        """Moves the positions on. Raises Retriable when the answer brought nothing but errors that pass."""
         check(answer.error_code, "a fetch")
         fetched: list[Fetched] = []
         failure: OttlaError | None = None
@@ -214,71 +219,72 @@ class _LeaderFetch:
             for topic in answer.responses
             for row in topic.partitions
         ]
-        for one, row in rows:
+        for progress, row in rows:
             try:
                 if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    self._skip_lost(one)
+                    self._skip_lost(progress)
                     continue
                 if row.error_code in _ANOTHER_TOPIC:
-                    raise Unidentified(one.range.topic)
-                check(row.error_code, f"partition {one.range.where}")
-            except Passing as error:
+                    raise Unidentified(progress.range.topic)
+                check(row.error_code, f"partition {progress.range.where}")
+            except Retriable as error:
                 failure = error
                 continue
             if row.records is not None and len(row.records):
-                fetched += self._move(one, row)
+                fetched += self._move(progress, row)
         if fetched:
-            self._patience.moved()
+            self._deadline.moved()
         elif failure is not None:
             raise failure
         elif rows:  # a broker that throttles answers for no partition at all
             self._look_closer(rows)
         return fetched
 
-    def _move(self, one: _Progress, row: Any) -> list[Fetched]:
-        start, one.position = one.position, fetched_until(row.records, one.position)
-        if one.position == start:
+    def _move(self, progress: _Progress, row: Any) -> list[Fetched]:
+        start, progress.position = progress.position, fetched_until(row.records, progress.position)
+        if progress.position == start:
             return []  # only the first partition of an answer is promised a whole batch
         aborted = [(entry.producer_id, entry.first_offset) for entry in row.aborted_transactions or ()]
-        return [Fetched(one.range, start, row.records, aborted)]
+        return [Fetched(progress.range, start, row.records, aborted)]
 
     def _look_closer(self, rows: Sequence[tuple[_Progress, Any]]) -> None:
         """Nothing came at all. One partition alone is promised a whole batch, and a remote read of its own."""
-        left = [(one, row) for one, row in rows if not one.is_done and not row.error_code]
+        left = [(progress, row) for progress, row in rows if not progress.is_done and not row.error_code]
         if not left:
             return
-        one, row = left[0]
+        progress, row = left[0]
         if len(rows) > 1:
-            self._alone = one
+            self._alone = progress
             return
         readable = row.last_stable_offset if self._reader.settings.is_committed_only else row.high_watermark
-        if readable >= one.range.end and self._is_on_disk(one):
-            one.position = one.range.end
+        if readable >= progress.range.end and self._is_on_disk(progress):
+            progress.position = progress.range.end
             return
-        where = one.range.where
+        where = progress.range.where
         self._wanted[where] = self._wanted.pop(where)  # next time it is another one's turn
-        self._patience.wait(
-            Passing(f"partition {where} has no record at {one.position} yet, up to {one.range.end} was asked.")
-        )
+        if not self._deadline.pause():
+            raise Retriable(
+                f"partition {where} has no record at {progress.position} yet, up to {progress.range.end} was asked."
+            )
 
-    def _is_on_disk(self, one: _Progress) -> bool:
+    def _is_on_disk(self, progress: _Progress) -> bool:
         """Whether the leader reads this position from its own disk, where what it does not find is not there."""
         if self._connection.version_of("ListOffsetsRequest") < _EARLIEST_LOCAL_SINCE:
             return True  # it is older than tiered storage
-        where = one.range.where
-        return 0 <= self._reader.offsets_now({where: EARLIEST_LOCAL})[where] <= one.position
+        where = progress.range.where
+        return 0 <= self._reader.offsets_now({where: EARLIEST_LOCAL})[where] <= progress.position
 
-    def _skip_lost(self, one: _Progress) -> None:
-        where = one.range.where
+    def _skip_lost(self, progress: _Progress) -> None:
+        where = progress.range.where
         reader = self._reader
         try:
             bounds = reader.offsets_now({where: EARLIEST})[where], reader.offsets_now({where: LATEST})[where]
-        except (OSError, Unreachable) as error:
-            raise Passing(f"partition {where} cannot be asked for its offsets now: {error}") from None
-        if bounds[0] <= one.position <= bounds[1]:
-            raise Passing(f"partition {where} is not where its leader says.")
+        except OSError as error:
+            raise Retriable(f"partition {where} cannot be asked for its offsets now: {error}") from None
+        if bounds[0] <= progress.position <= bounds[1]:
+            raise Retriable(f"partition {where} is not where its leader says.")
         self._on_loss(
-            f"offsets {one.position} to {one.range.end - 1} of partition {where} were asked for, "
+            f"offsets {progress.position} to {progress.range.end - 1} of partition {where} were asked for, "
             f"but it has only {bounds[0]} to {bounds[1] - 1} now."
         )
-        one.position = one.range.end if one.position > bounds[1] else min(bounds[0], one.range.end)
+        progress.position = progress.range.end if progress.position > bounds[1] else min(bounds[0], progress.range.end)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.client.cluster import ClusterClient
-from ottla.client.coordinators import Coordinator, Patience
+from ottla.client.coordinators import coordinator_of_group
 from ottla.client.producing import Committed
+from ottla.client.retrying import Deadline
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import refusal
 from ottla.common.ids import TopicPartition
@@ -17,30 +18,29 @@ _VERSION_MAX = 9
 
 
 def committed_offsets(
-    cluster: ClusterClient, group: str, *, patience_s: float = 60.0
+    cluster: ClusterClient, group: str, *, retry_timeout_s: float = 60.0
 ) -> dict[TopicPartition, Committed]:
     """All of them; empty for a group that nobody knows. Waits for transactions that hold some of them open."""
-    coordinator = Coordinator(cluster, lambda: cluster.group_coordinator(group), f"the coordinator of group '{group}'")
     request = OffsetFetchRequest(
         group_id=group,
         topics=None,
         groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)],
         require_stable=True,
     )
-    code, answer = coordinator.ask(
+    code, answer = coordinator_of_group(cluster, group).ask(
         lambda connection: connection.call(request, _VERSION_MAX),
         lambda answer: _codes(_group(answer)),
-        Patience(patience_s),
+        Deadline(retry_timeout_s),
     )
     if code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.RESOURCE_NOT_FOUND):
         return {}
     if code:
         raise OttlaError(refusal(code, f"group '{group}'", f"the offsets of group '{group}' cannot be read"))
     return {
-        TopicPartition(topic.name, one.partition_index): Committed(one.committed_offset, one.metadata or "")
+        TopicPartition(topic.name, row.partition_index): Committed(row.committed_offset, row.metadata or "")
         for topic in _group(answer).topics
-        for one in topic.partitions
-        if one.committed_offset >= 0
+        for row in topic.partitions
+        if row.committed_offset >= 0
     }
 
 
@@ -49,4 +49,4 @@ def _group(answer: Any) -> Any:
 
 
 def _codes(group: Any) -> set[int]:
-    return {group.error_code, *(one.error_code for topic in group.topics for one in topic.partitions)}
+    return {group.error_code, *(row.error_code for topic in group.topics for row in topic.partitions)}

@@ -32,12 +32,12 @@ def describe_log_dirs(cluster: ClusterClient, broker: int) -> list[LogDir]:
     return [
         LogDir(
             broker,
-            one.log_dir,
-            one.total_bytes if one.total_bytes >= 0 else None,
-            one.usable_bytes if one.usable_bytes >= 0 else None,
-            _problem(one.error_code, one.total_bytes, one.usable_bytes),
+            row.log_dir,
+            row.total_bytes if row.total_bytes >= 0 else None,
+            row.usable_bytes if row.usable_bytes >= 0 else None,
+            _problem(row.error_code, row.total_bytes, row.usable_bytes),
         )
-        for one in answer.results
+        for row in answer.results
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from ottla.client.lookup import EARLIEST_LOCAL, LATEST, ClusterReader
 from ottla.common.errors import OttlaError
-from ottla.common.ids import TopicPartition
+from ottla.common.ids import TopicPartition, by_topic
 from ottla.protocol.messages import DescribeLogDirsRequest
 
 
@@ -17,20 +17,21 @@ def average_bytes(reader: ClusterReader, partitions: Collection[TopicPartition])
         ends = reader.offsets_now(dict.fromkeys(partitions, LATEST))
         sizes = _log_bytes(reader, partitions)
     except (OSError, OttlaError):
-        reader.forget()
+        reader.close()
         return {}
-    return {one: size / (ends[one] - starts[one]) for one, size in sizes.items() if ends[one] > starts[one] >= 0}
+    return {
+        partition: size / (ends[partition] - starts[partition])
+        for partition, size in sizes.items()
+        if ends[partition] > starts[partition] >= 0
+    }
 
 
 def _log_bytes(reader: ClusterReader, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
-    for leader, led in reader.by_leader(partitions).items():
-        by_topic: dict[str, list[int]] = {}
-        for one in led:
-            by_topic.setdefault(one.topic, []).append(one.partition)
+    for leader, led in reader.cluster.by_leader(partitions).items():
         topics = [
             DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=numbers)
-            for name, numbers in by_topic.items()
+            for name, numbers in by_topic((partition, partition.partition) for partition in led).items()
         ]
         for log_dir in reader.cluster.broker(leader).call(DescribeLogDirsRequest(topics=topics)).results:
             for topic in log_dir.topics:

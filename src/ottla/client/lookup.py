@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
-from ottla.client.cluster import ClusterClient, Unreachable
-from ottla.client.retrying import Patience
+from ottla.client.cluster import ClusterClient
+from ottla.client.retrying import Backoff, Deadline, retried
 from ottla.client.settings import ClientSettings
-from ottla.common.errors import ErrorCode, OttlaError
-from ottla.common.failures import RETRIABLE, Retriable, refusal
-from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.common.failures import check
+from ottla.common.ids import TopicPartition, by_topic
 from ottla.protocol.messages import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 T = TypeVar("T")
@@ -23,19 +21,8 @@ EARLIEST_LOCAL = -4
 NO_OFFSET = -1
 # A cluster that restarts may deny a topic for a moment: it is asked again this long.
 MISSING_TOPIC_TIMEOUT_S = 2.0
-_MISSING_TOPIC_PAUSE_S = 0.2
-
-
-class Passing(Retriable):
-    """An error that leader changes and restarts bring and take away again."""
-
-
-class Absent(Passing):
-    """A partition that the cluster does not know: it may just have restarted, or the topic is gone."""
-
-    def __init__(self, partition: TopicPartition) -> None:
-        super().__init__(f"partition {partition} does not exist.")
-        self.partition = partition
+# Where nobody has ever answered, the address is more likely wrong than the cluster down.
+_FIRST_CONTACT_TIMEOUT_S = 10.0
 
 
 class LogEnd(NamedTuple):
@@ -51,11 +38,7 @@ class ClusterReader:
         self.settings = settings
         timeout_s = settings.request_timeout_ms / 1000
         self.cluster = ClusterClient(settings.address, timeout_s=timeout_s, client_id=settings.client_id)
-        self._leaders: dict[TopicPartition, int] = {}
         self._missing: set[str] = set()
-        # Of those that were asked for last; brokers before Kafka 2.8 know none.
-        self.topic_ids: dict[str, TopicId] = {}
-        self._patience = Patience(settings)
 
     def __enter__(self) -> Self:
         return self
@@ -66,24 +49,18 @@ class ClusterReader:
         self.close()
 
     def close(self) -> None:
-        self._leaders = {}
         self.cluster.close()
 
-    def retried(self, ask: Callable[[], T]) -> T:
-        """`ask` until it neither loses its broker nor meets an error that passes. Raises OttlaError."""
-        while True:
-            try:
-                answer = ask()
-            except (OSError, Passing, Unreachable) as error:
-                self.forget()
-                self._patience.wait(error)
-            else:
-                self._patience.moved()
-                return answer
+    def deadline(self, *, has_met: bool) -> Deadline:
+        """`has_met`: the cluster is known to exist, if only to somebody else."""
+        limit_s = self.settings.api_timeout_ms / 1000
+        if not has_met:
+            limit_s = min(limit_s, _FIRST_CONTACT_TIMEOUT_S)
+        return Deadline(limit_s, Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms))
 
-    def forget(self) -> None:
-        """After a failure: whom we knew may be somebody else now."""
-        self.close()
+    def retried(self, ask: Callable[[], T]) -> T:
+        """`ask` until it neither loses its broker nor meets a retriable error. Raises OttlaError."""
+        return retried(ask, self.deadline(has_met=bool(self.cluster.brokers)), self.cluster.forget)
 
     # --- topics
 
@@ -94,44 +71,15 @@ class ClusterReader:
 
     def partitions(self, topics: Sequence[str]) -> dict[str, list[int]]:
         """The partitions of each of these topics that is there."""
-        deadline = time.monotonic() + MISSING_TOPIC_TIMEOUT_S
+        if not topics:
+            return {}
+        deadline = Deadline(MISSING_TOPIC_TIMEOUT_S)
         while True:
-            found = self.retried(lambda: self._partitions(topics))
+            found = self.retried(lambda: self.cluster.partitions(topics))
             missing = set(topics) - set(found)
-            if missing <= self._missing or time.monotonic() > deadline:
+            if missing <= self._missing or not deadline.pause():
                 self._missing = missing  # next time they are believed at once
                 return found
-            time.sleep(_MISSING_TOPIC_PAUSE_S)
-
-    def _partitions(self, topics: Sequence[str]) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for topic in self.cluster.metadata(topics).topics if topics else ():
-            self.topic_ids.pop(topic.name, None)
-            if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
-                continue
-            check(topic.error_code, f"topic {topic.name}")
-            if topic.topic_id != ZERO_TOPIC_ID:
-                self.topic_ids[topic.name] = TopicId(bytes(topic.topic_id))
-            for partition in topic.partitions:
-                self._leaders[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
-            found[topic.name] = sorted(partition.partition_index for partition in topic.partitions)
-        return found
-
-    def by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """Raises Passing while one of them has no leader, Absent while one is not there."""
-        wanted = list(partitions)
-        unknown = {one.topic for one in wanted if self._leaders.get(one, -1) < 0}
-        if unknown:
-            self._partitions(sorted(unknown))
-        grouped: dict[int, list[TopicPartition]] = {}
-        for one in wanted:
-            if one not in self._leaders:
-                raise Absent(one)
-            leader = self._leaders[one]
-            if leader < 0:
-                raise Passing(f"partition {one} has no leader now.")
-            grouped.setdefault(leader, []).append(one)
-        return grouped
 
     # --- offsets
 
@@ -142,7 +90,7 @@ class ClusterReader:
 
     def offsets_now(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """As `offsets`, asked once."""
-        return {one: found.offset for one, found in self._list_offsets(wanted).items()}
+        return {partition: found.offset for partition, found in self._list_offsets(wanted).items()}
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, LogEnd]:
         """Up to where each of these can be read now."""
@@ -151,13 +99,19 @@ class ClusterReader:
 
     def _list_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogEnd]:
         found: dict[TopicPartition, LogEnd] = {}
-        for leader, partitions in self.by_leader(wanted).items():
-            answer = self.cluster.broker(leader).call(self._offsets_request(partitions, wanted))
-            for topic in answer.topics:
+        for leader, partitions in self.cluster.by_leader(wanted).items():
+            rows = by_topic((partition, _time_row(partition, wanted[partition])) for partition in partitions)
+            request = ListOffsetsRequest(
+                replica_id=-1,
+                isolation_level=int(self.settings.is_committed_only),
+                topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=its) for name, its in rows.items()],
+                timeout_ms=self.settings.request_timeout_ms,
+            )
+            for topic in self.cluster.broker(leader).call(request).topics:
                 for row in topic.partitions:
-                    one = TopicPartition(topic.name, row.partition_index)
-                    check(row.error_code, f"partition {one}")
-                    found[one] = LogEnd(row.offset, row.leader_epoch)
+                    partition = TopicPartition(topic.name, row.partition_index)
+                    check(row.error_code, f"partition {partition}")
+                    found[partition] = LogEnd(row.offset, row.leader_epoch)
         return found
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -167,49 +121,29 @@ class ClusterReader:
 
     def _epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         found: dict[TopicPartition, int] = {}
-        for leader, partitions in self.by_leader(epochs).items():
+        for leader, partitions in self.cluster.by_leader(epochs).items():
             broker = self.cluster.broker(leader)
             if not broker.knows("OffsetForLeaderEpochRequest"):
                 continue
-            by_topic: dict[str, list[Any]] = {}
-            for one in partitions:
-                row = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
-                    partition=one.partition, current_leader_epoch=-1, leader_epoch=epochs[one]
-                )
-                by_topic.setdefault(one.topic, []).append(row)
-            topics = [
-                OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=name, partitions=rows)
-                for name, rows in by_topic.items()
-            ]
+            rows = by_topic((partition, _epoch_row(partition, epochs[partition])) for partition in partitions)
+            schema = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+            topics = [schema(topic=name, partitions=its) for name, its in rows.items()]
             for topic in broker.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=topics)).topics:
                 for row in topic.partitions:
-                    one = TopicPartition(topic.topic, row.partition)
-                    check(row.error_code, f"partition {one}")
+                    partition = TopicPartition(topic.topic, row.partition)
+                    check(row.error_code, f"partition {partition}")
                     if row.end_offset >= 0:
-                        found[one] = row.end_offset
+                        found[partition] = row.end_offset
         return found
 
-    def _offsets_request(
-        self, partitions: Sequence[TopicPartition], wanted: Mapping[TopicPartition, int]
-    ) -> ListOffsetsRequest:
-        by_topic: dict[str, list[Any]] = {}
-        for one in partitions:
-            row = ListOffsetsRequest.ListOffsetsPartition(
-                partition_index=one.partition, current_leader_epoch=-1, timestamp=wanted[one]
-            )
-            by_topic.setdefault(one.topic, []).append(row)
-        return ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=int(self.settings.is_committed_only),
-            topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=rows) for name, rows in by_topic.items()],
-            timeout_ms=self.settings.request_timeout_ms,
-        )
+
+def _time_row(partition: TopicPartition, timestamp: int) -> ListOffsetsRequest.ListOffsetsPartition:
+    return ListOffsetsRequest.ListOffsetsPartition(
+        partition_index=partition.partition, current_leader_epoch=-1, timestamp=timestamp
+    )
 
 
-def check(code: int, what: str) -> None:
-    """Raises Passing for an error that passes, OttlaError for any other."""
-    if not code:
-        return
-    if code in RETRIABLE:
-        raise Passing(f"the cluster cannot serve {what} now: {ErrorCode(code).name}.")
-    raise OttlaError(refusal(code, what, f"the cluster refused to serve {what}"))
+def _epoch_row(partition: TopicPartition, epoch: int) -> OffsetForLeaderEpochRequest.OffsetForLeaderPartition:
+    return OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
+        partition=partition.partition, current_leader_epoch=-1, leader_epoch=epoch
+    )

@@ -16,16 +16,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
 from ottla.client.cluster import ClusterClient
-from ottla.client.coordinators import Coordinator, Patience
+from ottla.client.coordinators import Coordinator, coordinator_of_group
 from ottla.client.delivery import Delivery, Outgoing
+from ottla.client.retrying import Deadline
 from ottla.client.transactions import describe_transactions
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.failures import ClientFailure, Failure, failure_of, refusal
-from ottla.common.ids import TopicPartition
+from ottla.common.ids import TopicPartition, by_topic
 from ottla.kernel.patching import patch, record_count
 from ottla.protocol.messages import (
     AddOffsetsToTxnRequest,
@@ -75,24 +77,24 @@ class TransactionalProducer:
         transactional_id: str,
         *,
         transaction_timeout_ms: int = 60_000,
-        patience_s: float = 60.0,
+        retry_timeout_s: float = 60.0,
     ) -> None:
         self._cluster = cluster
         # Records have their own connections: several requests are on their way there.
         self._leaders = cluster.sibling()
         self.transactional_id = transactional_id
         self._transaction_timeout_ms = transaction_timeout_ms
-        self._patience_s = patience_s
-        find = cluster.transaction_coordinator
+        self._retry_timeout_s = retry_timeout_s
         self._coordinator = Coordinator(
-            cluster, lambda: find(transactional_id), f"the coordinator of transactions of '{transactional_id}'"
+            cluster,
+            partial(cluster.transaction_coordinator, transactional_id),
+            f"the coordinator of transactions of '{transactional_id}'",
         )
         self._groups: dict[str, Coordinator] = {}
         self._is_v2 = False
         self._producer_id, self._epoch = -1, -1
         self._sequences: dict[TopicPartition, int] = {}
         self._joined: set[TopicPartition] = set()
-        self._known_leaders: dict[TopicPartition, int] = {}
         self._delivery: Delivery | None = None
         self._has_begun = False
 
@@ -143,8 +145,7 @@ class TransactionalProducer:
             self._leaders,
             self.transactional_id,
             produce_version_max=_PRODUCE_MAX[self._is_v2],
-            patience_s=self._patience_s,
-            known_leaders=self._known_leaders,
+            retry_timeout_s=self._retry_timeout_s,
         )
         self._has_begun = False
 
@@ -154,9 +155,9 @@ class TransactionalProducer:
         ready: list[Outgoing] = []
         size = 0
         try:
-            for one in self._outgoing(batches):
-                ready.append(one)
-                size += len(one.data)
+            for batch in self._outgoing(batches):
+                ready.append(batch)
+                size += len(batch.data)
                 # Whole requests at a time, and never all of a large input at once.
                 if size >= 4 * 1024 * 1024:
                     self._join(ready)
@@ -187,12 +188,18 @@ class TransactionalProducer:
                 )
             )
         self._has_begun = True
-        partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
-        topics: dict[str, list[Any]] = {}
-        for where, one in offsets.items():
-            topics.setdefault(where.topic, []).append(
-                partition(partition_index=where.partition, committed_offset=one.offset, committed_metadata=one.metadata)
+        schema = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
+        rows = by_topic(
+            (
+                partition,
+                schema(
+                    partition_index=partition.partition,
+                    committed_offset=committed.offset,
+                    committed_metadata=committed.metadata,
+                ),
             )
+            for partition, committed in offsets.items()
+        )
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group,
@@ -200,13 +207,13 @@ class TransactionalProducer:
             producer_epoch=self._epoch,
             topics=[
                 TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=name, partitions=its)
-                for name, its in topics.items()
+                for name, its in rows.items()
             ],
         )
         code, _ = self._group(group).ask(
             lambda connection: connection.call(request, _OFFSETS_MAX[self._is_v2]),
-            lambda answer: {one.error_code for topic in answer.topics for one in topic.partitions},
-            Patience(self._patience_s),
+            lambda answer: {row.error_code for topic in answer.topics for row in topic.partitions},
+            Deadline(self._retry_timeout_s),
         )
         self._check(code, f"group '{group}'", f"the cluster refused offsets of group '{group}'")
 
@@ -293,19 +300,16 @@ class TransactionalProducer:
 
     def _join(self, batches: list[Outgoing]) -> None:
         """Before v2 a partition has to be added to the transaction before anything is written to it."""
-        new = {one.partition for one in batches} - self._joined
+        new = {batch.partition for batch in batches} - self._joined
         if not new:
             return
         self._has_begun = True
         self._joined |= new
         if self._is_v2:
             return
-        topics: dict[str, list[int]] = {}
-        for one in sorted(new):
-            topics.setdefault(one.topic, []).append(one.partition)
-        if unknown := topics.keys() - {one.topic for one in self._known_leaders}:
-            # A coordinator does not tell a topic that is missing from one that it has not heard of yet.
-            self._known_leaders |= self._leaders.leaders(sorted(unknown))
+        topics = by_topic((partition, partition.partition) for partition in sorted(new))
+        # A coordinator does not tell a topic that is missing from one that it has not heard of yet.
+        self._leaders.require(topics)
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self._producer_id,
@@ -318,26 +322,25 @@ class TransactionalProducer:
         code, _ = self._coordinator.ask(
             lambda connection: connection.call(request, _ADD_PARTITIONS_MAX),
             lambda answer: {
-                one.partition_error_code
+                row.partition_error_code
                 for topic in answer.results_by_topic_v3_and_below
-                for one in topic.results_by_partition
+                for row in topic.results_by_partition
             },
-            Patience(self._patience_s),
+            Deadline(self._retry_timeout_s),
         )
         what = f"topic {', '.join(topics)}"
         self._check(code, what, f"the cluster refused {what}")
 
     def _group(self, group: str) -> Coordinator:
         if group not in self._groups:
-            find = self._cluster.group_coordinator
-            self._groups[group] = Coordinator(self._cluster, lambda: find(group), f"the coordinator of group '{group}'")
+            self._groups[group] = coordinator_of_group(self._cluster, group)
         return self._groups[group]
 
     def _ask(self, request: Any, version_max: int | None = None) -> Any:
         code, answer = self._coordinator.ask(
             lambda connection: connection.call(request, version_max),
             lambda answer: {answer.error_code},
-            Patience(self._patience_s),
+            Deadline(self._retry_timeout_s),
         )
         what = type(request).__name__.removesuffix("Request")
         self._check(code, f"the transactional id '{self.transactional_id}'", f"the cluster refused {what}")

@@ -1,47 +1,77 @@
-"""How long a cluster is waited for: until nothing has moved for `api_timeout_ms`, with growing pauses in between."""
+"""How a cluster is waited for: one deadline, pauses that grow, and the same question again.
+
+What is worth asking again is no decision of this module: `Retriable` errors and broken connections are
+(`common/failures.py`).
+"""
 
 from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
-from ottla.client.settings import ClientSettings
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 
-# Where nobody has ever answered, the address is more likely wrong than the cluster down.
-FIRST_CONTACT_TIMEOUT_S = 10.0
+T = TypeVar("T")
 
 
-class Patience:
-    """`wait(error)` after each failure, `moved()` after each success; it raises `error` when there is no hope left."""
+class Backoff(NamedTuple):
+    """Pauses that double from the first to the longest, as `retry.backoff.ms` and `retry.backoff.max.ms` say."""
 
-    def __init__(self, settings: ClientSettings, *, has_met: bool = False) -> None:
-        """`has_met`: the cluster is known to exist, if only to somebody else."""
-        self._settings = settings
+    first_ms: float
+    max_ms: float
+
+
+# A transaction that has just ended is not over everywhere for some milliseconds, and most others wait for that.
+DEFAULT_BACKOFF = Backoff(20, 500)
+
+
+class Deadline:
+    """How long failures in a row are put up with: counted from the first of them, so work between two questions does
+    not count."""
+
+    def __init__(self, seconds: float, backoff: Backoff | None = None) -> None:
+        self._seconds = seconds
+        self._backoff = backoff or DEFAULT_BACKOFF
         self._failures = 0
-        self._has_met = has_met
-        self._since = time.monotonic()
+        self._since = 0.0
 
     def moved(self) -> None:
-        self._failures, self._has_met, self._since = 0, True, time.monotonic()
+        """Something succeeded: all the time is there again."""
+        self._failures = 0
 
     @property
     def waited_s(self) -> float:
-        """Since the first of the failures in a row."""
         return time.monotonic() - self._since if self._failures else 0.0
 
-    def wait(self, error: OttlaError | OSError) -> None:
-        limit_s = self._settings.api_timeout_ms / 1000
-        if not self._has_met:
-            limit_s = min(limit_s, FIRST_CONTACT_TIMEOUT_S)
+    def pause(self) -> bool:
+        """After a failure. False, and no pause, when the time is over."""
         if not self._failures:
             self._since = time.monotonic()
-        if self.waited_s >= limit_s:
-            raise as_sentence(error) from None
+        if time.monotonic() - self._since >= self._seconds:
+            return False
+        pause_ms = min(self._backoff.max_ms, self._backoff.first_ms * 2 ** min(10, self._failures))
         self._failures += 1
-        pause_ms = self._settings.retry_backoff_ms * 2 ** min(10, self._failures - 1)
-        time.sleep(min(pause_ms, self._settings.retry_backoff_max_ms) / 1000 * random.uniform(0.8, 1.2))
+        # Not all at the same moment, when many have lost the same broker.
+        time.sleep(pause_ms / 1000 * random.uniform(0.8, 1.2))
+        return True
+
+
+def retried(ask: Callable[[], T], deadline: Deadline, forget: Callable[[OttlaError | OSError], None]) -> T:
+    """What `ask` gives once it neither loses its broker nor meets a retriable error; `forget` hears of each failure, as
+    whom we knew may be somebody else now. Raises OttlaError."""
+    while True:
+        try:
+            answer = ask()
+        except (OSError, Retriable) as error:
+            forget(error)
+            if not deadline.pause():
+                raise as_sentence(error) from None
+        else:
+            deadline.moved()
+            return answer
 
 
 def as_sentence(error: OttlaError | OSError) -> OttlaError:

@@ -9,13 +9,11 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ottla.client.cluster import Unreachable
-from ottla.client.fetching import NAMES_UNTIL
-from ottla.client.lookup import ClusterReader, Passing, check
+from ottla.client.fetching import NAMES_UNTIL, fetch_request
+from ottla.client.lookup import ClusterReader
+from ottla.common.failures import Retriable, check
 from ottla.common.ids import TopicPartition
-from ottla.protocol.messages import FetchRequest
 
-_WAIT_MS_MAX = 500
 _HEADER = struct.Struct(">qi11xi")  # base offset, length, last offset delta
 _OVERHEAD_BYTES = 12
 _TRIES_MAX = 3
@@ -45,12 +43,12 @@ def look_at(reader: ClusterReader, positions: Sequence[Position]) -> dict[Positi
         # A request names a partition once.
         together = dict(reversed(left))
         try:
-            for leader, partitions in reader.by_leader(together).items():
-                found |= _look(reader, leader, {one: together[one] for one in partitions})
-        except (OSError, Passing, Unreachable):
-            reader.forget()
+            for leader, partitions in reader.cluster.by_leader(together).items():
+                found |= _look(reader, leader, {partition: together[partition] for partition in partitions})
+        except (OSError, Retriable):
+            reader.close()
             return found  # whoever reads will meet it again, and wait for it or tell of it
-        left = [(one, offset) for one, offset in left if together[one] != offset]
+        left = [(partition, offset) for partition, offset in left if together[partition] != offset]
     return found
 
 
@@ -58,40 +56,26 @@ def _look(reader: ClusterReader, leader: int, wanted: dict[TopicPartition, int])
     found: dict[Position, Sample] = {}
     left, look_bytes, tries = dict(wanted), _LOOK_BYTES, 0
     while left and tries < _TRIES_MAX:
-        request = _request(reader, left, min(look_bytes, reader.settings.partition_fetch_bytes_max))
+        settings = reader.settings
+        request = fetch_request(settings, left, partition_bytes_max=min(look_bytes, settings.partition_fetch_bytes_max))
         answer = reader.cluster.broker(leader).call(request, NAMES_UNTIL)
         check(answer.error_code, "a fetch")
         samples = _samples(answer, left)
         tries = 0 if samples else tries + 1
         look_bytes *= _LOOK_GROWTH
-        for one, sample in samples.items():
-            found[one, left.pop(one)] = sample
+        for partition, sample in samples.items():
+            found[partition, left.pop(partition)] = sample
     return found
-
-
-def _request(reader: ClusterReader, wanted: Mapping[TopicPartition, int], look_bytes: int) -> FetchRequest:
-    by_topic: dict[str, list[Any]] = {}
-    for one, offset in wanted.items():
-        row = FetchRequest.FetchPartition(partition=one.partition, fetch_offset=offset, partition_max_bytes=look_bytes)
-        by_topic.setdefault(one.topic, []).append(row)
-    return FetchRequest(
-        max_wait_ms=_WAIT_MS_MAX,
-        min_bytes=1,
-        max_bytes=reader.settings.fetch_bytes_max,
-        isolation_level=int(reader.settings.is_committed_only),
-        session_epoch=-1,
-        topics=[FetchRequest.FetchTopic(topic=name, partitions=rows) for name, rows in by_topic.items()],
-    )
 
 
 def _samples(answer: Any, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, Sample]:
     found: dict[TopicPartition, Sample] = {}
     for topic in answer.responses:
         for row in topic.partitions:
-            one = TopicPartition(topic.topic, row.partition_index)
-            sample = measured(row.records or b"", wanted[one])
+            partition = TopicPartition(topic.topic, row.partition_index)
+            sample = measured(row.records or b"", wanted[partition])
             if not row.error_code and sample is not None:
-                found[one] = sample
+                found[partition] = sample
     return found
 
 

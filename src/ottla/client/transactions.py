@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ottla.client.cluster import ClusterClient
 from ottla.common.errors import ErrorCode, OttlaError
-from ottla.common.ids import TopicPartition
+from ottla.common.failures import check
+from ottla.common.ids import TopicPartition, by_topic
 from ottla.protocol.messages import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -75,35 +77,37 @@ def list_transactions(cluster: ClusterClient, wanted: Filter) -> list[Listed]:
         version = connection.version_of("ListTransactionsRequest")
         if (wanted.longer_than_ms >= 0 and version < 1) or (wanted.pattern and version < 2):
             raise OttlaError(f"broker {node} is too old to filter transactions that way.")
-
-        def ask(connection: Any = connection) -> tuple[int, Any]:
-            answer = connection.call(request)
-            return answer.error_code, answer
-
-        answer = cluster.until_settled(ask)
+        answer = cluster.settled(partial(_ask_for_list, cluster, node, request))
         wanted.unknown_states = list(answer.unknown_state_filters)
         found += [
-            Listed(one.transactional_id, node, one.producer_id, one.transaction_state)
-            for one in answer.transaction_states
+            Listed(row.transactional_id, node, row.producer_id, row.transaction_state)
+            for row in answer.transaction_states
         ]
-    return sorted(found, key=lambda one: one.transactional_id)
+    return sorted(found, key=lambda listed: listed.transactional_id)
+
+
+def _ask_for_list(cluster: ClusterClient, node: int, request: ListTransactionsRequest) -> Any:
+    answer = cluster.broker(node).call(request)
+    check(answer.error_code, f"the transactions of broker {node}")
+    return answer
 
 
 def describe_transactions(cluster: ClusterClient, transactional_ids: Iterable[str]) -> dict[str, Described | None]:
     """None for an id that its coordinator does not know."""
+    wanted = list(transactional_ids)
+    return cluster.settled(lambda: _describe(cluster, wanted)) if wanted else {}
+
+
+def _describe(cluster: ClusterClient, transactional_ids: Sequence[str]) -> dict[str, Described | None]:
     by_node: dict[int, list[str]] = {}
-    for name, node in cluster.transaction_coordinators(transactional_ids).items():
-        by_node.setdefault(node, []).append(name)
+    for name in transactional_ids:
+        by_node.setdefault(cluster.transaction_coordinator(name), []).append(name)
     found: dict[str, Described | None] = {}
     for node, names in by_node.items():
-        connection = cluster.broker(node)
-
-        def ask(connection: Any = connection, names: list[str] = names) -> tuple[int, Any]:
-            rows = connection.call(DescribeTransactionsRequest(transactional_ids=names)).transaction_states
-            codes = {row.error_code for row in rows} - {0, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
-            return min(codes, default=0), rows
-
-        for row in cluster.until_settled(ask):
+        request = DescribeTransactionsRequest(transactional_ids=names)
+        for row in cluster.broker(node).call(request).transaction_states:
+            if row.error_code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                check(row.error_code, f"the transactional id '{row.transactional_id}'")
             found[row.transactional_id] = None if row.error_code else _described(row, node)
     return found
 
@@ -117,29 +121,28 @@ def _described(row: Any, node: int) -> Described:
         row.transaction_state,
         row.transaction_timeout_ms,
         row.transaction_start_time_ms if row.transaction_start_time_ms >= 0 else None,
-        tuple(sorted(TopicPartition(topic.topic, one) for topic in row.topics for one in topic.partitions)),
+        tuple(sorted(TopicPartition(topic.topic, number) for topic in row.topics for number in topic.partitions)),
     )
 
 
 def open_in_logs(cluster: ClusterClient, topics: Sequence[str] | None) -> list[OpenInLog]:
     """The transactions that partitions of these topics (None: of all) have open."""
-    by_leader: dict[int, dict[str, list[int]]] = {}
-    for partition, leader in cluster.leaders(topics).items():
-        if leader >= 0:
-            by_leader.setdefault(leader, {}).setdefault(partition.topic, []).append(partition.partition)
+    led = [partition for partition, leader in cluster.leaders(topics).items() if leader >= 0]
     found: list[OpenInLog] = []
-    for leader, partitions in by_leader.items():
+    for leader, partitions in cluster.by_leader(led).items():
         asked = [
-            DescribeProducersRequest.TopicRequest(name=name, partition_indexes=indexes)
-            for name, indexes in partitions.items()
+            DescribeProducersRequest.TopicRequest(name=name, partition_indexes=numbers)
+            for name, numbers in by_topic((partition, partition.partition) for partition in partitions).items()
         ]
         for topic in cluster.broker(leader).call(DescribeProducersRequest(topics=asked)).topics:
             for row in topic.partitions:
                 where = TopicPartition(topic.name, row.partition_index)
                 found += [
-                    _open(where, leader, one) for one in row.active_producers if one.current_txn_start_offset >= 0
+                    _open(where, leader, producer)
+                    for producer in row.active_producers
+                    if producer.current_txn_start_offset >= 0
                 ]
-    return sorted(found, key=lambda one: (one.partition, one.start_offset))
+    return sorted(found, key=lambda transaction: (transaction.partition, transaction.start_offset))
 
 
 def _open(partition: TopicPartition, leader: int, row: Any) -> OpenInLog:
@@ -156,34 +159,34 @@ def _open(partition: TopicPartition, leader: int, row: Any) -> OpenInLog:
 
 def owners(cluster: ClusterClient, open_: Sequence[OpenInLog]) -> dict[int, Described]:
     """By producer id: the transactions that coordinators know of."""
-    ids = sorted({one.producer_id for one in open_})
+    ids = sorted({transaction.producer_id for transaction in open_})
     if not ids:
         return {}
     listed = list_transactions(cluster, Filter(producer_ids=ids))
-    described = describe_transactions(cluster, [one.transactional_id for one in listed])
-    return {one.producer_id: one for one in described.values() if one is not None}
+    described = describe_transactions(cluster, [transaction.transactional_id for transaction in listed])
+    return {owner.producer_id: owner for owner in described.values() if owner is not None}
 
 
-def is_hanging(one: OpenInLog, owner: Described | None) -> bool:
+def is_hanging(transaction: OpenInLog, owner: Described | None) -> bool:
     """No coordinator will ever end it: none knows the producer, or what it knows does not include the partition."""
-    if owner is None or owner.epoch < one.epoch:
+    if owner is None or owner.epoch < transaction.epoch:
         return True
-    return one.partition not in owner.partitions
+    return transaction.partition not in owner.partitions
 
 
-def abort_in_log(cluster: ClusterClient, one: OpenInLog) -> None:
+def abort_in_log(cluster: ClusterClient, transaction: OpenInLog) -> None:
     """Write the abort marker into this one partition. Raises OttlaError."""
     asked = WriteTxnMarkersRequest
-    topic = asked.WritableTxnMarkerTopic(name=one.partition.topic, partition_indexes=[one.partition.partition])
+    topic, number = transaction.partition
     marker = asked.WritableTxnMarker(
-        producer_id=one.producer_id,
-        producer_epoch=one.epoch,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
         transaction_result=False,
-        topics=[topic],
+        topics=[asked.WritableTxnMarkerTopic(name=topic, partition_indexes=[number])],
         # As Kafka's tool: a producer whose transaction was never ended has not seen a coordinator yet.
-        coordinator_epoch=max(0, one.coordinator_epoch),
+        coordinator_epoch=max(0, transaction.coordinator_epoch),
     )
-    answer = cluster.broker(one.leader).call(asked(markers=[marker]))
+    answer = cluster.broker(transaction.leader).call(asked(markers=[marker]))
     code = ErrorCode(answer.markers[0].topics[0].partitions[0].error_code)
     if code is not ErrorCode.NONE:
-        raise OttlaError(f"{one.partition} did not take the marker: {code.name}.")
+        raise OttlaError(f"{transaction.partition} did not take the marker: {code.name}.")

@@ -111,9 +111,25 @@ class ClientFailure(OttlaError):
 
 
 class Retriable(ClientFailure):
-    """It may pass by itself; whoever raised it has waited already."""
+    """It may pass by itself: the same question again, a little later."""
 
     failure = Failure.RETRIABLE
+
+
+class RetriableAnswer(Retriable):
+    """A broker answered with a retriable error code: it is there, and keeps its connection."""
+
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+def check(code: int, what: str) -> None:
+    """Raises RetriableAnswer for a retriable error code, OttlaError for any other."""
+    if code in RETRIABLE:
+        raise RetriableAnswer(f"the cluster cannot serve {what} now: {ErrorCode(code).name}.", code)
+    if code:
+        raise OttlaError(refusal(code, what, f"the cluster refused to serve {what}"))
 
 
 def types_by_name() -> dict[str, type[ClientFailure]]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
-from typing import NamedTuple, NewType
+from collections.abc import Iterable
+from typing import NamedTuple, NewType, TypeVar
+
+T = TypeVar("T")
 
 BrokerId = NewType("BrokerId", int)
 TopicName = NewType("TopicName", str)
@@ -21,6 +24,14 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(rows: Iterable[tuple[TopicPartition, T]]) -> dict[str, list[T]]:
+    """What belongs to partitions, as most requests want it: topic by topic."""
+    grouped: dict[str, list[T]] = {}
+    for partition, row in rows:
+        grouped.setdefault(partition.topic, []).append(row)
+    return grouped
 
 
 def topic_id_text(topic_id: TopicId) -> str:

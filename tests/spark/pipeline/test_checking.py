@@ -15,7 +15,7 @@ from pyspark.logger import PySparkLogger
 
 from ottla.spark.pipeline.checking import Checked, check
 from ottla.spark.pipeline.definition import Pipeline, pipeline
-from ottla.spark.pipeline.failures import Hope, judge
+from ottla.spark.pipeline.failures import Retry, judge
 from ottla.spark.pipeline.spark_process import stack_traces_to
 from tests.cli.command import Cli
 from tests.spark import topics as kafka
@@ -81,7 +81,7 @@ def test_what_a_run_would_find_is_found(
         check(spark, Pipeline(name, build, **{"to": "out", **settings}), {"kafka.bootstrap.servers": servers})
     verdict = judge(caught.value)
     assert said in verdict.sentence
-    assert verdict.hope is Hope.NONE
+    assert verdict.retry is Retry.NEVER
 
 
 def test_stack_traces_of_spark_go_to_the_log_and_not_to_the_terminal(

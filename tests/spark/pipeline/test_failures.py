@@ -10,7 +10,7 @@ from ottla.client.producing import ProducerFenced, TransactionRefused
 from ottla.client.security import AccessRefused
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Failure, Retriable
-from ottla.spark.pipeline.failures import Hope, judge
+from ottla.spark.pipeline.failures import Retry, judge
 from ottla.spark.sink.publishing import StaleCheckpoint
 
 # As Spark passes an exception on that our source raised in a process of its own.
@@ -56,155 +56,159 @@ class Py4JNetworkError(Exception):
 
 
 @pytest.mark.parametrize(
-    ("error", "hope", "sentence"),
+    ("error", "retry", "sentence"),
     [
-        (Unreachable("cannot reach any broker at x."), Hope.GOOD, "cannot reach any broker at x."),
-        (ProducerFenced("another writer has taken over."), Hope.NONE, "another writer has taken over."),
-        (AccessRefused("it did not answer as we trust."), Hope.NONE, "it did not answer as we trust."),
+        (Unreachable("cannot reach any broker at x."), Retry.UNLIMITED, "cannot reach any broker at x."),
+        (ProducerFenced("another writer has taken over."), Retry.NEVER, "another writer has taken over."),
+        (AccessRefused("it did not answer as we trust."), Retry.NEVER, "it did not answer as we trust."),
         (
             StreamingQueryException(FROM_SOURCE.format(name="ottla.client.security.AccessRefused", sentence="no.")),
-            Hope.NONE,
+            Retry.NEVER,
             "no.",
         ),
-        (DataLoss("data were lost."), Hope.NONE, "data were lost."),
-        (TransactionRefused("it timed out.", Failure.EPOCH), Hope.GOOD, "it timed out."),
-        (TransactionRefused("too large.", Failure.DATA), Hope.NONE, "too large."),
+        (DataLoss("data were lost."), Retry.NEVER, "data were lost."),
+        (TransactionRefused("it timed out.", Failure.EPOCH), Retry.UNLIMITED, "it timed out."),
+        (TransactionRefused("too large.", Failure.DATA), Retry.NEVER, "too large."),
         (
             StreamingQueryException(
                 FROM_SOURCE.format(name="ottla.spark.spool.sending.SpoolUnreachable", sentence="it hung up.")
             ),
-            Hope.GOOD,
+            Retry.UNLIMITED,
             "it hung up.",
         ),
         (
-            StreamingQueryException(FROM_SOURCE.format(name="ottla.client.lookup.Absent", sentence="not there yet.")),
-            Hope.GOOD,
+            StreamingQueryException(FROM_SOURCE.format(name="ottla.client.cluster.Absent", sentence="not there yet.")),
+            Retry.UNLIMITED,
             "not there yet.",
         ),
-        (OttlaError("there is no topic 'x'."), Hope.NONE, "there is no topic 'x'."),
+        (OttlaError("there is no topic 'x'."), Retry.NEVER, "there is no topic 'x'."),
         (
             StaleCheckpoint("the checkpoint of 'x' is older than what was published: ..."),
-            Hope.SOME,
+            Retry.LIMITED,
             "the checkpoint of 'x' is older than what was published: ...",
         ),
         (
             Retriable("records could not be written for 60 s: x."),
-            Hope.GOOD,
+            Retry.UNLIMITED,
             "records could not be written for 60 s: x.",
         ),
         (
             StreamingQueryException(FROM_SOURCE.format(name="ottla.client.cluster.Unreachable", sentence="away.")),
-            Hope.GOOD,
+            Retry.UNLIMITED,
             "away.",
         ),
         (
             StreamingQueryException(FROM_SOURCE.format(name="ottla.client.fetching.DataLoss", sentence="gone.")),
-            Hope.NONE,
+            Retry.NEVER,
             "gone.",
         ),
         (
             StreamingQueryException(FROM_SOURCE.format(name="ottla.common.errors.OttlaError", sentence="no topic.")),
-            Hope.NONE,
+            Retry.NEVER,
             "no topic.",
         ),
         (
             StreamingQueryException("Job aborted: ExecutorLostFailure (executor 1 exited caused by ...)"),
-            Hope.GOOD,
+            Retry.UNLIMITED,
             "an executor was lost.",
         ),
         (
             StreamingQueryException("Python worker exited unexpectedly (crashed)"),
-            Hope.GOOD,
+            Retry.UNLIMITED,
             "a Python worker ended unexpectedly.",
         ),
         (
             AnalysisException(
                 "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved. SQLSTATE: 42703;\n'Plan"
             ),
-            Hope.NONE,
+            Retry.NEVER,
             "the query is wrong: A column `x` cannot be resolved.",
         ),
         (
             StreamingQueryException("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log."),
-            Hope.NONE,
+            Retry.NEVER,
             "another runner uses the same checkpoint: only one of them can go on.",
         ),
         (
             StreamingQueryException("[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match"),
-            Hope.NONE,
+            Retry.NEVER,
             "the query was changed, and the state in its checkpoint does not fit it: start over with --reset.",
         ),
-        (Py4JNetworkError("Answer from Java side is empty"), Hope.GOOD, "Spark's JVM is gone."),
+        (Py4JNetworkError("Answer from Java side is empty"), Retry.UNLIMITED, "Spark's JVM is gone."),
         (
             PythonException(FROM_WORKER.format(file="orders.py", raised="ValueError: no number")),
-            Hope.NONE,
+            Retry.NEVER,
             "the pipeline's own code failed: ValueError: no number.",
         ),
         (
             PythonException(FROM_WORKER.format(file="orders.py", raised="AssertionError")),
-            Hope.NONE,
+            Retry.NEVER,
             "the pipeline's own code failed: AssertionError.",
         ),
         (
             PythonException(FROM_WORKER.format(file="orders.py", raised="ConnectionRefusedError: [Errno 111] no")),
-            Hope.GOOD,
+            Retry.UNLIMITED,
             "the pipeline's own code failed: ConnectionRefusedError: [Errno 111] no.",
         ),
         (
             PythonException(FROM_WORKER.format(file="ottla/client/cluster.py", raised=UNREACHABLE)),
-            Hope.GOOD,
+            Retry.UNLIMITED,
             "away.",
         ),
         # Raised by the pipeline, which may import what it likes.
         (
             PythonException(FROM_WORKER.format(file="orders.py", raised=UNREACHABLE)),
-            Hope.NONE,
+            Retry.NEVER,
             "the pipeline's own code failed: ottla.client.cluster.Unreachable: away.",
         ),
         # Texts that quote us: a pipeline may read the logs of another one.
         (
             PythonException(FROM_WORKER.format(file="orders.py", raised=f"ValueError: cannot read\n{UNREACHABLE}")),
-            Hope.NONE,
+            Retry.NEVER,
             "the pipeline's own code failed: ValueError: cannot read.",
         ),
         (
             PythonException(FROM_WORKER.format(file="orders.py", raised=f"ValueError: cannot read\n{FROM_US}")),
-            Hope.NONE,
+            Retry.NEVER,
             "the pipeline's own code failed: ValueError: cannot read.",
         ),
         (
             ArithmeticException(f"[CAST_INVALID_INPUT] The value '{FROM_US}' cannot be cast. SQLSTATE: 22018"),
-            Hope.NONE,
+            Retry.NEVER,
             "a row cannot be computed: The value 'An exception was thrown from the Python worker.",
         ),
         (
             ArithmeticException(
                 "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide`. SQLSTATE: 22012\n== SQL ==\na / b\n"
             ),
-            Hope.NONE,
+            Retry.NEVER,
             "a row cannot be computed: Division by zero. Use `try_divide`.",
         ),
         (
             ArithmeticException("[CAST_INVALID_INPUT] The value 'written concurrently' is no INT. SQLSTATE: 22018"),
-            Hope.NONE,
+            Retry.NEVER,
             "a row cannot be computed: The value 'written concurrently' is no INT.",
         ),
         (
             RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number."),
-            Hope.SOME,
+            Retry.LIMITED,
             "Spark has not started: `ottla pipeline logs` shows why.",
         ),
         (
             ArithmeticException("[USER_RAISED_EXCEPTION] no such country SQLSTATE: P0001"),
-            Hope.NONE,
+            Retry.NEVER,
             "no such country.",
         ),
-        (StreamingQueryException("[X] Something else\nat org"), Hope.SOME, "StreamingQueryException: Something else."),
+        (
+            StreamingQueryException("[X] Something else\nat org"),
+            Retry.LIMITED,
+            "StreamingQueryException: Something else.",
+        ),
     ],
 )
-def test_a_failure_is_judged(error: Exception, hope: Hope, sentence: str) -> None:
+def test_a_failure_is_judged(error: Exception, retry: Retry, sentence: str) -> None:
     verdict = judge(error)
-    assert (verdict.hope, verdict.sentence) == (hope, sentence)
+    assert (verdict.retry, verdict.sentence) == (retry, sentence)
 
 
 def test_a_lost_jvm_takes_the_session_with_it() -> None:

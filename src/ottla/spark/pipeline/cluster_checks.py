@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
-from ottla.common.errors import ErrorCode, OttlaError
-from ottla.common.failures import RETRIABLE, Retriable
-from ottla.protocol.messages import CreateTopicsRequest
+from ottla.client.topics import ensure_topic
+from ottla.common.errors import OttlaError
 from ottla.spark.sink.marker import MARKER_TOPIC, read_marker
 
 
@@ -23,20 +22,11 @@ def matching_topics(address: ClusterAddress, is_wanted: Callable[[str], bool]) -
         return {topic.name for topic in cluster.metadata(None).topics if is_wanted(topic.name)}
 
 
-def ensure_topic(address: ClusterAddress, topic: str) -> None:
-    """A dead-letter topic must be there when the first bad record comes, which nobody plans for."""
+def ensure_dead_letter_topic(address: ClusterAddress, topic: str) -> None:
+    """It must be there when the first bad record comes, which nobody plans for."""
     with ClusterClient(address) as cluster:
-        if not cluster.metadata([topic]).topics[0].error_code:
-            return
-        wanted = CreateTopicsRequest.CreatableTopic(name=topic, num_partitions=1, replication_factor=-1)
-        (row,) = cluster.any_broker().call(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000)).topics
-        if row.error_code in RETRIABLE:
-            raise Retriable(f"the topic '{topic}' cannot be created now: {ErrorCode(row.error_code).name}.")
-        if row.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            raise OttlaError(
-                f"the dead-letter topic '{topic}' cannot be created ({ErrorCode(row.error_code).name}): "
-                "create it, or name another one with dead_letters."
-            )
+        advice = "create it, or name another one with dead_letters"
+        ensure_topic(cluster, topic, what="the dead-letter topic", advice=advice)
 
 
 def refuse_foreign_marker(address: ClusterAddress, name: str, location: str, query: str | None) -> None:

@@ -24,29 +24,29 @@ from ottla.spark.pipeline.worker_errors import Raised, raised_in
 from ottla.spark.sink.publishing import StaleCheckpoint
 
 
-class Hope(Enum):
+class Retry(Enum):
     """Whether to start again."""
 
-    GOOD = "as often as it takes"
-    SOME = "a few times"
-    NONE = "never"
+    UNLIMITED = "as often as it takes"
+    LIMITED = "a few times"
+    NEVER = "never"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    hope: Hope
+    retry: Retry
     sentence: str
     # The JVM is gone, and the session with it.
     lost_session: bool = False
 
 
-_HOPE = {
-    Failure.RETRIABLE: Hope.GOOD,
-    Failure.ABORTABLE: Hope.GOOD,
-    Failure.EPOCH: Hope.GOOD,
-    Failure.FENCED: Hope.NONE,
-    Failure.DATA: Hope.NONE,
-    Failure.SETTINGS: Hope.NONE,
+_RETRY = {
+    Failure.RETRIABLE: Retry.UNLIMITED,
+    Failure.ABORTABLE: Retry.UNLIMITED,
+    Failure.EPOCH: Retry.UNLIMITED,
+    Failure.FENCED: Retry.NEVER,
+    Failure.DATA: Retry.NEVER,
+    Failure.SETTINGS: Retry.NEVER,
 }
 _MACHINE = re.compile(
     r"ExecutorLostFailure|Python worker exited unexpectedly|Python worker failed to connect|worker lost|FetchFailed|"
@@ -82,7 +82,7 @@ def judge(error: BaseException) -> Verdict:
         return _ours(error)
     kind, text = type(error).__name__, _STREAM_FAILED.sub("", str(error), count=1)
     if kind in _LOST_JVM:
-        return Verdict(Hope.GOOD, "Spark's JVM is gone.", lost_session=True)
+        return Verdict(Retry.UNLIMITED, "Spark's JVM is gone.", lost_session=True)
     found = _CONDITION.match(text)
     condition = found[1] if found else ""
     if (kind == "PythonException" or condition in _OF_PYTHON) and (raised := raised_in(text)) is not None:
@@ -93,39 +93,39 @@ def judge(error: BaseException) -> Verdict:
 def _ours(error: OttlaError) -> Verdict:
     if isinstance(error, StaleCheckpoint):
         # A runner elsewhere has gone on since this one read the checkpoint: read again, it fits, or is an old copy.
-        return Verdict(Hope.SOME, str(error))
-    return Verdict(_HOPE[failure_in(error)], str(error))
+        return Verdict(Retry.LIMITED, str(error))
+    return Verdict(_RETRY[failure_in(error)], str(error))
 
 
 def _raised(raised: Raised) -> Verdict:
     """In a Python process of an executor, or in one that plans a source."""
     if raised.is_ours:
         known = types_by_name().get(raised.name)
-        return Verdict(Hope.NONE if known is None else _HOPE[known.failure], raised.said)
+        return Verdict(Retry.NEVER if known is None else _RETRY[known.failure], raised.said)
     said = f"{raised.kind}: {raised.said.rstrip('.')}" if raised.said else raised.kind
-    hope = Hope.GOOD if raised.name in _MAY_PASS else Hope.NONE
-    return Verdict(hope, f"the pipeline's own code failed: {said}.")
+    retry = Retry.UNLIMITED if raised.name in _MAY_PASS else Retry.NEVER
+    return Verdict(retry, f"the pipeline's own code failed: {said}.")
 
 
 def _of_condition(error: BaseException, condition: str, text: str) -> Verdict | None:
     if condition == "JAVA_GATEWAY_EXITED":
         # A wrong master or setting, or no memory: its last words are in the log, not in the exception.
-        return Verdict(Hope.SOME, "Spark has not started: `ottla pipeline logs` shows why.")
+        return Verdict(Retry.LIMITED, "Spark has not started: `ottla pipeline logs` shows why.")
     if condition == "USER_RAISED_EXCEPTION":
         # The query itself refuses a row, by `raise_error`.
-        return Verdict(Hope.NONE, first_sentence(text))
+        return Verdict(Retry.NEVER, first_sentence(text))
     if _TWO_WRITERS.match(condition):
-        return Verdict(Hope.NONE, "another runner uses the same checkpoint: only one of them can go on.")
+        return Verdict(Retry.NEVER, "another runner uses the same checkpoint: only one of them can go on.")
     if _OTHER_STATE.match(condition):
         return Verdict(
-            Hope.NONE,
+            Retry.NEVER,
             "the query was changed, and the state in its checkpoint does not fit it: start over with --reset.",
         )
     sql_class = _sql_state(error, text)[:2] if condition else ""
     if type(error).__name__ in _WRONG_QUERY or sql_class in ("42", "0A"):
-        return Verdict(Hope.NONE, f"the query is wrong: {first_sentence(text)}")
+        return Verdict(Retry.NEVER, f"the query is wrong: {first_sentence(text)}")
     if sql_class in ("22", "21", "23"):
-        return Verdict(Hope.NONE, f"a row cannot be computed: {first_sentence(text)}")
+        return Verdict(Retry.NEVER, f"a row cannot be computed: {first_sentence(text)}")
     return None
 
 
@@ -141,20 +141,20 @@ def _sql_state(error: BaseException, text: str) -> str:
 def _of_machine(text: str) -> Verdict | None:
     if "No space left on device" in text:
         return Verdict(
-            Hope.NONE,
+            Retry.NEVER,
             "there is no room left on a disk: make some where the checkpoint and Spark's temporary files "
             "(spark.local.dir) are, and start again.",
         )
     if ("JVM" in text and "shut down" in text) or "SparkContext was shut down" in text:
-        return Verdict(Hope.GOOD, "Spark was shut down.", lost_session=True)
+        return Verdict(Retry.UNLIMITED, "Spark was shut down.", lost_session=True)
     if not _MACHINE.search(text):
         return None
     if "Python worker" in text:
-        return Verdict(Hope.GOOD, "a Python worker ended unexpectedly.")
+        return Verdict(Retry.UNLIMITED, "a Python worker ended unexpectedly.")
     if "Executor" in text:
-        return Verdict(Hope.GOOD, "an executor was lost.")
-    return Verdict(Hope.GOOD, f"a connection inside Spark broke: {first_sentence(text)}")
+        return Verdict(Retry.UNLIMITED, "an executor was lost.")
+    return Verdict(Retry.UNLIMITED, f"a connection inside Spark broke: {first_sentence(text)}")
 
 
 def _unknown(kind: str, text: str) -> Verdict:
-    return Verdict(Hope.SOME, f"{kind}: {first_sentence(text)}")
+    return Verdict(Retry.LIMITED, f"{kind}: {first_sentence(text)}")

@@ -21,9 +21,9 @@ from ottla.client.settings import parse_settings
 from ottla.common.errors import OttlaError
 from ottla.kernel.loading import slow_notice
 from ottla.spark.pipeline import home as states
-from ottla.spark.pipeline.cluster_checks import ensure_topic, refuse_foreign_marker, require_topics
+from ottla.spark.pipeline.cluster_checks import ensure_dead_letter_topic, refuse_foreign_marker, require_topics
 from ottla.spark.pipeline.definition import Pipeline
-from ottla.spark.pipeline.failures import Hope, Verdict, judge
+from ottla.spark.pipeline.failures import Retry, Verdict, judge
 from ottla.spark.pipeline.home import Home, Status
 from ottla.spark.pipeline.progress import BatchFigures, figures
 from ottla.spark.pipeline.reporting import Reporter
@@ -222,7 +222,7 @@ class Runner:
         try:
             require_topics(self._address, plan.writes)
             if plan.has_dead_letters:
-                ensure_topic(self._address, pipeline.dead_letter_topic)
+                ensure_dead_letter_topic(self._address, pipeline.dead_letter_topic)
             self._status = replace(self._status, topics=plan.writes)
             return write_stream(
                 plan.frame,
@@ -248,7 +248,7 @@ class Runner:
     def _wait_or_raise(self, verdict: Verdict) -> None:
         self._failures += 1
         few = ONCE_FAILURES_MAX if self._settings.once else None
-        limit = {Hope.NONE: 0, Hope.SOME: UNKNOWN_FAILURES_MAX, Hope.GOOD: few}[verdict.hope]
+        limit = {Retry.NEVER: 0, Retry.LIMITED: UNKNOWN_FAILURES_MAX, Retry.UNLIMITED: few}[verdict.retry]
         if limit is not None and self._failures > limit:
             tries = f" This was try {self._failures}." if limit else ""
             name = f"pipeline '{self._pipeline.name}'"

@@ -29,7 +29,7 @@ from ottla.spark.spool.sending import SpoolAddress, SpoolTarget, begin
 from ottla.spark.spool.wire import SpoolRefused
 
 _COMPRESSION_DEFAULT = "lz4"
-_PATIENCE_S = 60.0
+_RETRY_TIMEOUT_S = 60.0
 
 
 @dataclass
@@ -84,13 +84,16 @@ class BatchWriter(DataSourceArrowWriter):
                 cluster,
                 f"ottla-write-{uuid.uuid4()}",
                 transaction_timeout_ms=self._timeout_ms,
-                patience_s=_PATIENCE_S,
+                retry_timeout_s=_RETRY_TIMEOUT_S,
             ) as producer,
         ):
             producer.start()
             transaction = _Write(producer, encoded)
             Transacting(
-                producer, timeout_ms=self._timeout_ms, patience_s=_PATIENCE_S, too_long="write the rows in parts"
+                producer,
+                timeout_ms=self._timeout_ms,
+                retry_timeout_s=_RETRY_TIMEOUT_S,
+                too_long="write the rows in parts",
             ).run(transaction.transact, transaction.is_committed)
 
 
@@ -112,7 +115,7 @@ class _Write:
     def is_committed(self) -> bool:
         if self._is_unclear:
             raise OttlaError(
-                f"the cluster did not answer for {_PATIENCE_S:g} s whether the rows are written: look for them before "
-                "you write them again."
+                f"the cluster did not answer for {_RETRY_TIMEOUT_S:g} s whether the rows are written: look for them "
+                "before you write them again."
             )
         return False

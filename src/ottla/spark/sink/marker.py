@@ -20,13 +20,14 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.client.cluster import ClusterClient
-from ottla.client.coordinators import Patience
 from ottla.client.fetching import NAMES_UNTIL
-from ottla.common.errors import ErrorCode, OttlaError
-from ottla.common.failures import RETRIABLE, Retriable
+from ottla.client.retrying import Deadline, retried
+from ottla.client.topics import ensure_topic
+from ottla.common.errors import ErrorCode
+from ottla.common.failures import Retriable, check
 from ottla.common.ids import TopicPartition
 from ottla.kernel.encode import BatchEncoder
-from ottla.protocol.messages import CreateTopicsRequest, FetchRequest, ListOffsetsRequest
+from ottla.protocol.messages import FetchRequest, ListOffsetsRequest
 from ottla.spark.sink.plain_batches import read_plain
 
 MARKER_TOPIC = "ottla-pipelines"
@@ -108,43 +109,20 @@ def marker_batch(name: str, marker: Marker | None) -> bytes:
 
 
 def ensure_marker_topic(cluster: ClusterClient, topic: str) -> None:
-    (found,) = cluster.metadata([topic]).topics
-    if not found.error_code:
-        return
-    request = CreateTopicsRequest(
-        topics=[
-            CreateTopicsRequest.CreatableTopic(
-                name=topic,
-                num_partitions=1,
-                replication_factor=-1,
-                configs=[
-                    CreateTopicsRequest.CreatableTopicConfig(name=name, value=value)
-                    for name, value in _TOPIC_SETTINGS.items()
-                ],
-            )
-        ],
-        timeout_ms=30_000,
-    )
-    (row,) = cluster.any_broker().call(request).topics
-    if row.error_code in RETRIABLE:
-        raise Retriable(f"the topic '{topic}' cannot be created now: {ErrorCode(row.error_code).name}.")
-    if row.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-        raise OttlaError(f"the topic '{topic}' cannot be created: {ErrorCode(row.error_code).name}.")
+    advice = "create it, compacted, or ask for the right to"
+    ensure_topic(cluster, topic, what="the topic", advice=advice, settings=_TOPIC_SETTINGS)
 
 
-def read_marker(cluster: ClusterClient, topic: str, name: str, *, patience_s: float = 60.0) -> Marker | None:
+def read_marker(cluster: ClusterClient, topic: str, name: str, *, retry_timeout_s: float = 60.0) -> Marker | None:
     """The marker of the query `name` as it is decided. Its producer must have been initialised before."""
-    patience = Patience(patience_s)
-    while True:
-        try:
-            return _Scan(cluster, TopicPartition(topic, 0), name.encode()).run()
-        except (OSError, Retriable) as error:
-            if patience.is_over:
-                raise Retriable(
-                    f"the marker of '{name}' in '{topic}' cannot be read: {str(error).rstrip('.')}."
-                ) from None
-            cluster.close()
-            patience.pause()
+
+    def scan() -> Marker | None:
+        return _Scan(cluster, TopicPartition(topic, 0), name.encode()).run()
+
+    try:
+        return retried(scan, Deadline(retry_timeout_s), lambda _: cluster.close())
+    except Retriable as error:
+        raise Retriable(f"the marker of '{name}' in '{topic}' cannot be read: {str(error).rstrip('.')}.") from None
 
 
 class _Scan:
@@ -195,11 +173,9 @@ class _Scan:
 
     @staticmethod
     def _check(code: int) -> None:
-        # Out of range: the log went back, or its beginning was deleted, since we asked where it begins and ends.
-        if code in RETRIABLE or code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise Retriable(ErrorCode(code).name)
-        if code:
-            raise OttlaError(f"the topic of markers cannot be read: {ErrorCode(code).name}.")
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise Retriable("the log went back, or its beginning was deleted, since we asked where it begins and ends")
+        check(code, "the topic of markers")
 
     def _take(self, records: Any, position: int) -> int:
         for batch in read_plain(records):

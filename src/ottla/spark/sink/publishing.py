@@ -13,10 +13,9 @@ from typing import Any
 
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
-from ottla.client.coordinators import Patience
 from ottla.client.producing import Committed, TransactionalProducer
+from ottla.client.retrying import Deadline, retried
 from ottla.common.errors import OttlaError
-from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.checkpoint import Offsets
 from ottla.spark.sink.marker import Marker, ensure_marker_topic, marker_batch, read_marker
@@ -38,7 +37,7 @@ class PublisherSettings:
     group: str
     marker_topic: str
     transaction_timeout_ms: int = 60_000
-    patience_s: float = 60.0
+    retry_timeout_s: float = 60.0
 
 
 class Publisher:
@@ -49,7 +48,7 @@ class Publisher:
             self._cluster,
             settings.name,
             transaction_timeout_ms=settings.transaction_timeout_ms,
-            patience_s=settings.patience_s,
+            retry_timeout_s=settings.retry_timeout_s,
         )
         self._marker_partition = TopicPartition(settings.marker_topic, 0)
         self._topics_here: set[str] = set()
@@ -60,7 +59,7 @@ class Publisher:
         self._transacting = Transacting(
             self._producer,
             timeout_ms=settings.transaction_timeout_ms,
-            patience_s=settings.patience_s,
+            retry_timeout_s=settings.retry_timeout_s,
             too_long="make batches smaller with maxBytesPerTrigger",
         )
         # What was published last, as far as we know.
@@ -85,15 +84,9 @@ class Publisher:
 
     def _topics(self, names: Iterable[str]) -> list[Any]:
         """Those that are there. A connection that nobody used for long may be gone: that is no failure."""
-        patience = Patience(self._settings.patience_s)
-        while True:
-            try:
-                return [one for one in self._cluster.metadata(sorted(names)).topics if not one.error_code]
-            except (OSError, Retriable):
-                self._cluster.close()
-                if patience.is_over:
-                    raise
-                patience.pause()
+        cluster, wanted = self._cluster, sorted(names)
+        answer = retried(lambda: cluster.metadata(wanted), Deadline(self._settings.retry_timeout_s), cluster.forget)
+        return [topic for topic in answer.topics if not topic.error_code]
 
     def is_published(self, query: str, batch: int, offsets: Offsets) -> bool:
         """Whether this batch is there already. Raises OttlaError when what is there does not go with the checkpoint."""
@@ -106,7 +99,9 @@ class Publisher:
     def _read_marker(self) -> Marker | None:
         """What the last transaction that was committed says: ours are decided once the producer is initialised."""
         settings = self._settings
-        return read_marker(self._cluster, settings.marker_topic, settings.name, patience_s=settings.patience_s)
+        return read_marker(
+            self._cluster, settings.marker_topic, settings.name, retry_timeout_s=settings.retry_timeout_s
+        )
 
     def publish(self, marker: Marker, batches: Iterable[Encoded]) -> None:
         """All of these batches, the source's offsets and the marker, or nothing.

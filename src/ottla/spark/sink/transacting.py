@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from ottla.client.coordinators import Patience
 from ottla.client.producing import TransactionalProducer, TransactionRefused
+from ottla.client.retrying import Deadline
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Failure, failure_in
 
@@ -16,11 +16,13 @@ _log = logging.getLogger("ottla.spark")
 
 
 class Transacting:
-    def __init__(self, producer: TransactionalProducer, *, timeout_ms: int, patience_s: float, too_long: str) -> None:
+    def __init__(
+        self, producer: TransactionalProducer, *, timeout_ms: int, retry_timeout_s: float, too_long: str
+    ) -> None:
         """`too_long`: what to do about a transaction that takes longer than any may."""
         self._producer = producer
         self._first_timeout_ms = self._timeout_ms = timeout_ms
-        self._patience_s = patience_s
+        self._retry_timeout_s = retry_timeout_s
         self._too_long = too_long
 
     def run(self, transact: Callable[[], None], is_committed: Callable[[], bool]) -> None:
@@ -29,7 +31,7 @@ class Transacting:
         for what trying again does not change."""
         # The producer keeps the time that it has got; should that not do one day, it is another transaction's trouble.
         self._timeout_ms = self._first_timeout_ms
-        patience = Patience(self._patience_s)
+        deadline = Deadline(self._retry_timeout_s)
         while True:
             try:
                 transact()
@@ -41,10 +43,9 @@ class Transacting:
                 self._settle(error)
                 if is_committed():
                     return
-                if patience.is_over:
+                if not deadline.pause():
                     raise
                 _log.warning("%s: %s Publishing it again.", self._producer.transactional_id, error)
-                patience.pause()
             except BaseException:
                 self._abort_quietly()
                 raise

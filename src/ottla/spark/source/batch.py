@@ -65,7 +65,7 @@ def plan_ranges(reader: ClusterReader, options: SourceOptions) -> list[OffsetRan
     for one in partitions:
         if starts[one] > ends[one]:
             on_loss(f"partition {one} ends at {ends[one]}, before the offset {starts[one]} where reading begins.")
-    return [OffsetRange(*one, starts[one], ends[one], reader.topic_ids.get(one.topic)) for one in partitions]
+    return [OffsetRange(*one, starts[one], ends[one], reader.cluster.topic_ids.get(one.topic)) for one in partitions]
 
 
 def read_partition(partition: InputPartition, options: SourceOptions, schema: Any) -> Iterator[Any]:

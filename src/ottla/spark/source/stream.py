@@ -37,8 +37,6 @@ from ottla.spark.source.positions import Offsets
 from ottla.spark.source.splits import make_splits
 from ottla.spark.source.subscription import subscribed
 
-_BEHIND_PAUSE_S = 0.2
-
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions, schema: Any, cores: int, gate: Knocker | None = None) -> None:
@@ -135,7 +133,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _ends(self, before: SourceOffset) -> SourceOffset:
         """After a restart a leader may state an end that lies before what it served already, for a moment. It is waited
         for as long as any broker is; then planning finds that the partition has become shorter, and tells."""
-        deadline = time.monotonic() + self._options.client.api_timeout_ms / 1000
+        deadline = self._reader.deadline(has_met=True)
         while True:
             partitions = subscribed(self._reader, self._options, must_exist=False)
             found = self._reader.ends(partitions)
@@ -143,9 +141,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             epochs = {one: end.leader_epoch for one, end in found.items()}
             latest = SourceOffset(ends, self._topic_ids(ends), epochs)
             behind = self._behind(before, latest)
-            if not behind or time.monotonic() > deadline or set(behind) <= set(self._cut(before, behind)):
+            if not behind or set(behind) <= set(self._cut(before, behind)) or not deadline.pause():
                 return latest
-            time.sleep(_BEHIND_PAUSE_S)
 
     def _behind(self, before: SourceOffset, latest: SourceOffset) -> list[TopicPartition]:
         """Partitions, not of another topic, that end before what was read of them."""
@@ -162,7 +159,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _topic_ids(self, offsets: Offsets) -> dict[str, TopicId]:
         """Of the metadata that was asked for last."""
-        known = self._reader.topic_ids
+        known = self._reader.cluster.topic_ids
         return {topic: known[topic] for topic in sorted({one.topic for one in offsets}) if topic in known}
 
     def _beginnings(self, partitions: set[TopicPartition]) -> Offsets:

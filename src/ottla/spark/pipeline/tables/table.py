@@ -106,7 +106,7 @@ class Table:
         found = self._reader.partitions([self.topic]).get(self.topic)
         if found is None:
             raise OttlaError(f"there is no topic '{self.topic}', which is read as a table.")
-        return topic_id_text(self._reader.topic_ids.get(self.topic, ZERO_TOPIC_ID)), found
+        return topic_id_text(self._reader.cluster.topic_ids.get(self.topic, ZERO_TOPIC_ID)), found
 
     def follow(self, end: TableEnd) -> None:
         """Be what the topic says up to there. Raises OttlaError."""
@@ -147,7 +147,7 @@ class Table:
         new = [TopicPartition(self.topic, one) for one in until if one not in since]
         starts = {one.partition: start for one, start in self._reader.offsets(dict.fromkeys(new, EARLIEST)).items()}
         starts |= since
-        topic_id = self._reader.topic_ids.get(self.topic)
+        topic_id = self._reader.cluster.topic_ids.get(self.topic)
         return [OffsetRange(self.topic, one, starts[one], end, topic_id) for one, end in until.items()]
 
     # --- what was set aside
