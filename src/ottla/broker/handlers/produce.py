@@ -182,8 +182,10 @@ def _produce(
         unknown_id = version >= WITH_TOPIC_IDS and not broker.partitions.knows(key)
         return Outcome(index, ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
-        if partition.is_internal or request.acks != 1:
-            _check_acks_and_internal(partition, request.acks)
+        if partition.is_internal:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}")
+        if request.acks != 1:
+            partition.check_acks(request.acks)
         if not records:
             raise ApiError(ErrorCode.INVALID_RECORD, "no records")
         now_ms = broker.clock.now_ms()
@@ -199,15 +201,6 @@ def _produce(
         return _append(partition, records, now_ms)
     except Exception as error:
         return _refused(partition, error)
-
-
-def _check_acks_and_internal(partition: Partition, acks: int) -> None:
-    if partition.is_internal:
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}")
-    if acks not in (-1, 0, 1):
-        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is -1, 0 or 1, not {acks}")
-    if acks == -1 and partition.config.min_insync_replicas > 1:
-        raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "min.insync.replicas asks for more brokers than there are")
 
 
 def _append(partition: Partition, data: Any, now_ms: int) -> Outcome | Awaitable[Outcome]:

@@ -119,6 +119,13 @@ class Partition:
                 self.notify(len(batch) + older)
         return base_offset
 
+    def check_acks(self, acks: int) -> None:
+        """Whether as many replicas can acknowledge a write as its producer asks for. Raises ApiError."""
+        if acks not in (-1, 0, 1):
+            raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is -1, 0 or 1, not {acks}")
+        if acks == -1 and self.config.min_insync_replicas > 1:
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "min.insync.replicas asks for more brokers than there are")
+
     def wait_for_commit(self, end_offset: int | None = None) -> Awaitable[None] | None:
         """None if all that is below this offset (by default: that is in the log) is committed: readers may see it, and
         whoever wrote it may be told. Else what to wait for, which raises ApiError when the disk fails."""
