@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ottla.broker.coordinators.offset_pieces import OFFSETS_AT_ONCE, in_pieces
 from ottla.common.errors import ErrorCode
-from ottla.common.steps import run
+from ottla.common.steps import Steps, to_the_end
 from ottla.protocol import messages as m
 from tests.support.loop_broker import LoopBroker
 
@@ -29,7 +29,8 @@ def test_pieces_are_small_and_the_answer_is_in_the_order_of_the_request() -> Non
     request = commit_of(3, 0, COUNT, 1, *[1] * COUNT)
     sizes = []
 
-    def work(piece: COMMIT) -> m.OffsetCommitResponse:
+    def work(piece: COMMIT) -> Steps[m.OffsetCommitResponse]:
+        yield None
         sizes.append(sum(max(1, len(topic.partitions)) for topic in piece.topics))
         return m.OffsetCommitResponse(
             topics=[
@@ -44,8 +45,7 @@ def test_pieces_are_small_and_the_answer_is_in_the_order_of_the_request() -> Non
             ]
         )
 
-    topics = run(in_pieces(request, work))
-    assert isinstance(topics, list)
+    topics = to_the_end(in_pieces(request, work)).topics
     assert max(sizes) <= OFFSETS_AT_ONCE
     asked = [(topic.name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
     assert [(topic.name, [one.partition_index for one in topic.partitions]) for topic in topics] == asked

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.chores.timers import Handle
@@ -92,47 +93,23 @@ class GroupService:
     def client(self, context: RequestContext) -> Client:
         return Client(context.version, context.client_id or "", f"/{context.client_host}")
 
-    def ask(self, ask: Callable[[Ticket], None]) -> Any | Awaitable[Any]:
-        """Ask with a ticket: the answer, if it is there at once, else what to wait for."""
+    def ask(self, ask: Callable[[Ticket], None]) -> Steps[Any]:
+        """Ask with a ticket: the answer, which another operation may give."""
         ticket: asyncio.Future[Any] = self._broker.loop.create_future()
         ask(ticket)
-        return ticket.result() if ticket.done() else ticket
-
-    def reply(self, out: Result, make: Callable[[Any], Message] = lambda reply: reply) -> Message | Awaitable[Message]:
-        """`make` of what the operation answers, when it has come to its end."""
-        if out.error is None:
-            return self._reply_later(out, make)
-        if out.error is not ErrorCode.NONE:
-            raise ApiError(out.error)
-        return make(out.reply)
-
-    async def _reply_later(self, out: Result, make: Callable[[Any], Message]) -> Message:
-        await self.settled(out)
-        return make(out.reply)
-
-    async def settled(self, out: Result) -> None:
-        """Wait for the end of an operation; raises what it ended with."""
-        if out.error is None:
-            done: asyncio.Future[None] = self._broker.loop.create_future()
-
-            def end() -> None:
-                if not done.done():
-                    done.set_result(None)
-
-            out.on_done = end
-            await done
-        if out.error not in (None, ErrorCode.NONE):
-            raise ApiError(out.error)
+        return ticket.result() if ticket.done() else (yield ticket)
 
     def finished(self, out: Result) -> Steps[Any]:
-        """What the operation answers; raises what it ended with."""
+        """What the operation answers, when its records are committed; raises what it ended with."""
         if out.error is None:
-            yield self.settled(out)
+            done: asyncio.Future[None] = self._broker.loop.create_future()
+            out.on_done = partial(self._deliver, done, None)
+            yield done
         if out.error is not ErrorCode.NONE:
             raise ApiError(out.error or ErrorCode.UNKNOWN_SERVER_ERROR)
         return out.reply
 
-    def _deliver(self, ticket: asyncio.Future[Any], message: Message) -> None:
+    def _deliver(self, ticket: asyncio.Future[Any], message: Message | None) -> None:
         if not ticket.done():  # its connection may be gone
             ticket.set_result(message)
 

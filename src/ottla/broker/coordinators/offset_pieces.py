@@ -6,36 +6,33 @@ is carried out as if its client had sent several: all of them are answered toget
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any
 
 from ottla.common.steps import Steps
-from ottla.protocol.codec import Message
 
 OFFSETS_AT_ONCE = 250
 
 
-def is_large(request: Any) -> bool:
-    return len(request.topics) > OFFSETS_AT_ONCE or sum(len(one.partitions) for one in request.topics) > OFFSETS_AT_ONCE
-
-
-def in_pieces(request: Any, work: Callable[[Any], Message | Awaitable[Message]]) -> Steps[list[Any]]:
-    """The topics of the answer. `work` gives the answer to a request like this one for some of its partitions."""
+def in_pieces(request: Any, work: Callable[[Any], Steps[Any]]) -> Steps[Any]:
+    """What `work` answers to the request, or if that is large, to several for some of its partitions each."""
+    if max(len(request.topics), sum(len(topic.partitions) for topic in request.topics)) <= OFFSETS_AT_ONCE:
+        return (yield from work(request))
+    answer: Any = None
     topics: dict[int, Any] = {}
     for piece in _pieces(request):
         part = copy(request)
         part.topics = [topic for _, topic in piece]
-        answer: Any = work(part)
-        if not isinstance(answer, Message):
-            answer = yield answer
+        answer = yield from work(part)
         for (place, _), topic in zip(piece, answer.topics, strict=True):
             if place in topics:
                 topics[place].partitions += topic.partitions
             else:
                 topics[place] = topic
         yield None
-    return list(topics.values())
+    answer.topics = list(topics.values())
+    return answer
 
 
 def _pieces(request: Any) -> Iterator[list[tuple[int, Any]]]:

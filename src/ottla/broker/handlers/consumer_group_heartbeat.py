@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Steps
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import ConsumerGroupHeartbeatRequest
 
@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
-) -> Message | Awaitable[Message]:
+def handle(broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Steps[Message]:
     groups = broker.groups
     if "consumer" not in broker.config.group_coordinator_rebalance_protocols:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "the consumer protocol is not enabled on this broker")
     out = groups.shard(request.group_id).consumer_heartbeat(groups.client(context), request)
-    return groups.reply(out)
+    return groups.finished(out)

@@ -27,13 +27,11 @@ def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest
 def _delete(broker: Broker, by: Requester, group_id: str) -> Steps[ErrorCode]:
     try:
         out = broker.groups.shard(group_id).delete_group(group_id)
-        if out.error is not ErrorCode.NONE:
-            yield broker.groups.settled(out)
+        reply: ErrorCode = yield from broker.groups.finished(out)
     except ApiError as error:
         # A group that we would be the coordinator of, if there were any.
         missing = error.code is ErrorCode.NOT_COORDINATOR
         return ErrorCode.GROUP_ID_NOT_FOUND if missing else error.code
-    reply: ErrorCode = out.reply
     if reply is ErrorCode.NONE:
         tell("group deleted", by, group=group_id)
     return reply

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.common.steps import Steps
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import HeartbeatRequest
 
@@ -13,5 +13,5 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> Message | Awaitable[Message]:
-    return broker.groups.reply(broker.groups.shard(request.group_id).heartbeat(request))
+def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> Steps[Message]:
+    return broker.groups.finished(broker.groups.shard(request.group_id).heartbeat(request))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError
+from ottla.common.steps import Steps
 from ottla.groups.classic_group import refused_join
 from ottla.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
@@ -16,22 +16,14 @@ if TYPE_CHECKING:
 _PROTOCOL_NULLABLE_SINCE = 7
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: JoinGroupRequest
-) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
-    groups = broker.groups
-    version = context.version
+def handle(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> Steps[JoinGroupResponse]:
+    version, client = context.version, broker.groups.client(context)
     try:
-        shard = groups.shard(request.group_id)
+        shard = broker.groups.shard(request.group_id)
+        answer = yield from broker.groups.ask(lambda ticket: shard.join(client, request, ticket))
     except ApiError as error:
-        return _for_version(refused_join(error.code, request.member_id), version)
-    client = groups.client(context)
-    answer = groups.ask(lambda ticket: shard.join(client, request, ticket))
-    return _for_version(answer, version) if isinstance(answer, JoinGroupResponse) else _later(answer, version)
-
-
-async def _later(answer: Awaitable[JoinGroupResponse], version: int) -> JoinGroupResponse:
-    return _for_version(await answer, version)
+        answer = refused_join(error.code, request.member_id)
+    return _for_version(answer, version)
 
 
 def _for_version(response: JoinGroupResponse, version: int) -> JoinGroupResponse:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
+from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps
-from ottla.protocol.codec import Message
 from ottla.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
 if TYPE_CHECKING:
@@ -18,32 +17,15 @@ _SEVERAL_SINCE = 3
 _MEMBERS_AT_ONCE = 250
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: LeaveGroupRequest
-) -> Message | Awaitable[Message] | Steps[Message]:
+def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest) -> Steps[LeaveGroupResponse]:
     is_single = context.version < _SEVERAL_SINCE
     if is_single:
         request.members = [LeaveGroupRequest.MemberIdentity(member_id=request.member_id)]
-    elif len(request.members) > _MEMBERS_AT_ONCE:
-        return _leave_in_pieces(broker, request)
-    out = broker.groups.shard(request.group_id).leave(request)
-
-    def make(response: LeaveGroupResponse) -> LeaveGroupResponse:
-        if is_single:
-            response.error_code = response.members[0].error_code
-        return response
-
-    return broker.groups.reply(out, make)
-
-
-def _leave_in_pieces(broker: Broker, request: LeaveGroupRequest) -> Steps[Message]:
-    """As if the client had sent several requests."""
     members: list[LeaveGroupResponse.MemberResponse] = []
-    for start in range(0, len(request.members), _MEMBERS_AT_ONCE):
-        piece = LeaveGroupRequest(group_id=request.group_id, members=request.members[start : start + _MEMBERS_AT_ONCE])
-        response: Any = broker.groups.reply(broker.groups.shard(request.group_id).leave(piece))
-        if not isinstance(response, Message):
-            response = yield response
+    for start in range(0, len(request.members) or 1, _MEMBERS_AT_ONCE):
+        # As if the client had sent several requests.
+        some = LeaveGroupRequest(group_id=request.group_id, members=request.members[start : start + _MEMBERS_AT_ONCE])
+        response = yield from broker.groups.finished(broker.groups.shard(request.group_id).leave(some))
         members += response.members
         yield None
-    return LeaveGroupResponse(members=members)
+    return LeaveGroupResponse(error_code=members[0].error_code if is_single else ErrorCode.NONE, members=members)

@@ -5,18 +5,16 @@ A topic or partition that is not there gets its own error; what concerns the mem
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.offset_pieces import in_pieces, is_large
+from ottla.broker.coordinators.offset_pieces import in_pieces
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps
 from ottla.groups.offset_requests import CommitTopic
-from ottla.groups.result import Result
-from ottla.protocol.codec import Message
 from ottla.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 
 if TYPE_CHECKING:
@@ -28,40 +26,20 @@ _Topic = OffsetCommitResponse.OffsetCommitResponseTopic
 _Partition = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: OffsetCommitRequest
-) -> Message | Awaitable[Message] | Steps[Message]:
-    return (_commit_in_pieces if is_large(request) else _commit)(broker, context.version, request)
+def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest) -> Steps[OffsetCommitResponse]:
+    return in_pieces(request, partial(_commit, broker, context.version))
 
 
-def _commit_in_pieces(broker: Broker, version: int, request: OffsetCommitRequest) -> Steps[Message]:
-    return OffsetCommitResponse(topics=(yield from in_pieces(request, partial(_commit, broker, version))))
-
-
-def _commit(broker: Broker, version: int, request: OffsetCommitRequest) -> Message | Awaitable[Message]:
-    with_ids = version >= _TOPIC_IDS_SINCE
-    known, refused = _resolve(request, broker.image, with_ids)
+def _commit(broker: Broker, version: int, request: OffsetCommitRequest) -> Steps[OffsetCommitResponse]:
+    known, refused = _resolve(request, broker.image, version >= _TOPIC_IDS_SINCE)
     try:
-        if not known:
-            return _answer(request, [], refused)
-        out = broker.groups.shard(request.group_id).commit(request, version, known)
-        if out.error is None:
-            return _later(broker, out, request, refused)
-        if out.error is not ErrorCode.NONE:
-            raise ApiError(out.error)
-        return _answer(request, out.reply, refused)
+        errors: Sequence[Sequence[ErrorCode]] = []
+        if known:
+            out = broker.groups.shard(request.group_id).commit(request, version, known)
+            errors = yield from broker.groups.finished(out)
     except ApiError as error:
         return _refused(request, error.code)
-
-
-async def _later(
-    broker: Broker, out: Result, request: OffsetCommitRequest, refused: Mapping[tuple[int, int], ErrorCode]
-) -> Message:
-    try:
-        await broker.groups.settled(out)
-        return _answer(request, out.reply, refused)
-    except ApiError as error:
-        return _refused(request, error.code)
+    return _answer(request, errors, refused)
 
 
 def _resolve(

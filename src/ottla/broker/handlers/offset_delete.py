@@ -2,55 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester, tell
-from ottla.broker.coordinators.offset_pieces import in_pieces, is_large
+from ottla.broker.coordinators.offset_pieces import in_pieces
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps
-from ottla.protocol.codec import Message
 from ottla.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: OffsetDeleteRequest
-) -> Message | Awaitable[Message] | Steps[Message]:
-    return (_delete_in_pieces if is_large(request) else _delete)(broker, context.requester, request)
+def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Steps[OffsetDeleteResponse]:
+    return in_pieces(request, partial(_delete, broker, context.requester))
 
 
-def _delete_in_pieces(broker: Broker, by: Requester, request: OffsetDeleteRequest) -> Steps[Message]:
-    return OffsetDeleteResponse(topics=(yield from in_pieces(request, partial(_delete, broker, by))))
-
-
-def _delete(broker: Broker, by: Requester, request: OffsetDeleteRequest) -> Message | Awaitable[Message]:
+def _delete(broker: Broker, by: Requester, request: OffsetDeleteRequest) -> Steps[OffsetDeleteResponse]:
     topics = broker.image.topics
-    counts = {one.name: len(topics[one.name].partitions) for one in request.topics if one.name in topics}
+    counts = {topic.name: len(topics[topic.name].partitions) for topic in request.topics if topic.name in topics}
     known = [
-        (topic.name, [one.partition_index for one in topic.partitions if 0 <= one.partition_index < counts[topic.name]])
+        (topic.name, [row.partition_index for row in topic.partitions if 0 <= row.partition_index < counts[topic.name]])
         for topic in request.topics
         if topic.name in counts
     ]
     out = broker.groups.shard(request.group_id).delete_offsets(request.group_id, known)
-
-    def make(errors: Sequence[Sequence[ErrorCode]]) -> OffsetDeleteResponse:
-        outcome = {
-            (name, partition): error
-            for (name, partitions), row in zip(known, errors, strict=True)
-            for partition, error in zip(partitions, row, strict=True)
-        }
-        for name, partitions in known:
-            gone = [one for one in partitions if outcome[name, one] is ErrorCode.NONE]
-            if gone:
-                tell("offsets deleted", by, group=request.group_id, topic=name, partitions=gone)
-        return OffsetDeleteResponse(topics=[_topic(topic, outcome) for topic in request.topics])
-
-    return broker.groups.reply(out, make)
+    errors: Sequence[Sequence[ErrorCode]] = yield from broker.groups.finished(out)
+    outcome = {
+        (name, partition): error
+        for (name, partitions), row in zip(known, errors, strict=True)
+        for partition, error in zip(partitions, row, strict=True)
+    }
+    for name, partitions in known:
+        gone = [partition for partition in partitions if outcome[name, partition] is ErrorCode.NONE]
+        if gone:
+            tell("offsets deleted", by, group=request.group_id, topic=name, partitions=gone)
+    return OffsetDeleteResponse(topics=[_topic(topic, outcome) for topic in request.topics])
 
 
 def _topic(
@@ -61,9 +51,9 @@ def _topic(
         name=topic.name,
         partitions=[
             OffsetDeleteResponse.OffsetDeleteResponsePartition(
-                partition_index=one.partition_index,
-                error_code=outcome.get((topic.name, one.partition_index), missing),
+                partition_index=row.partition_index,
+                error_code=outcome.get((topic.name, row.partition_index), missing),
             )
-            for one in topic.partitions
+            for row in topic.partitions
         ],
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Steps
 from ottla.protocol.messages import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 _PROTOCOL_SINCE = 5
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: SyncGroupRequest
-) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+def handle(broker: Broker, context: RequestContext, request: SyncGroupRequest) -> Steps[SyncGroupResponse]:
     if context.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     shard = broker.groups.shard(request.group_id)
-    answer: Any = broker.groups.ask(lambda ticket: shard.sync(request, ticket))
-    return answer  # type: ignore[no-any-return]
+    return broker.groups.ask(lambda ticket: shard.sync(request, ticket))

@@ -5,15 +5,16 @@ Up to v4 the client has added the group with AddOffsetsToTxn before; with v5 (tr
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.offset_pieces import in_pieces, is_large
+from ottla.broker.coordinators.offset_pieces import in_pieces
 from ottla.broker.coordinators.transaction_errors import for_offsets
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
-from ottla.common.steps import Steps, run
+from ottla.common.steps import Steps
 from ottla.groups.offset_requests import CommitTopic
 from ottla.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -26,15 +27,8 @@ _V2_SINCE = 5
 _V2 = 2
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
-) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse] | Steps[TxnOffsetCommitResponse]:
-    version = context.version
-    return _commit_in_pieces(broker, version, request) if is_large(request) else run(_commit(broker, version, request))
-
-
-def _commit_in_pieces(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> Steps[TxnOffsetCommitResponse]:
-    return _R(topics=(yield from in_pieces(request, lambda piece: run(_commit(broker, version, piece)))))
+def handle(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> Steps[TxnOffsetCommitResponse]:
+    return in_pieces(request, partial(_commit, broker, context.version))
 
 
 def _commit(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> Steps[TxnOffsetCommitResponse]:
@@ -49,11 +43,7 @@ def _commit(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> St
         yield from _join_transaction(broker, version, request)
         topics = _known_topics(broker, request)  # some may have been deleted while we waited for the disk
         out = broker.groups.shard(request.group_id).commit_transactional(request, topics)
-        if out.error is None:
-            yield broker.groups.settled(out)
-        elif out.error is not ErrorCode.NONE:
-            raise ApiError(out.error)
-        rows: Sequence[Sequence[ErrorCode]] = out.reply
+        rows: Sequence[Sequence[ErrorCode]] = yield from broker.groups.finished(out)
     except ApiError as error:
         code = for_offsets(error.code, version)
         rows = [[code] * len(topic.partitions) for topic in topics]
