@@ -7,8 +7,8 @@ partitions belong (`verify_only`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
@@ -16,9 +16,6 @@ from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps, all_of, in_pieces
 from ottla.metadata.image import INTERNAL_TOPICS
 from ottla.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _BATCHED_SINCE = 4
 _KNOWS_FENCED_SINCE = 2

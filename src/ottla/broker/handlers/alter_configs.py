@@ -6,16 +6,13 @@ Kept for old clients: IncrementalAlterConfigs does not lose what another client 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 
 def handle(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> Steps[AlterConfigsResponse]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.topic_plan import check_replicas
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 
 def handle(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import tell
 from ottla.common.errors import ErrorCode
@@ -12,9 +12,6 @@ from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
 from ottla.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from ottla.storage.log_dirs.log_dir import LogDir
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 
 def handle(

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _ABSENT = (ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
 _REFUSED = (ErrorCode.UNSUPPORTED_SASL_MECHANISM, "SCRAM is not supported by this broker.")

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
 
 from ottla.broker.apis import APIS
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.features import SUPPORTED
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

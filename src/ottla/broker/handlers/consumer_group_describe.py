@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ottla.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, all_of
 from ottla.groups.describe import describe_consumer
 from ottla.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Described = ConsumerGroupDescribeResponse.DescribedGroup
+Described = ConsumerGroupDescribeResponse.DescribedGroup
 
 
 def handle(

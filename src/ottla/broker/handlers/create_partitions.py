@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.chores.deadlines import in_time
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
@@ -14,10 +14,7 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Result = CreatePartitionsResponse.CreatePartitionsTopicResult
+Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
 def handle(

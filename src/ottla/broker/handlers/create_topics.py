@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.chores.deadlines import in_time
 from ottla.broker.configs.config_entries import Entry
 from ottla.broker.context import RequestContext
@@ -19,13 +19,10 @@ from ottla.common.steps import Steps, each
 from ottla.metadata.image import TopicImage
 from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Result = CreateTopicsResponse.CreatableTopicResult
-    Config = CreateTopicsResponse.CreatableTopicConfigs
-    # By a topic's overrides.
-    Described = dict[tuple[tuple[str, str], ...], list[Config]]
+Result = CreateTopicsResponse.CreatableTopicResult
+Config = CreateTopicsResponse.CreatableTopicConfigs
+# By a topic's overrides.
+Described = dict[tuple[tuple[str, str], ...], list[Config]]
 
 # KIP-525: the answer tells the settings of the new topic.
 FIRST_VERSION_WITH_CONFIGS = 5

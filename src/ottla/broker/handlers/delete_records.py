@@ -7,16 +7,13 @@ topics and where the clean-up policy does not say `delete`.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import tell
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _NO_OFFSET = -1
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ottla.broker.broker import Broker
 from ottla.broker.chores.deadlines import in_time
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
@@ -18,10 +19,7 @@ from ottla.common.steps import Steps, each
 from ottla.metadata.image import ClusterImage, TopicImage
 from ottla.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Result = DeleteTopicsResponse.DeletableTopicResult
+Result = DeleteTopicsResponse.DeletableTopicResult
 
 _UNKNOWN_NAME = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 _UNKNOWN_ID = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import DescribeClientQuotasRequest, DescribeClientQuotasResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _ENTITY_TYPES = ("user", "client-id", "ip")
 _EXACT, _DEFAULT, _ANY = 0, 1, 2

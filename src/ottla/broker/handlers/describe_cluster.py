@@ -5,16 +5,12 @@ A controller's endpoint (KIP-919) is not served: this broker is its own controll
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.metadata.image import reachable
 from ottla.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _BROKERS, _CONTROLLERS = 1, 2
 

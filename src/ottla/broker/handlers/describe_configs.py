@@ -5,16 +5,12 @@ A name that a resource does not have is left out of the answer, as in Kafka. Log
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.configs.config_entries import Entry
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError
 from ottla.common.steps import Steps
 from ottla.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> Steps[DescribeConfigsResponse]:

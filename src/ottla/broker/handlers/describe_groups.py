@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ottla.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError
 from ottla.common.steps import Steps, all_of
 from ottla.groups.describe import describe_classic
 from ottla.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:

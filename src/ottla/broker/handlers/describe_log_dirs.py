@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
@@ -16,11 +16,8 @@ from ottla.storage.log import Log
 from ottla.storage.log_dirs.future_log import FutureLog
 from ottla.storage.log_dirs.log_dir import LogDir
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Partition = DescribeLogDirsResponse.DescribeLogDirsPartition
-    Topics = dict[str, list[Partition]]
+Partition = DescribeLogDirsResponse.DescribeLogDirsPartition
+Topics = dict[str, list[Partition]]
 
 _UNKNOWN_BYTES = -1
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.metadata.topic_names import name_fault
 from ottla.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
+from ottla.storage.producers.producer_state import ProducerDescription
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-    from ottla.storage.producers.producer_state import ProducerDescription
-
-    Found = DescribeProducersResponse.PartitionResponse
+Found = DescribeProducersResponse.PartitionResponse
 
 _UNKNOWN_TOPIC = "This server does not host this topic-partition."
 

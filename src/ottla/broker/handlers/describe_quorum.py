@@ -6,8 +6,8 @@ There is no metadata log, so the offsets tell how often the metadata changed sin
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.topic_plan import METADATA_TOPIC
 from ottla.common.errors import ErrorCode
@@ -15,10 +15,7 @@ from ottla.common.ids import ZERO_TOPIC_ID
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Partition = DescribeQuorumResponse.PartitionData
+Partition = DescribeQuorumResponse.PartitionData
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeQuorumRequest) -> Steps[DescribeQuorumResponse]:

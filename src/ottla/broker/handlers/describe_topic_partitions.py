@@ -6,9 +6,9 @@ At most `max.request.partition.size.limit` partitions go into one answer; `next_
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ottla.broker.authorized_operations import TOPIC_OPERATIONS
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps, each
@@ -16,11 +16,8 @@ from ottla.metadata.image import INTERNAL_TOPICS, TopicImage
 from ottla.metadata.topic_names import name_fault
 from ottla.protocol.messages import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
-    Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
 
 
 def handle(

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, all_of
 from ottla.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _State = DescribeTransactionsResponse.TransactionState
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
+Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 
 
 def handle(

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Result = ElectLeadersResponse.PartitionResult
+Result = ElectLeadersResponse.PartitionResult
 
 _PREFERRED, _UNCLEAN = 0, 1
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, run
 from ottla.protocol.messages import EndTxnRequest, EndTxnResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _KNOWS_FENCED_SINCE = 2
 _V2_SINCE = 5

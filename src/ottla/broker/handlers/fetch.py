@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.chores.timers import Handle
 from ottla.broker.context import RequestContext
 from ottla.broker.partitions.fetch_answer import FetchAnswer, Line, by_topic, empty_answer, unheard
@@ -23,7 +24,6 @@ from ottla.protocol.framing import kept
 from ottla.protocol.messages import FetchRequest
 
 if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
     from ottla.server.connection import Answer
     from ottla.server.output import Part
 

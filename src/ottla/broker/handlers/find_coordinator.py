@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.metadata.image import ClusterImage
 from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _BATCHED_SINCE = 4

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.steps import Steps
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import HeartbeatRequest
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 
 def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> Steps[Message]:

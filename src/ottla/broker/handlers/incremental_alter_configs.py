@@ -6,17 +6,14 @@ The changes of one resource are made together or not at all; resources do not de
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.configs.config_changes import Change
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 
 def handle(

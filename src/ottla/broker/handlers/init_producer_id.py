@@ -8,17 +8,14 @@ a higher epoch, which fences whoever held it before and aborts what that one lef
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import run
 from ottla.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 from ottla.transactions.coordinator import ProducerIdentity
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _NO_PRODUCER_ID, _NO_EPOCH = -1, -1
 _KNOWS_FENCED_SINCE = 4

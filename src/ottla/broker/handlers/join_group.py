@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError
 from ottla.common.steps import Steps
 from ottla.groups.classic_group import refused_join
 from ottla.protocol.messages import JoinGroupRequest, JoinGroupResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _PROTOCOL_NULLABLE_SINCE = 7
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _SEVERAL_SINCE = 3
 # Members that leave in one change of the group's state, which nobody can interrupt.

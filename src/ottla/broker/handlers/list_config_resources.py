@@ -5,16 +5,12 @@ Version 0 knows client metrics subscriptions only and has no way to ask for anyt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.configs.config_service import ResourceType
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _ALL = (
     ResourceType.GROUP,

@@ -5,16 +5,12 @@ While groups are still being loaded the answer says so, and holds those that are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.groups.describe import list_groups
 from ottla.protocol.messages import ListGroupsRequest, ListGroupsResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 
 def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:

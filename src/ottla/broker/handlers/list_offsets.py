@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.partitions.epoch_fence import epoch_error
+from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from ottla.storage.segments import timestamps
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-    from ottla.broker.partitions.partition import Partition
-
-    Asked = ListOffsetsRequest.ListOffsetsPartition
-    Found = ListOffsetsResponse.ListOffsetsPartitionResponse
+Asked = ListOffsetsRequest.ListOffsetsPartition
+Found = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 # The version that first had each special timestamp; a client of an older one cannot mean it.

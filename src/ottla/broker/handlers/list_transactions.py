@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.linear_regex import BadPattern, compile_pattern
@@ -11,9 +10,6 @@ from ottla.common.steps import Steps
 from ottla.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 from ottla.transactions.states import TxnState
 from ottla.transactions.transaction import Transaction
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _STATES = {state.text: state for state in TxnState}
 # A state of Kafka's that is never stored: known, and without transactions.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
 from ottla.broker.encoded_topics import Topic
@@ -20,9 +20,6 @@ from ottla.common.steps import Steps, each
 from ottla.metadata.image import INTERNAL_TOPICS, ClusterImage, TopicImage, reachable
 from ottla.metadata.topic_names import name_fault
 from ottla.protocol.messages import MetadataRequest, MetadataResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 # Topics that one request may bring into being; whoever wants more of them at once means CreateTopics.
 _CREATED_MAX = 1000

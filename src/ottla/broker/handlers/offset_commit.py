@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.offset_pieces import in_pieces
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps
 from ottla.groups.offset_requests import CommitTopic
+from ottla.metadata.image import ClusterImage
 from ottla.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-    from ottla.metadata.image import ClusterImage
 
 _TOPIC_IDS_SINCE = 10
 _Topic = OffsetCommitResponse.OffsetCommitResponseTopic

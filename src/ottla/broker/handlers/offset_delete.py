@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester, tell
 from ottla.broker.coordinators.offset_pieces import in_pieces
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 
 def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Steps[OffsetDeleteResponse]:

@@ -6,8 +6,8 @@ Topics go by name, from v10 on by id: then an offset committed under another id 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
@@ -16,9 +16,6 @@ from ottla.groups.offset_requests import FetchTopic, check_fetch, fetch_offset
 from ottla.groups.offsets import CommittedOffset
 from ottla.groups.state import GroupState
 from ottla.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _TOP_LEVEL_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8

@@ -6,19 +6,16 @@ The answer is the largest epoch that is not above the one asked for, and its end
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.partitions.epoch_fence import epoch_error
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition
-    Found = OffsetForLeaderEpochResponse.EpochEndOffset
+Asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition
+Found = OffsetForLeaderEpochResponse.EpochEndOffset
 
 
 def handle(

@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.verification_guard import VerificationGuard, add_together
 from ottla.broker.partitions.key_check import check_keys
@@ -37,7 +38,6 @@ from ottla.records.transform import needs_records, prepare_records
 from ottla.records.validate import HeaderFields, RecordErrors, header_if_valid, validate_batch
 
 if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
     from ottla.server.connection import Answer
 
 logger = logging.getLogger("ottla.broker")

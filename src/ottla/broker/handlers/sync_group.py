@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import SyncGroupRequest, SyncGroupResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 # From this version on a member must say which protocol it believes to have been chosen.
 _PROTOCOL_SINCE = 5

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.offset_pieces import in_pieces
 from ottla.broker.coordinators.transaction_errors import for_offsets
@@ -17,9 +17,6 @@ from ottla.common.ids import ZERO_TOPIC_ID
 from ottla.common.steps import Steps
 from ottla.groups.offset_requests import CommitTopic
 from ottla.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _R = TxnOffsetCommitResponse
 _Codes = dict[tuple[str, int], ErrorCode]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
+from ottla.broker.broker import Broker
 from ottla.broker.chores.deadlines import in_time
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
@@ -12,10 +12,7 @@ from ottla.broker.controller.features import SUPPORTED
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
-
-    Update = UpdateFeaturesRequest.FeatureUpdateKey
+Update = UpdateFeaturesRequest.FeatureUpdateKey
 
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.transaction_markers import control_batch
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
 from ottla.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-
-if TYPE_CHECKING:
-    from ottla.broker.broker import Broker
 
 _R = WriteTxnMarkersResponse
 _Marker = WriteTxnMarkersRequest.WritableTxnMarker
