@@ -16,7 +16,7 @@ from ottla.broker.controller.topic_service import TopicService
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.metadata import nodes
-from ottla.metadata.image import ClusterImage, TopicImage
+from ottla.metadata.image import ClusterImage, ConfigKind, TopicImage
 from ottla.metastore import cluster
 from ottla.metastore.embedded import EmbeddedStore
 from ottla.metastore.port import Operation, StoreUnavailable
@@ -284,14 +284,14 @@ async def test_more_partitions_on_a_full_disk_leave_the_topic_as_it_was(topics: 
 async def test_settings_are_replaced_and_survive(topics: TopicService, store: SlowStore) -> None:
     await topics.create_one(NewTopic("a"))
     await topics.set_topic_configs("a", {"retention.ms": "5"})
-    await topics.set_broker_configs("", {"log.retention.ms": "6"})
-    await topics.set_broker_configs("1", {"log.retention.ms": "7"})
-    await topics.set_group_configs("g/.", {"consumer.session.timeout.ms": "8"})
+    await topics.set_configs(ConfigKind.BROKER, "", {"log.retention.ms": "6"})
+    await topics.set_configs(ConfigKind.BROKER, "1", {"log.retention.ms": "7"})
+    await topics.set_configs(ConfigKind.GROUP, "g/.", {"consumer.session.timeout.ms": "8"})
     await topics.set_features({"group.version": 1})
     assert cluster.load_image(store) == topics.image
-    await topics.set_broker_configs("1", {})
-    await topics.set_group_configs("g/.", {})
-    await topics.set_group_configs("never", {})
+    await topics.set_configs(ConfigKind.BROKER, "1", {})
+    await topics.set_configs(ConfigKind.GROUP, "g/.", {})
+    await topics.set_configs(ConfigKind.GROUP, "never", {})
     assert topics.image.broker_configs == {"": {"log.retention.ms": "6"}}
     assert topics.image.group_configs == {}
     assert cluster.load_image(store) == topics.image

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.common.random_ids import random_topic_id
 from ottla.metadata import image as images
 from ottla.metadata import nodes
-from ottla.metadata.image import ClusterImage, TopicImage, initial_partition
+from ottla.metadata.image import ClusterImage, ConfigKind, TopicImage, initial_partition
 
 
 def test_a_topic_survives_being_stored() -> None:
@@ -27,7 +27,7 @@ def test_an_image_is_built_from_its_nodes() -> None:
         nodes.encode({"cluster_id": "c"}),
         [("t", nodes.encode_topic(topic))],
         [("default", b'{"a":"1"}'), ("1", b'{"b":"2"}')],
-        [(nodes.group_configs_path("g/..ü").rsplit("/", 1)[1], b'{"c":"3"}')],
+        [(nodes.configs_path(ConfigKind.GROUP, "g/..ü").rsplit("/", 1)[1], b'{"c":"3"}')],
         nodes.encode({"levels": {"group.version": 1}, "epoch": 4}),
         nodes.encode({"next": 2000}),
     )
@@ -65,8 +65,8 @@ def test_a_topic_that_was_made_again_is_found_only_by_its_new_id() -> None:
 
 
 def test_configs_without_entries_are_not_kept() -> None:
-    image = images.with_broker_configs(ClusterImage("c"), "1", {"a": "b"})
-    image = images.with_group_configs(image, "g", {"c": "d"})
+    image = images.with_configs(ClusterImage("c"), ConfigKind.BROKER, "1", {"a": "b"})
+    image = images.with_configs(image, ConfigKind.GROUP, "g", {"c": "d"})
     assert image.broker_configs == {"1": {"a": "b"}}
-    assert images.with_broker_configs(image, "1", {}).broker_configs == {}
-    assert images.with_group_configs(image, "g", {}).group_configs == {}
+    assert images.with_configs(image, ConfigKind.BROKER, "1", {}).broker_configs == {}
+    assert images.with_configs(image, ConfigKind.GROUP, "g", {}).group_configs == {}

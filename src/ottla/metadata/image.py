@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from types import MappingProxyType
 
 from ottla.common.ids import TopicId
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class ConfigKind(Enum):
+    """The resources with stored settings, beside topics: each has a mapping of the image, by name."""
+
+    BROKER = "broker_configs"
+    GROUP = "group_configs"
+    CLIENT_METRICS = "client_metrics_configs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,10 @@ class ClusterImage:
     brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
     controller: int = -1
 
+    def configs(self, kind: ConfigKind) -> Mapping[str, Mapping[str, str]]:
+        found: Mapping[str, Mapping[str, str]] = getattr(self, kind.value)
+        return found
+
     @property
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.topics.values())
@@ -103,25 +116,12 @@ def without_topics(image: ClusterImage, names: Iterable[str]) -> ClusterImage:
     return replace(image, topics=by_name, topics_by_id=by_id)
 
 
-def with_broker_configs(image: ClusterImage, broker: str, configs: Mapping[str, str]) -> ClusterImage:
-    return replace(image, broker_configs=_with_entry(image.broker_configs, broker, configs))
-
-
-def with_group_configs(image: ClusterImage, group: str, configs: Mapping[str, str]) -> ClusterImage:
-    return replace(image, group_configs=_with_entry(image.group_configs, group, configs))
-
-
-def with_client_metrics_configs(image: ClusterImage, name: str, configs: Mapping[str, str]) -> ClusterImage:
-    return replace(image, client_metrics_configs=_with_entry(image.client_metrics_configs, name, configs))
-
-
-def _with_entry(
-    entries: Mapping[str, Mapping[str, str]], key: str, configs: Mapping[str, str]
-) -> dict[str, Mapping[str, str]]:
-    changed = {name: kept for name, kept in entries.items() if name != key}
+def with_configs(image: ClusterImage, kind: ConfigKind, name: str, configs: Mapping[str, str]) -> ClusterImage:
+    """A resource without settings of its own is not in the image."""
+    changed = {known: kept for known, kept in image.configs(kind).items() if known != name}
     if configs:
-        changed[key] = MappingProxyType(dict(configs))
-    return changed
+        changed[name] = MappingProxyType(dict(configs))
+    return replace(image, **{kind.value: changed})  # type: ignore[arg-type]
 
 
 def with_features(image: ClusterImage, levels: Mapping[str, int]) -> ClusterImage:

@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from ottla.common.ids import TopicId, topic_id_from_text, topic_id_text
-from ottla.metadata.image import NOTHING, ClusterImage, TopicImage, initial_partition
+from ottla.metadata.image import NOTHING, ClusterImage, ConfigKind, TopicImage, initial_partition
 
 CLUSTER = "/cluster"
 TOPICS = "/topics"
@@ -40,6 +40,11 @@ CONTROLLER = "/controller"
 # Made in this order when a store is new: parents first.
 FOLDERS = (TOPICS, DELETIONS, CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS, CLIENT_METRICS_CONFIGS)
 
+_CONFIGS_OF = {
+    ConfigKind.BROKER: BROKER_CONFIGS,
+    ConfigKind.GROUP: GROUP_CONFIGS,
+    ConfigKind.CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
+}
 _DEFAULT_BROKER = "default"
 
 
@@ -51,21 +56,11 @@ def deletion_path(topic_id: TopicId) -> str:
     return f"{DELETIONS}/{topic_id_text(topic_id)}"
 
 
-def broker_configs_path(broker: str) -> str:
-    return f"{BROKER_CONFIGS}/{broker or _DEFAULT_BROKER}"
-
-
-def group_configs_path(group: str) -> str:
-    return f"{GROUP_CONFIGS}/{_component(group)}"
-
-
-def client_metrics_configs_path(name: str) -> str:
-    return f"{CLIENT_METRICS_CONFIGS}/{_component(name)}"
-
-
-def _component(text: str) -> str:
-    """Any text as one part of a path; dots too, because a part may not be '.' or '..'."""
-    return quote(text, safe="").replace(".", "%2E")
+def configs_path(kind: ConfigKind, name: str) -> str:
+    if kind is ConfigKind.BROKER:
+        name = name or _DEFAULT_BROKER
+    # Any name as one part of a path; dots too, because a part may not be '.' or '..'.
+    return f"{_CONFIGS_OF[kind]}/{quote(name, safe='').replace('.', '%2E')}"
 
 
 def decode(data: bytes) -> Any:

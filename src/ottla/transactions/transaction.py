@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ottla.common.ids import TopicPartition
+from ottla.common.ids import TopicPartition, by_topic
 from ottla.protocol import codec
 from ottla.protocol.messages import TransactionLogKey, TransactionLogValue
 from ottla.transactions.states import TxnState
@@ -81,11 +81,9 @@ def decode_key(raw: bytes) -> str | None:
 def encode_value(transaction: Transaction, transaction_version: int = 2) -> bytes:
     """Before transaction.version 1 the record has no tagged fields, so that an older broker can read it."""
     version = 0 if transaction_version == 0 else 1
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in transaction.partitions:
-        by_topic.setdefault(topic, []).append(partition)
     schema = TransactionLogValue.PartitionsSchema
-    partitions = [schema(topic=topic, partition_ids=ids) for topic, ids in by_topic.items()]
+    topics = by_topic((partition, partition.partition) for partition in transaction.partitions)
+    partitions = [schema(topic=topic, partition_ids=ids) for topic, ids in topics.items()]
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
         previous_producer_id=transaction.previous_producer_id,

@@ -26,6 +26,7 @@ from ottla.common.config import (
 )
 from ottla.common.config.names import unknown
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
+from ottla.metadata.image import ConfigKind
 from ottla.metadata.topic_names import name_fault
 
 if TYPE_CHECKING:
@@ -58,17 +59,29 @@ class ResourceKind(Protocol):
     async def store(self, name: str, configs: Mapping[str, str], by: Requester | None) -> None: ...
 
 
-class _Layered:
-    """What topics, groups and metrics subscriptions have in common."""
+class _Stored:
+    """Settings by name, in a mapping of the image."""
 
-    config_class: type[LayeredConfig]
+    kind: ConfigKind
 
     def __init__(self, config: BrokerConfig, topics: TopicService) -> None:
         self._config = config
         self._topics = topics
 
+    def names(self) -> Sequence[str]:
+        return list(self._topics.image.configs(self.kind))
+
     def own(self, name: str) -> Mapping[str, str]:
-        raise NotImplementedError
+        return self._topics.image.configs(self.kind).get(name, {})
+
+    async def store(self, name: str, configs: Mapping[str, str], by: Requester | None) -> None:
+        await self._topics.set_configs(self.kind, name, configs, by)
+
+
+class _Layered(_Stored):
+    """What topics, groups and metrics subscriptions have in common."""
+
+    config_class: type[LayeredConfig]
 
     def setting(self, key: str) -> Setting[Any] | None:
         return self.config_class.definitions().get(key)
@@ -125,17 +138,12 @@ def check_topic_overrides(config: BrokerConfig, overrides: Mapping[str, str]) ->
 
 
 class Groups(_Layered):
+    kind = ConfigKind.GROUP
     config_class = GroupConfig
-
-    def names(self) -> Sequence[str]:
-        return list(self._topics.image.group_configs)
 
     def check_name(self, name: str) -> None:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-
-    def own(self, name: str) -> Mapping[str, str]:
-        return self._topics.image.group_configs.get(name, {})
 
     def check(self, name: str, configs: Mapping[str, str]) -> None:
         try:
@@ -143,22 +151,14 @@ class Groups(_Layered):
         except OttlaError as error:
             raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
-    async def store(self, name: str, configs: Mapping[str, str], by: Requester | None) -> None:
-        await self._topics.set_group_configs(name, configs, by)
-
 
 class ClientMetrics(_Layered):
+    kind = ConfigKind.CLIENT_METRICS
     config_class = ClientMetricsConfig
-
-    def names(self) -> Sequence[str]:
-        return list(self._topics.image.client_metrics_configs)
 
     def check_name(self, name: str) -> None:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-
-    def own(self, name: str) -> Mapping[str, str]:
-        return self._topics.image.client_metrics_configs.get(name, {})
 
     def check(self, name: str, configs: Mapping[str, str]) -> None:
         for key in configs:
@@ -170,16 +170,11 @@ class ClientMetrics(_Layered):
         except OttlaError as error:
             raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
-    async def store(self, name: str, configs: Mapping[str, str], by: Requester | None) -> None:
-        await self._topics.set_client_metrics_configs(name, configs, by)
 
-
-class Brokers:
+class Brokers(_Stored):
     """Dynamic settings of this broker under its id, of all brokers under the empty name."""
 
-    def __init__(self, config: BrokerConfig, topics: TopicService) -> None:
-        self._config = config
-        self._topics = topics
+    kind = ConfigKind.BROKER
 
     def names(self) -> Sequence[str]:
         return [str(self._config.node_id)]
@@ -187,9 +182,6 @@ class Brokers:
     def check_name(self, name: str) -> None:
         if name:
             check_broker_id(name, self._config.node_id)
-
-    def own(self, name: str) -> Mapping[str, str]:
-        return self._topics.image.broker_configs.get(name, {})
 
     def setting(self, key: str) -> Setting[Any] | None:
         return self._config.known().get(key)
@@ -248,9 +240,6 @@ class Brokers:
             if setting is not None:
                 supplied = (SourcedText(key, text, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),)
                 yield broker_entry(setting, text, supplied)
-
-    async def store(self, name: str, configs: Mapping[str, str], by: Requester | None) -> None:
-        await self._topics.set_broker_configs(name, configs, by)
 
 
 def check_broker_id(name: str, node_id: int) -> None:

@@ -29,7 +29,7 @@ from ottla.common.random_ids import random_topic_id
 from ottla.common.steps import Pauses
 from ottla.metadata import image as images
 from ottla.metadata import nodes
-from ottla.metadata.image import BrokerImage, ClusterImage, TopicImage
+from ottla.metadata.image import BrokerImage, ClusterImage, ConfigKind, TopicImage
 from ottla.metadata.topic_names import collision_key
 from ottla.metastore.port import Check, Create, Delete, MetadataStore, Operation, Set, StoreConflict, StoreUnavailable
 from ottla.storage.log_config import LogConfig
@@ -293,31 +293,15 @@ class TopicService:
 
         await self._change(change(), by)
 
-    async def set_broker_configs(self, broker: str, configs: Mapping[str, str], by: Requester | None = None) -> None:
-        """Replace the dynamic settings of one broker, or of all with the name ""."""
-
-        async def change() -> None:
-            path, before = nodes.broker_configs_path(broker), self._image.broker_configs
-            await self._commit(_put(path, configs, exists=broker in before), frees_room=True)
-            await self._publish(images.with_broker_configs(self._image, broker, configs))
-
-        await self._change(change(), by)
-
-    async def set_group_configs(self, group: str, configs: Mapping[str, str], by: Requester | None = None) -> None:
-        async def change() -> None:
-            path, before = nodes.group_configs_path(group), self._image.group_configs
-            await self._commit(_put(path, configs, exists=group in before))
-            await self._publish(images.with_group_configs(self._image, group, configs))
-
-        await self._change(change(), by)
-
-    async def set_client_metrics_configs(
-        self, name: str, configs: Mapping[str, str], by: Requester | None = None
+    async def set_configs(
+        self, kind: ConfigKind, name: str, configs: Mapping[str, str], by: Requester | None = None
     ) -> None:
+        """Replace the settings of one broker (of all with the name ""), group or metrics subscription."""
+
         async def change() -> None:
-            path, before = nodes.client_metrics_configs_path(name), self._image.client_metrics_configs
-            await self._commit(_put(path, configs, exists=name in before))
-            await self._publish(images.with_client_metrics_configs(self._image, name, configs))
+            write = _put(nodes.configs_path(kind, name), configs, exists=name in self._image.configs(kind))
+            await self._commit(write, frees_room=kind is ConfigKind.BROKER)
+            await self._publish(images.with_configs(self._image, kind, name, configs))
 
         await self._change(change(), by)
 

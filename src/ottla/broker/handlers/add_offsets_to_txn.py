@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.steps import Steps, run
+from ottla.common.steps import Steps
 from ottla.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 _KNOWS_FENCED_SINCE = 2
 _CLASSIC = 0
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest
-) -> AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse]:
-    return run(_add(broker, context.version, request))
-
-
-def _add(broker: Broker, version: int, request: AddOffsetsToTxnRequest) -> Steps[AddOffsetsToTxnResponse]:
+def handle(broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest) -> Steps[AddOffsetsToTxnResponse]:
+    version = context.version
     try:
         if not request.transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.steps import Steps, run
+from ottla.common.steps import Steps
 from ottla.protocol.messages import EndTxnRequest, EndTxnResponse
 
 _KNOWS_FENCED_SINCE = 2
 _V2_SINCE = 5
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: EndTxnRequest
-) -> EndTxnResponse | Awaitable[EndTxnResponse]:
-    return run(_end(broker, context.version, request))
-
-
-def _end(broker: Broker, version: int, request: EndTxnRequest) -> Steps[EndTxnResponse]:
+def handle(broker: Broker, context: RequestContext, request: EndTxnRequest) -> Steps[EndTxnResponse]:
+    version = context.version
     try:
         if not request.transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
@@ -33,6 +26,5 @@ def _end(broker: Broker, version: int, request: EndTxnRequest) -> Steps[EndTxnRe
             2 if version >= _V2_SINCE else 0,
         )
     except ApiError as error:
-        code = for_version(error.code, version, _KNOWS_FENCED_SINCE)
-        return EndTxnResponse(error_code=code)
+        return EndTxnResponse(error_code=for_version(error.code, version, _KNOWS_FENCED_SINCE))
     return EndTxnResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)

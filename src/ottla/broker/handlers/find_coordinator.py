@@ -33,21 +33,24 @@ class _Found(NamedTuple):
 
 
 def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequest) -> Steps[FindCoordinatorResponse]:
-    if request.key_type == _SHARE:
-        found = _Found(error=ErrorCode.INVALID_REQUEST, message="share groups are not served")
-        return (yield from _answer(context.version, request, lambda _: found))
-    if request.key_type not in (_GROUP, _TRANSACTION):
-        text = f"there is no coordinator of type {request.key_type}"
-        found = _Found(error=ErrorCode.INVALID_REQUEST, message=text)
-        return (yield from _answer(context.version, request, lambda _: found))
-    runtime = broker.groups.runtime if request.key_type == _GROUP else broker.transactions.runtime
+    version, listener = context.version, context.listener
+    runtimes: dict[int, CoordinatorRuntime[Any]] = {
+        _GROUP: broker.groups.runtime,
+        _TRANSACTION: broker.transactions.runtime,
+    }
+    runtime = runtimes.get(request.key_type)
+    if runtime is None:
+        is_share = request.key_type == _SHARE
+        why = "share groups are not served" if is_share else f"there is no coordinator of type {request.key_type}"
+        refused = _Found(error=ErrorCode.INVALID_REQUEST, message=why)
+        return (yield from _answer(version, request, lambda _: refused))
     if not runtime.has_topic:
         try:
             yield runtime.make_topic()
         except ApiError as error:
-            found = _Found(error=ErrorCode.COORDINATOR_NOT_AVAILABLE, message=error.message)
-            return (yield from _answer(context.version, request, lambda _: found))
-    return (yield from _answer(context.version, request, partial(_find, broker.image, context.listener, runtime)))
+            missing = _Found(error=ErrorCode.COORDINATOR_NOT_AVAILABLE, message=error.message)
+            return (yield from _answer(version, request, lambda _: missing))
+    return (yield from _answer(version, request, partial(_find, broker.image, listener, runtime)))
 
 
 def _find(image: ClusterImage, listener: str, runtime: CoordinatorRuntime[Any], key: str) -> _Found:

@@ -5,13 +5,12 @@ The changes of one resource are made together or not at all; resources do not de
 
 from __future__ import annotations
 
-from collections import Counter
+from typing import Any
 
 from ottla.broker.broker import Broker
+from ottla.broker.configs.altering import alter_each
 from ottla.broker.configs.config_changes import Change
 from ottla.broker.context import RequestContext
-from ottla.broker.controller.change_log import Requester
-from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
@@ -19,36 +18,15 @@ from ottla.protocol.messages import IncrementalAlterConfigsRequest, IncrementalA
 def handle(
     broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> Steps[IncrementalAlterConfigsResponse]:
-    counts = Counter((one.resource_type, one.resource_name) for one in request.resources)
     by = context.requester
-    responses = []
-    for one in request.resources:
-        times = counts[one.resource_type, one.resource_name]
-        response = yield from _alter(broker, by, one, request.validate_only, times)
-        responses.append(response)
-        yield None
-    return IncrementalAlterConfigsResponse(responses=responses)
 
-
-def _alter(
-    broker: Broker,
-    by: Requester,
-    resource: IncrementalAlterConfigsRequest.AlterConfigsResource,
-    validate_only: bool,
-    times: int,
-) -> Steps[IncrementalAlterConfigsResponse.AlterConfigsResourceResponse]:
-    kind, name = resource.resource_type, resource.resource_name
-    response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
-        error_message=None, resource_type=kind, resource_name=name
-    )
-    try:
-        if times > 1:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    def change(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Steps[Any]:
         changes = yield from each(resource.configs, _change)
-        yield broker.configs.change(kind, name, changes, validate_only=validate_only, by=by)
-    except ApiError as error:
-        response.error_code, response.error_message = error.code, error.message
-    return response
+        kind, name = resource.resource_type, resource.resource_name
+        yield broker.configs.change(kind, name, changes, validate_only=request.validate_only, by=by)
+
+    answer = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    return IncrementalAlterConfigsResponse(responses=(yield from alter_each(request.resources, change, answer)))
 
 
 def _change(config: IncrementalAlterConfigsRequest.AlterableConfig) -> Change:
