@@ -17,6 +17,7 @@ from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches, read_records
 from ottla.testing import Broker
 from ottla.transactions.transaction import decode_key
+from tests.broker.test_answers_are_durable import HeldDisk
 from tests.support.loop_broker import LoopBroker
 from tests.support.loop_turns import TURN_S_MAX, LoopTurns
 from tests.support.raw_client import RawClient
@@ -289,6 +290,36 @@ async def test_a_full_disk_under_the_coordinator_decides_nothing(tmp_path: Path)
         disk.full.clear()
         await desk.end(who, True)
         assert await desk.read() == [b"x"]
+
+
+@pytest.mark.parametrize("version", [11, 12])
+async def test_a_producer_tries_again_when_the_coordinators_disk_fails_under_its_batch(
+    tmp_path: Path, version: int
+) -> None:
+    """It knows no coordinator's errors here: NOT_ENOUGH_REPLICAS, as when the coordinator refuses at once."""
+    clock, disk = ManualClock(time.time_ns() // 1_000_000), HeldDisk()
+    dirs = {"log.dirs": f"{tmp_path / 'one'},{tmp_path / 'two'}", "log.flush.interval.messages": "1"}
+    async with LoopBroker(tmp_path, dirs, clock=clock, disk=disk) as broker:
+        await broker.create_topic("data", 4)
+        desk = Desk(broker)
+        who = await desk.init()
+        coordinator = desk.log("__transaction_state").dir.parent
+        partition = next(one for one in range(4) if desk.log("data", one).dir.parent != coordinator)
+        disk.hold("__transaction_state")
+        adding = None
+        if version < 12:
+            adding = asyncio.ensure_future(broker.call(add_request("t", who, {"data": [partition]}), 3))
+            await asyncio.sleep(0)
+        producing = asyncio.ensure_future(desk.code(desk.produce_request(who, partition=partition), version))
+        while not disk.waiting.is_set():
+            await asyncio.sleep(0.001)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        disk.let_go(broken=True)
+        assert await asyncio.wait_for(producing, 60) is ErrorCode.NOT_ENOUGH_REPLICAS
+        if adding is not None:
+            assert add_codes(await adding) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        assert await desk.code(desk.produce_request(who, partition=partition), version) is ErrorCode.NOT_ENOUGH_REPLICAS
 
 
 async def test_with_flush_messages_nothing_outruns_what_it_stands_on(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.coordinators.transaction_errors import for_produce
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
-from ottla.common.steps import run
+from ottla.common.steps import Steps, run
 from ottla.protocol.produce_frames import ProduceRequest, Topics
 from ottla.records.batch import HEADER, HEADER_SIZE, TRANSACTIONAL_BIT
 
@@ -92,13 +92,15 @@ class VerificationGuard:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         self._note_sequence()
+        return run(self._admit(name))
+
+    def _admit(self, name: str) -> Steps[None]:
+        transactions = self._broker.transactions
         try:
             if self._adds:
-                return run(
-                    self._broker.transactions.add_partitions(name, self._producer_id, self._epoch, [self._where()], _V2)
-                )
-            shard = self._verify(name)
-            return None if shard is None else run(self._broker.transactions.committed(shard))
+                yield from transactions.add_partitions(name, self._producer_id, self._epoch, [self._where()], _V2)
+            elif (shard := self._verify(name)) is not None:
+                yield from transactions.committed(shard)
         except ApiError as error:
             raise self._refused(error) from None
 
