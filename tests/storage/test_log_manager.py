@@ -89,6 +89,13 @@ def test_deleted_files_go_after_the_delay(tmp_path: Path) -> None:
     logs.close()
 
 
+def test_a_log_is_of_the_topic_that_it_was_made_for(logs: LogManager) -> None:
+    tp, topic_id = TopicPartition("t", 0), random_topic_id()
+    append(first := logs.create(tp, topic_id, LogConfig()), b"x")
+    assert logs.create(tp, topic_id, LogConfig()) is first
+    assert read_all(logs.create(tp, random_topic_id(), LogConfig())) == []
+
+
 @pytest.mark.parametrize("ahead", ["a", "b", None])
 def test_a_partition_in_two_directories_is_kept_where_it_goes_further(tmp_path: Path, ahead: str | None) -> None:
     logs = manager(tmp_path / "a", tmp_path / "b")

@@ -191,8 +191,9 @@ class LogManager(LogOwner):
     def create(self, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> Log:
         """The log of this partition: the one that is there, or a new one in the least used directory."""
         log = self._logs.get(topic_partition)
-        if log is not None:
+        if log is not None and log.topic_id in (topic_id, ZERO_TOPIC_ID):
             return log
+        self.delete(topic_partition)  # what another topic of the name has left
         log_dir = self._least_used_dir()
         directory = log_dir.path / str(topic_partition)
         try:

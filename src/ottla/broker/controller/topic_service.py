@@ -212,14 +212,21 @@ class TopicService:
             except StopIteration as end:
                 await asyncio.gather(*map(asyncio.wrap_future, end.value))
 
-    async def _remove_logs(self, topics: Iterable[tuple[TopicImage, int]]) -> None:
-        pause = Pause()
+    async def _remove_logs(self, topics: Iterable[tuple[TopicImage, int]]) -> bool:
+        """Whether all are gone. If one cannot be removed the others go all the same: no later topic may have them."""
+        pause, is_done = Pause(), True
         for topic, first in topics:
             for index in range(first, len(topic.partitions)):
                 tp = TopicPartition(topic.name, index)
-                if self._logs.get(tp) is not None:
-                    self._logs.delete(tp)
+                try:
+                    if self._logs.get(tp) is not None:
+                        self._logs.delete(tp)
+                except (OSError, ApiError) as error:
+                    # Nobody sees it any more; the next start removes what is left.
+                    log.error("a log could not be removed", exc_info=error, extra={"partition": str(tp)})
+                    is_done = False
                 await pause.when_due()
+        return is_done
 
     async def delete(self, names: Sequence[str], by: Requester | None = None) -> list[TopicImage | ApiError]:
         """What was deleted, or why not, in order."""
@@ -237,12 +244,11 @@ class TopicService:
                 operations += [Delete(nodes.topic_path(topic.name)), Create(nodes.deletion_path(topic.id), note)]
             await self._commit(operations, frees_room=True)
             await self._publish(images.without_topics(self._image, [topic.name for topic in doomed]))
-            try:
-                await self._remove_logs([(topic, 0) for topic in doomed])
-                await self._commit([Delete(nodes.deletion_path(topic.id)) for topic in doomed], frees_room=True)
-            except (OSError, ApiError) as error:
-                # The topics are gone for everybody; the next start reads the note and removes what is left.
-                log.error("logs of deleted topics could not be removed", exc_info=error)
+            if await self._remove_logs([(topic, 0) for topic in doomed]):
+                try:
+                    await self._commit([Delete(nodes.deletion_path(topic.id)) for topic in doomed], frees_room=True)
+                except ApiError as error:  # the topics are gone for everybody
+                    log.error("the note of a deletion is left for the next start", exc_info=error)
         return outcomes
 
     async def create_partitions(
