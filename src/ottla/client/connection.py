@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from ottla import __version__
@@ -84,9 +83,7 @@ class BrokerConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def call(self, request: codec.Message, max_version: int | None = None) -> Any:

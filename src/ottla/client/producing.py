@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
 from ottla.client.cluster import ClusterClient
@@ -101,9 +100,7 @@ class TransactionalProducer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     # --- the life of a producer

@@ -57,33 +57,17 @@ __all__ = [
     "write_uvarint",
 ]
 
-Decoder = Callable[[Any, int], tuple[Any, int]]
-Encoder = Callable[[Any, bytearray], None]
-SteppedDecoder = Callable[[Any, int], Pauses[tuple[Any, int]]]
-SteppedEncoder = Callable[[Any, bytearray], Pauses[None]]
-
 
 @cache
-def decoder_for(name: str, version: int) -> Decoder:
-    decoder: Decoder = Compiler(name, version).decoder(in_steps=False)
+def decoder_for(name: str, version: int, in_steps: bool = False) -> Callable[[Any, int], Any]:
+    """Gives the message and where it ended; `in_steps`, as a generator."""
+    decoder: Callable[[Any, int], Any] = Compiler(name, version).decoder(in_steps=in_steps)
     return decoder
 
 
 @cache
-def encoder_for(name: str, version: int) -> Encoder:
-    encoder: Encoder = Compiler(name, version).encoder(in_steps=False)
-    return encoder
-
-
-@cache
-def _stepped_decoder_for(name: str, version: int) -> SteppedDecoder:
-    decoder: SteppedDecoder = Compiler(name, version).decoder(in_steps=True)
-    return decoder
-
-
-@cache
-def _stepped_encoder_for(name: str, version: int) -> SteppedEncoder:
-    encoder: SteppedEncoder = Compiler(name, version).encoder(in_steps=True)
+def encoder_for(name: str, version: int, in_steps: bool = False) -> Callable[[Any, bytearray], Any]:
+    encoder: Callable[[Any, bytearray], Any] = Compiler(name, version).encoder(in_steps=in_steps)
     return encoder
 
 
@@ -98,9 +82,8 @@ def decode(name: str, version: int, buffer: Any, position: int = 0) -> Any:
 def decode_from(name: str, version: int, buffer: Any, position: int = 0) -> tuple[Any, int]:
     """As `decode`, and where the message ended."""
     try:
-        return decoder_for(name, version)(buffer, position)
-    except MalformedMessage:
-        raise
+        found: tuple[Any, int] = decoder_for(name, version)(buffer, position)
+        return found
     except _READ_ERRORS as error:
         raise MalformedMessage(f"{name} v{version}: {error}") from None
 
@@ -108,9 +91,7 @@ def decode_from(name: str, version: int, buffer: Any, position: int = 0) -> tupl
 def decode_in_steps(name: str, version: int, buffer: Any, position: int = 0) -> Pauses[Any]:
     """As `decode`, with stops on the way."""
     try:
-        message, _ = yield from _stepped_decoder_for(name, version)(buffer, position)
-    except MalformedMessage:
-        raise
+        message, _ = yield from decoder_for(name, version, True)(buffer, position)
     except _READ_ERRORS as error:
         raise MalformedMessage(f"{name} v{version}: {error}") from None
     return message
@@ -125,5 +106,5 @@ def encode(message: Message, version: int) -> bytearray:
 def encode_in_steps(message: Message, version: int) -> Pauses[bytearray]:
     """As `encode`, with stops on the way."""
     out = bytearray()
-    yield from _stepped_encoder_for(type(message).__name__, version)(message, out)
+    yield from encoder_for(type(message).__name__, version, True)(message, out)
     return out
