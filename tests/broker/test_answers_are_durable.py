@@ -18,10 +18,10 @@ import pytest
 
 from ottla.broker.turns import Turns
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.groups.consumer_protocol import write_subscription
 from ottla.protocol import messages as m
 from ottla.storage.disk import Disk
 from tests.support.loop_broker import LoopBroker
+from tests.support.subscriptions import write_subscription
 from tests.support.transactional_client import (
     Identity,
     add_codes,

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ottla.broker.chores.cleaning import Cleaning
-from ottla.common.clock import ManualClock
 from ottla.common.config import BrokerConfig
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
@@ -23,6 +22,7 @@ from ottla.storage.worker import run_job
 from ottla.storage.worker_process import WorkerDied
 from tests.storage.batches import NOW_MS
 from tests.storage.cleaning import COMPACT, leftovers, pairs, put
+from tests.support.manual_clock import ManualClock
 
 CONFIG = COMPACT
 

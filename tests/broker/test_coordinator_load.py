@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from ottla.broker.coordinators.group_shard import GroupShard
-from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches
 from tests.broker.test_offsets_of_deleted_topics import commit, committed
 from tests.groups.desk import Desk as GroupDesk
 from tests.support.loop_broker import LoopBroker
+from tests.support.manual_clock import ManualClock
 from tests.support.transaction_desk import Desk
 from tests.support.transactional_client import init_request
 

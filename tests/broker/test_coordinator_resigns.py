@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.controller.topic_plan import NewTopic
-from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
-from ottla.groups.consumer_protocol import write_subscription
 from ottla.groups.timers import FORGET_TOPIC
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches
@@ -20,6 +18,8 @@ from tests.broker.test_answers_are_durable import FLUSHED, HeldDisk
 from tests.broker.test_coordinator_load import until_logged
 from tests.broker.test_offsets_of_deleted_topics import commit
 from tests.support.loop_broker import LoopBroker
+from tests.support.manual_clock import ManualClock
+from tests.support.subscriptions import write_subscription
 from tests.support.transaction_desk import Desk
 from tests.support.transactional_client import init_request, offsets_request
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
-from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from tests.broker.test_answers_are_durable import FLUSHED, HeldDisk
 from tests.support.loop_broker import LoopBroker
+from tests.support.manual_clock import ManualClock
 from tests.support.transaction_desk import Desk
 from tests.support.transactional_client import all_codes, offsets_request
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ottla.common.clock import ManualClock
 from ottla.protocol import messages as m
 from ottla.records import batch as v2
 from ottla.records import validate
 from ottla.records.compression import Codec
 from ottla.records.record import Record, build_batch, iterate_batches, read_records
 from tests.support.loop_broker import LoopBroker
+from tests.support.manual_clock import ManualClock
 from tests.support.raw_client import fetch_request
 from tests.support.transactional_client import Identity, add_codes, add_request, init_request
 

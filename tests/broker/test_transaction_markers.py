@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from ottla.broker.coordinators.transaction_markers import MarkerWriter
-from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol import messages as m
 from tests.support.loop_broker import LoopBroker
+from tests.support.manual_clock import ManualClock
 from tests.support.transaction_desk import Desk, FussyDisk
 from tests.support.transactional_client import Identity, end_request, init_request
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ottla.broker.handlers import produce
-from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches, read_records
@@ -20,6 +19,7 @@ from ottla.transactions.transaction import decode_key
 from tests.broker.test_answers_are_durable import HeldDisk
 from tests.support.loop_broker import LoopBroker
 from tests.support.loop_turns import TURN_S_MAX, LoopTurns
+from tests.support.manual_clock import ManualClock
 from tests.support.raw_client import RawClient
 from tests.support.transaction_desk import Desk, FussyDisk
 from tests.support.transactional_client import (

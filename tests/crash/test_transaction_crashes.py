@@ -17,13 +17,13 @@ import pytest
 
 from ottla.broker.coordinators.transaction_log import TransactionLog
 from ottla.broker.coordinators.transaction_markers import MarkerWriter
-from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches, read_records
 from ottla.transactions.states import TxnState
 from ottla.transactions.transaction import Transaction, decode_value
 from tests.support.loop_broker import Crash, CrashDisk, LoopBroker
+from tests.support.manual_clock import ManualClock
 from tests.support.raw_client import fetch_request
 from tests.support.transactional_client import (
     Identity,

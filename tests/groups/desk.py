@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ottla.broker.coordinators.group_shard import GroupShard
-from ottla.common.clock import ManualClock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.groups import records
 from ottla.groups.config import ConsumerSettings, GroupConfig
-from ottla.groups.consumer_protocol import write_subscription
 from ottla.groups.offset_requests import CommitTopic, FetchTopic, fetch_offset
 from ottla.groups.offsets import CommittedOffset
 from ottla.groups.result import Client, Record, Result
@@ -27,6 +25,8 @@ from ottla.protocol.messages import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
+from tests.support.manual_clock import ManualClock
+from tests.support.subscriptions import write_subscription
 
 LATEST_JOIN = 9
 

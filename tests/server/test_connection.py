@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from ottla.common.clock import ManualClock, SystemClock
+from ottla.common.clock import SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.server.connection import Connection
 from ottla.server.listener import ConnectionLimits, Listener
+from tests.support.manual_clock import ManualClock
 
 
 class Slice:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ottla.common.clock import ManualClock
 from ottla.common.config import BrokerConfig
 from ottla.server import listener as listener_module
 from ottla.server.listener import ConnectionLimits
 from tests.server.test_connection import Echo, connect, make_listener
+from tests.support.manual_clock import ManualClock
 
 
 def _limits(**properties: str) -> tuple[ConnectionLimits, ManualClock]:

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from ottla.common.clock import ManualClock
 from ottla.server import listener as listener_module
 from ottla.server.connection import Connection
 from ottla.server.listener import Listener
 from ottla.server.poller import EpollPoller, LoopPoller
 from tests.server.test_connection import Slice, framed, make_listener, read_frame
+from tests.support.manual_clock import ManualClock
 
 IDLE_MS = 600_000
 BIG_BYTES = 8 * 1024 * 1024

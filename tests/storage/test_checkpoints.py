@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ottla.common.clock import ManualClock
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
@@ -16,6 +15,7 @@ from ottla.storage.log_dirs.checkpoints import MetaProperties
 from ottla.storage.log_dirs.log_names import DELETE_SUFFIX, FolderName, marked_folder, parse_folder
 from ottla.storage.log_manager import LogManager
 from tests.storage.batches import append, read_all
+from tests.support.manual_clock import ManualClock
 
 TP = TopicPartition("a.b-c_d", 12)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ottla.common.clock import ManualClock
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
 from ottla.records.batch import stamp
@@ -18,6 +17,7 @@ from ottla.storage.results import Origin
 from ottla.storage.segments.indexes import INT32_MAX
 from tests.storage.batches import NOW_MS, open_log, read_all
 from tests.storage.cleaning import COMPACT, clean, clean_all, keyed, pairs, put
+from tests.support.manual_clock import ManualClock
 
 HOUR_MS = 3_600_000
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ottla.common.clock import ManualClock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
@@ -22,6 +21,7 @@ from ottla.storage.results import Origin
 from tests.storage.batches import NOW_MS, append, batch, open_log, read_all
 from tests.storage.disks import BrokenDisk, FullDisk
 from tests.storage.markers import TRANSACTIONAL, marker
+from tests.support.manual_clock import ManualClock
 
 ONE = len(batch(b"x" * 100))
 

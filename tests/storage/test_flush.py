@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ottla.common.clock import ManualClock
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
+from ottla.common.steps import to_the_end
 from ottla.storage.disk import Disk
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager
 from tests.storage.batches import NOW_MS, append, batch, open_log
 from tests.storage.disks import BrokenDisk, SlowDisk
+from tests.support.manual_clock import ManualClock
 
 
 def manager(path: Path, disk: Disk, clock: ManualClock | None = None) -> LogManager:
@@ -72,7 +73,7 @@ def test_flush_ms_counts_from_the_last_sync(tmp_path: Path) -> None:
     append(log, b"x")
     for step, expected in ((999, 0), (1, 1)):
         clock.advance(step)
-        logs.tick_flush()
+        to_the_end(logs.flush_in_steps())
         logs.flusher.close()
         assert log.recovery_point == expected
     logs.close()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ottla.common.clock import ManualClock
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.records.record import iterate_batches, read_records
 from ottla.storage import dump
@@ -21,6 +20,7 @@ from ottla.storage.log_dirs.log_dir import LogDir
 from ottla.storage.log_manager import LogManager
 from ottla.storage.results import Origin
 from tests.storage.batches import read_all, slice_bytes
+from tests.support.manual_clock import ManualClock
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "kafka-log"
 BASE_MS = 1_700_000_000_000

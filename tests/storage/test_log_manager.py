@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ottla.common.clock import ManualClock
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager
 from tests.storage.batches import append, open_log, read_all
+from tests.support.manual_clock import ManualClock
 
 
 def manager(*dirs: Path, clock: ManualClock | None = None, node_id: int = 1) -> LogManager:

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ottla.common.clock import ManualClock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
+from ottla.common.steps import to_the_end
 from ottla.storage.log import Log
 from ottla.storage.log_config import DAY_MS, LogConfig
 from ottla.storage.log_manager import LogManager
 from tests.storage.batches import NOW_MS, append, batch, open_log, read_all
+from tests.support.manual_clock import ManualClock
 
 ONE = len(batch(b"x"))
 # Two batches per segment.
@@ -141,7 +142,7 @@ def test_deleted_files_wait_and_open_slices_stay_readable(tmp_path: Path) -> Non
         append(log, b"%d" % n, timestamp=NOW_MS + n)
     piece = log.read(0, 1000, upper_offset=6, min_one=True)
     clock.advance(10_000)
-    logs.tick_retention(clock.now_ms())
+    to_the_end(logs.retain_in_steps(clock.now_ms()))
     names = {path.name for path in log.dir.iterdir()}
     assert {"00000000000000000000.log.deleted", "00000000000000000006.log"} <= names
     clock.advance(1000)
@@ -162,14 +163,14 @@ def test_a_clock_that_jumps_ahead_deletes_nothing_early(tmp_path: Path) -> None:
     append(log, b"x", timestamp=NOW_MS)
     for jump in (1000 * DAY_MS, -1000 * DAY_MS):
         clock.set_wall(NOW_MS + jump)
-        logs.tick_retention(clock.now_ms())
+        to_the_end(logs.retain_in_steps(clock.now_ms()))
         assert log.log_start_offset == 0
     clock.set_wall(NOW_MS)
     clock.advance(DAY_MS)
-    logs.tick_retention(clock.now_ms())
+    to_the_end(logs.retain_in_steps(clock.now_ms()))
     assert log.log_start_offset == 0
     clock.advance(1)
-    logs.tick_retention(clock.now_ms())
+    to_the_end(logs.retain_in_steps(clock.now_ms()))
     assert log.log_start_offset == 1
     logs.close()
 
@@ -182,11 +183,11 @@ def test_a_clock_that_stays_ahead_is_believed_after_a_day(tmp_path: Path) -> Non
     log = logs.create(TopicPartition("t", 0), random_topic_id(), config)
     append(log, b"x", timestamp=NOW_MS)
     clock.set_wall(NOW_MS + 1000 * DAY_MS)
-    logs.tick_retention(clock.now_ms())
+    to_the_end(logs.retain_in_steps(clock.now_ms()))
     clock.advance(DAY_MS - 1)
-    logs.tick_retention(clock.now_ms())
+    to_the_end(logs.retain_in_steps(clock.now_ms()))
     assert log.log_start_offset == 0
     clock.advance(1)
-    logs.tick_retention(clock.now_ms())
+    to_the_end(logs.retain_in_steps(clock.now_ms()))
     assert log.log_start_offset == 1
     logs.close()

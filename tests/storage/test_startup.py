@@ -6,13 +6,13 @@ import os
 import resource
 from pathlib import Path
 
-from ottla.common.clock import ManualClock
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_dirs.log_dir import CLEAN_SHUTDOWN_FILE
 from ottla.storage.log_manager import LogManager
 from tests.storage.batches import append
+from tests.support.manual_clock import ManualClock
 
 
 def manager(path: Path) -> LogManager:

@@ -17,11 +17,12 @@ from ottla.broker.broker import Broker
 from ottla.broker.chores.timers import JumpingTimers
 from ottla.broker.controller.topic_plan import NewTopic
 from ottla.broker.router import Router
-from ottla.common.clock import Clock, ManualClock
+from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.protocol import codec
 from ottla.protocol.framing import API_VERSIONS, flexible_from
 from ottla.storage.disk import Disk
+from tests.support.manual_clock import ManualClock
 from tests.support.raw_client import request_frame
 
 _DEFAULTS = {

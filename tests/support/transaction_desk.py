@@ -8,11 +8,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ottla.common.clock import ManualClock
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.storage.disk import Disk
 from tests.support.loop_broker import LoopBroker
+from tests.support.manual_clock import ManualClock
 from tests.support.raw_client import fetch_request
 from tests.support.transactional_client import (
     Identity,

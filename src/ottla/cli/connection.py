@@ -120,18 +120,6 @@ class Cluster:
         if advertised and not any_answers(advertised):
             raise OttlaError(misadvertised(self.bootstrap, advertised))
 
-    def wait_all(self, answers: Mapping[Any, Future[Answer]]) -> dict[Any, Answer | Exception]:
-        """Each answer, or the exception in its place."""
-        from confluent_kafka import KafkaException
-
-        outcomes: dict[Any, Answer | Exception] = {}
-        for key, answer in answers.items():
-            try:
-                outcomes[key] = self.wait(answer)
-            except KafkaException as error:
-                outcomes[key] = error
-        return outcomes
-
     def check(self) -> None:
         """Raises when the clients' error callbacks have seen something that waiting will not mend."""
         self._trouble.raise_if_hopeless(self._reached)

@@ -143,9 +143,6 @@ class ConsumerGroup:
     def subscribers(self, regex: str) -> int:
         return sum(1 for one in self.members.values() if one.regex == regex)
 
-    def classic_members(self) -> list[Member]:
-        return [one for one in self.members.values() if one.classic is not None]
-
     def all_classic_without(self, leaving: Iterable[str]) -> bool:
         """Whether only members of the classic protocol stay, and the last of the others is among those who go."""
         gone = dict.fromkeys(leaving)

@@ -55,19 +55,6 @@ def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
     return found
 
 
-def write_subscription(
-    topics: Sequence[str], *, owned: Mapping[str, Sequence[int]] | None = None, version: int = 1
-) -> bytes:
-    message = ConsumerProtocolSubscription(
-        topics=topics,
-        owned_partitions=[
-            ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=partitions)
-            for topic, partitions in (owned or {}).items()
-        ],
-    )
-    return version.to_bytes(2, "big") + bytes(codec.encode(message, version))
-
-
 def write_assignment(partitions: Mapping[str, Sequence[int]], version: int) -> bytes:
     message = ConsumerProtocolAssignment(
         assigned_partitions=[

@@ -90,10 +90,6 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & DELETE_HORIZON_BIT)
 
     @property
-    def has_producer_id(self) -> bool:
-        return self.producer_id > NO_PRODUCER_ID
-
-    @property
     def last_sequence(self) -> int:
         """Sequences wrap from 2^31-1 to 0."""
         if self.base_sequence == NO_SEQUENCE:

@@ -41,7 +41,7 @@ def read_varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
             raise CorruptRecords("varint is longer than ten bytes")
 
 
-def _write_varint(out: bytearray, value: int) -> None:
+def write_varint(out: bytearray, value: int) -> None:
     value = (value << 1) ^ (value >> 63)
     while value > 0x7F:
         out.append((value & 0x7F) | 0x80)
@@ -120,15 +120,15 @@ def _read_headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, byte
 def encode_record(out: bytearray, record: Record, base_offset: int, base_timestamp: int) -> None:
     """Append one record, length first, as it stands inside a batch."""
     body = bytearray(1)  # record attributes: none are defined
-    _write_varint(body, record.timestamp - base_timestamp)
-    _write_varint(body, record.offset - base_offset)
+    write_varint(body, record.timestamp - base_timestamp)
+    write_varint(body, record.offset - base_offset)
     for field in (record.key, record.value):
         _write_sized(body, field)
-    _write_varint(body, len(record.headers))
+    write_varint(body, len(record.headers))
     for name, value in record.headers:
         _write_sized(body, name.encode())
         _write_sized(body, value)
-    _write_varint(out, len(body))
+    write_varint(out, len(body))
     out += body
 
 
@@ -136,7 +136,7 @@ def _write_sized(out: bytearray, field: bytes | None) -> None:
     if field is None:
         out.append(1)  # varint -1
     else:
-        _write_varint(out, len(field))
+        write_varint(out, len(field))
         out += field
 
 

@@ -308,9 +308,6 @@ class LogManager(LogOwner):
 
     # -- chores --
 
-    def tick_retention(self, now_ms: int) -> None:
-        to_the_end(self.retain_in_steps(now_ms))
-
     def retain_in_steps(self, now_ms: int) -> Pauses[None]:
         """Delete what may go, forget silent producers, give back idle files. `now_ms` is not trusted blindly: a clock
         that jumps must not delete anything early."""
@@ -327,9 +324,6 @@ class LogManager(LogOwner):
                     logger.warning("%s: retention did not finish: %s", log.name, error)
             log.producers.expire(steady_ms, self.producer_id_expiration_ms)
         self.tick_deletions()
-
-    def tick_flush(self) -> None:
-        to_the_end(self.flush_in_steps())
 
     def flush_in_steps(self) -> Pauses[None]:
         """flush.ms: sync logs whose oldest unsynced record has waited that long."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ottla.common.errors import ErrorCode
-from ottla.groups.consumer_protocol import write_subscription
 from ottla.protocol import messages as m
 from ottla.protocol.codec import Message
 from tests.support.raw_client import RawClient
+from tests.support.subscriptions import write_subscription
 
 UNKNOWN_ID = b"u" * 16
 _HIDDEN = {"host", "port"}

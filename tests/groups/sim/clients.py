@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups import consumer_protocol
 from tests.groups.desk import NotAnswered, topic_id
+from tests.support.subscriptions import write_subscription
 
 if TYPE_CHECKING:
     from tests.groups.sim.world import World
@@ -107,7 +108,7 @@ class ClassicClient(SimClient):
     def _join(self) -> None:
         if not self.is_cooperative:
             self.owned = {}
-        metadata = consumer_protocol.write_subscription(self.topics, owned=self.owned)
+        metadata = write_subscription(self.topics, owned=self.owned)
         self.ticket = self.world.desk.send_join(
             self.member_id,
             instance=self.instance,

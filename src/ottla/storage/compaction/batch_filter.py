@@ -15,10 +15,10 @@ from typing import Any
 
 from ottla.records import batch as v2
 from ottla.records.compression import Codec, DecompressionError, compress
-from ottla.records.record import DECOMPRESSED_BYTES_MAX, assemble_batch, records_bytes
+from ottla.records.record import DECOMPRESSED_BYTES_MAX, assemble_batch, read_varint, records_bytes, write_varint
 from ottla.storage.compaction.offset_map import OffsetMap
 from ottla.storage.compaction.transactions import TransactionWalk
-from ottla.storage.compaction.walk import UnreadableRecords, Walked, read_signed_varint, timestamp_delta, walk
+from ottla.storage.compaction.walk import UnreadableRecords, Walked, timestamp_delta, walk
 from ottla.storage.producers.producer_state import read_marker
 
 
@@ -182,18 +182,11 @@ def _assemble(
 
 def _shift_timestamp(data: bytes, start: int, by_ms: int) -> bytes:
     """The record at `start` with `by_ms` added to its timestamp delta."""
-    length, at = read_signed_varint(data, start)
-    end = at + length
-    delta, after = read_signed_varint(data, at + 1)
-    middle = _varint(delta + by_ms)
-    return b"".join((_varint(1 + len(middle) + end - after), data[at : at + 1], middle, data[after:end]))
-
-
-def _varint(value: int) -> bytes:
-    value = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while value > 127:
-        out.append((value & 127) | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    length, at = read_varint(data, start)
+    delta, after = read_varint(data, at + 1)
+    record = bytearray(data[at : at + 1])
+    write_varint(record, delta + by_ms)
+    record += data[after : at + length]
+    sized = bytearray()
+    write_varint(sized, len(record))
+    return bytes(sized + record)

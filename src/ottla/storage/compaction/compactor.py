@@ -51,7 +51,6 @@ class _Round:
         self._map = OffsetMap(job.map_bytes_max, job.first_dirty_offset)
         self._bytes_read = 0
         self._bytes_written = 0
-        self._records_read = 0
 
     def run(self, report: Callable[[GroupResult], None]) -> RoundResult:
         remove_cleaned(self._directory)
@@ -66,7 +65,6 @@ class _Round:
             len(self._map),
             self._bytes_read,
             self._bytes_written,
-            self._records_read,
             batch_filter.records_removed,
             batch_filter.batches_unreadable,
         )
@@ -99,7 +97,6 @@ class _Round:
             walked = open_batch(chunk, at, header)
         except UnreadableRecords:
             return
-        self._records_read += header.record_count
         first = self._job.first_dirty_offset - header.base_offset
         if first > 0:  # the log was made to start inside this batch
             pairs = [pair for pair in zip(walked.keys, walked.deltas, strict=True) if pair[1] >= first]
@@ -146,7 +143,6 @@ class _Round:
                     continue
                 source = self._sources[segment.base_offset]
                 for position, chunk, at, header in self._batches(segment):
-                    self._records_read += header.record_count
                     verdict = batch_filter.apply(chunk, at, header)
                     if verdict is Verdict.KEEP:
                         output.keep(source, position, chunk, at, header)

@@ -68,6 +68,5 @@ class RoundResult:
     keys: int
     bytes_read: int
     bytes_written: int
-    records_read: int
     records_removed: int
     batches_unreadable: int

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
+from ottla.records.record import read_varint
+
 # Keys up to here are map keys as they are, longer ones are represented by a digest: an int, so that the two kinds
 # cannot be confused. 40 bytes let UUIDs in text form through.
 _KEY_BYTES_MAX = 40
@@ -52,7 +54,7 @@ def walk(data: bytes, at: int, end: int, count: int) -> Walked:
                 after = at + 2 + ((data[at + 1] << 6) | ((byte & 127) >> 1))
                 at += 2
             else:
-                length, at = read_varint(data, at)
+                length, at = read_length(data, at)
                 after = at + length
             at += 1  # attributes
             while data[at] > 127:  # timestamp delta
@@ -62,7 +64,7 @@ def walk(data: bytes, at: int, end: int, count: int) -> Walked:
                 at += 2
                 delta = byte >> 1
             else:
-                delta, at = read_varint(data, at + 1)
+                delta, at = read_length(data, at + 1)
             if delta <= previous:
                 raise UnreadableRecords(f"offset delta {delta} after {previous}")
             previous = delta
@@ -76,7 +78,7 @@ def walk(data: bytes, at: int, end: int, count: int) -> Walked:
                     at += 1
                     size = byte >> 1
                 else:
-                    size, at = read_varint(data, at)
+                    size, at = read_length(data, at)
                 key = data[at : at + size]
                 at += size
                 add_key(key if size <= _KEY_BYTES_MAX else _digest(key))
@@ -99,7 +101,7 @@ def _digest(key: bytes) -> int:
     return int.from_bytes(blake2b(key, digest_size=_DIGEST_BYTES).digest(), "big")
 
 
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_length(data: bytes, at: int) -> tuple[int, int]:
     """(value, position behind it) of a length, which is never negative. Raises UnreadableRecords."""
     value = shift = 0
     while True:
@@ -116,19 +118,8 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
     return value >> 1, at
 
 
-def read_signed_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-
-
 def timestamp_delta(data: bytes, start: int) -> int:
     """Of the record at `start`, which `walk` has passed."""
     while data[start] > 127:
         start += 1
-    return read_signed_varint(data, start + 2)[0]
+    return read_varint(data, start + 2)[0]
