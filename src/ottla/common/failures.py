@@ -137,9 +137,9 @@ def types_by_name() -> dict[str, type[ClientFailure]]:
     found: dict[str, type[ClientFailure]] = {}
     waiting: list[type[ClientFailure]] = [ClientFailure]
     while waiting:
-        one = waiting.pop()
-        found[one.__name__] = one
-        waiting += one.__subclasses__()
+        kind = waiting.pop()
+        found[kind.__name__] = kind
+        waiting += kind.__subclasses__()
     return found
 
 

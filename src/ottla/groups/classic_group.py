@@ -157,7 +157,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        return max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # --- members
 
@@ -232,7 +232,7 @@ class ClassicGroup:
     def rename(self, member: ClassicMember, new_id: str) -> None:
         old_id = member.member_id
         member.member_id = new_id
-        self.members = {new_id if key == old_id else key: one for key, one in self.members.items()}
+        self.members = {new_id if key == old_id else key: member for key, member in self.members.items()}
         self.unsynced = {new_id if key == old_id else key: None for key in self.unsynced}
         if member.instance_id is not None:
             self.static_ids[member.instance_id] = new_id
@@ -244,9 +244,9 @@ class ClassicGroup:
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.join_ticket is not None:
             return True
-        for one in self.members.values():
-            if one.join_ticket is not None:
-                self.leader = one.member_id
+        for member in self.members.values():
+            if member.join_ticket is not None:
+                self.leader = member.member_id
                 return True
         return False
 
@@ -281,8 +281,8 @@ class ClassicGroup:
         size = len(self.members)
         candidates = {name: None for name, count in self._protocol_counts.items() if count == size}
         votes: dict[str, int] = {}
-        for one in self.members.values():
-            choice = one.vote(candidates)
+        for member in self.members.values():
+            choice = member.vote(candidates)
             votes[choice] = votes.get(choice, 0) + 1
         return max(votes, key=lambda name: votes[name])
 
@@ -299,8 +299,8 @@ class ClassicGroup:
             return
         topics: dict[str, None] = {}
         try:
-            for one in self.members.values():
-                topics.update(dict.fromkeys(consumer_protocol.read_topics(one.metadata(self.protocol))))
+            for member in self.members.values():
+                topics.update(dict.fromkeys(consumer_protocol.read_topics(member.metadata(self.protocol))))
         except MalformedMessage:
             return
         self.subscribed_topics = topics
@@ -332,17 +332,17 @@ class ClassicGroup:
     @classmethod
     def from_record(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         group = cls(group_id, value.generation)
-        for one in value.members:
-            rebalance_ms = one.session_timeout if one.rebalance_timeout == -1 else one.rebalance_timeout
+        for stored in value.members:
+            rebalance_ms = stored.session_timeout if stored.rebalance_timeout == -1 else stored.rebalance_timeout
             member = ClassicMember(
-                one.member_id,
-                instance_id=one.group_instance_id,
-                client_id=one.client_id,
-                client_host=one.client_host,
+                stored.member_id,
+                instance_id=stored.group_instance_id,
+                client_id=stored.client_id,
+                client_host=stored.client_host,
                 rebalance_timeout_ms=rebalance_ms,
-                session_timeout_ms=one.session_timeout,
-                protocols=((value.protocol or "", one.subscription),),
-                assignment=one.assignment,
+                session_timeout_ms=stored.session_timeout,
+                protocols=((value.protocol or "", stored.subscription),),
+                assignment=stored.assignment,
             )
             group.add(member, value.protocol_type)
         group.state = State.STABLE if group.members else State.EMPTY
@@ -357,7 +357,7 @@ class ClassicGroup:
 
     def take_assignments(self, value: GroupMetadataValue) -> None:
         """Our own record, now in the log: what it says about assignments holds."""
-        for one in value.members:
-            member = self.members.get(one.member_id)
+        for stored in value.members:
+            member = self.members.get(stored.member_id)
             if member is not None:
-                member.assignment = one.assignment
+                member.assignment = stored.assignment

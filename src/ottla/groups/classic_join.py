@@ -39,7 +39,9 @@ class Join:
         self.client = client
         self.request = request
         self.ticket = ticket
-        self.protocols: Protocols = tuple({one.name: (one.name, one.metadata) for one in request.protocols}.values())
+        self.protocols: Protocols = tuple(
+            {protocol.name: (protocol.name, protocol.metadata) for protocol in request.protocols}.values()
+        )
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -163,7 +165,7 @@ def _replace_static(state: GroupState, group: ClassicGroup, join: Join, new_id: 
         prepare_rebalance(state, group, out)
     elif group.state is State.STABLE and group.protocol == group.select_protocol():
         out.records.append(
-            records.group_metadata(group, {one.member_id: one.assignment for one in group.members.values()})
+            records.group_metadata(group, {member.member_id: member.assignment for member in group.members.values()})
         )
 
         def stored(error: ErrorCode, out: Result) -> None:

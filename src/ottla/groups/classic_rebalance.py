@@ -109,9 +109,9 @@ def join_response(group: ClassicGroup, member: ClassicMember) -> JoinGroupRespon
 def joined_members(group: ClassicGroup) -> list[JoinGroupResponse.JoinGroupResponseMember]:
     return [
         JoinGroupResponse.JoinGroupResponseMember(
-            member_id=one.member_id, group_instance_id=one.instance_id, metadata=one.metadata(group.protocol)
+            member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata(group.protocol)
         )
-        for one in group.members.values()
+        for member in group.members.values()
     ]
 
 

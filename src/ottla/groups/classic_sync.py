@@ -63,7 +63,11 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> None:
 def _store_assignment(state: GroupState, group: ClassicGroup, request: SyncGroupRequest, out: Result) -> None:
     """The leader's word becomes the generation once it is in the log."""
     generation = group.generation
-    out.records.append(records.group_metadata(group, {one.member_id: one.assignment for one in request.assignments}))
+    out.records.append(
+        records.group_metadata(
+            group, {assignment.member_id: assignment.assignment for assignment in request.assignments}
+        )
+    )
 
     def stored(error: ErrorCode, out: Result) -> None:
         # Somebody may have joined meanwhile; then this assignment is history.
@@ -93,10 +97,12 @@ def heartbeat_classic(group: ClassicGroup, request: HeartbeatRequest, out: Resul
 
 def leave_unknown(request: LeaveGroupRequest) -> LeaveGroupResponse:
     """The group is not there, so none of them is."""
-    one = LeaveGroupResponse.MemberResponse
+    response = LeaveGroupResponse.MemberResponse
     return LeaveGroupResponse(
         members=[
-            one(member_id=m.member_id, group_instance_id=m.group_instance_id, error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+            response(
+                member_id=m.member_id, group_instance_id=m.group_instance_id, error_code=ErrorCode.UNKNOWN_MEMBER_ID
+            )
             for m in request.members
         ]
     )
@@ -109,11 +115,11 @@ def leave_classic(
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     responses = []
     size = len(group.members)
-    for one in request.members:
-        error = _leave(group, one, out)
+    for identity in request.members:
+        error = _leave(group, identity, out)
         responses.append(
             LeaveGroupResponse.MemberResponse(
-                member_id=one.member_id, group_instance_id=one.group_instance_id, error_code=error
+                member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error
             )
         )
     # An id that was given out and never used is no reason to rebalance, but the join phase may have waited for it.
@@ -122,11 +128,11 @@ def leave_classic(
     return LeaveGroupResponse(members=responses)
 
 
-def _leave(group: ClassicGroup, one: LeaveGroupRequest.MemberIdentity, out: Result) -> ErrorCode:
-    member_id = one.member_id
+def _leave(group: ClassicGroup, identity: LeaveGroupRequest.MemberIdentity, out: Result) -> ErrorCode:
+    member_id = identity.member_id
     if not member_id:
         # An administrator removes a static member by its instance id alone.
-        member_id = group.static_ids.get(one.group_instance_id or "", "")
+        member_id = group.static_ids.get(identity.group_instance_id or "", "")
         if not member_id:
             return ErrorCode.UNKNOWN_MEMBER_ID
     elif member_id in group.pending:
@@ -135,7 +141,7 @@ def _leave(group: ClassicGroup, one: LeaveGroupRequest.MemberIdentity, out: Resu
         return ErrorCode.NONE
     else:
         try:
-            group.check_member(member_id, one.group_instance_id)
+            group.check_member(member_id, identity.group_instance_id)
         except ApiError as error:
             return error.code
     remove_member(group, group.members[member_id], out)

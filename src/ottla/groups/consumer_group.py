@@ -115,7 +115,7 @@ class ConsumerGroup:
             return "Empty"
         if self.epoch > self.assignment_epoch:
             return "Assigning"
-        if all(one.is_reconciled_to(self.assignment_epoch) for one in self.members.values()):
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
             return "Stable"
         return "Reconciling"
 
@@ -141,20 +141,20 @@ class ConsumerGroup:
         return self._owners.get(topic_id, {}).get(partition)
 
     def subscribers(self, regex: str) -> int:
-        return sum(1 for one in self.members.values() if one.regex == regex)
+        return sum(1 for member in self.members.values() if member.regex == regex)
 
     def all_classic_without(self, leaving: Iterable[str]) -> bool:
         """Whether only members of the classic protocol stay, and the last of the others is among those who go."""
         gone = dict.fromkeys(leaving)
-        staying = [one for one in self.members.values() if one.member_id not in gone]
-        return all(one.classic is not None for one in staying) and any(
+        staying = [member for member in self.members.values() if member.member_id not in gone]
+        return all(member.classic is not None for member in staying) and any(
             self.members[member_id].classic is None for member_id in gone
         )
 
     def supports_classic(self, protocol_type: str, names: Iterable[str]) -> bool:
         if protocol_type != "consumer":
             return False
-        supported = [dict(one.classic.protocols) for one in self.members.values() if one.classic is not None]
+        supported = [dict(member.classic.protocols) for member in self.members.values() if member.classic is not None]
         return any(all(name in protocols for protocols in supported) for name in names)
 
     def preferred_assignor(self, changed: Member | None = None) -> str | None:
@@ -163,9 +163,9 @@ class ConsumerGroup:
         if changed is not None:
             members.pop(self.static_ids.get(changed.instance_id or "", ""), None)
             members[changed.member_id] = changed
-        for one in members.values():
-            if one.assignor is not None:
-                votes[one.assignor] = votes.get(one.assignor, 0) + 1
+        for member in members.values():
+            if member.assignor is not None:
+                votes[member.assignor] = votes.get(member.assignor, 0) + 1
         return max(votes, key=lambda name: votes[name]) if votes else None
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -175,7 +175,7 @@ class ConsumerGroup:
         """Whether something that the member is to get is still held by another."""
         for topic_id, partitions in self.targets.get(member.member_id, {}).items():
             held = member.assigned.get(topic_id, {})
-            if any(one not in held and self.owner(topic_id, one) is not None for one in partitions):
+            if any(partition not in held and self.owner(topic_id, partition) is not None for partition in partitions):
                 return True
         return False
 
@@ -222,7 +222,8 @@ class ConsumerGroup:
         if value.classic_member_metadata is not None:
             metadata = value.classic_member_metadata
             classic = ClassicMetadata(
-                metadata.session_timeout_ms, tuple((one.name, one.metadata) for one in metadata.supported_protocols)
+                metadata.session_timeout_ms,
+                tuple((protocol.name, protocol.metadata) for protocol in metadata.supported_protocols),
             )
         before = self.members.get(member_id) or Member(member_id)
         member = replace(
@@ -281,7 +282,7 @@ class ConsumerGroup:
             self.targets.pop(member_id, None)
         else:
             self.targets[member_id] = {
-                TopicId(one.topic_id): tuple(sorted(one.partitions)) for one in value.topic_partitions
+                TopicId(topic.topic_id): tuple(sorted(topic.partitions)) for topic in value.topic_partitions
             }
 
     def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
@@ -314,12 +315,12 @@ def topics_of(member: Member, regexes: Mapping[str, ResolvedRegex]) -> dict[str,
 def subscribed_topics(members: Iterable[Member], regexes: Mapping[str, ResolvedRegex]) -> dict[str, None]:
     names: dict[str, None] = {}
     seen: dict[str, None] = {}
-    for one in members:
-        names.update(dict.fromkeys(one.topics))
-        if one.regex and one.regex not in seen:
-            seen[one.regex] = None
-            if one.regex in regexes:
-                names.update(dict.fromkeys(regexes[one.regex].topics))
+    for member in members:
+        names.update(dict.fromkeys(member.topics))
+        if member.regex and member.regex not in seen:
+            seen[member.regex] = None
+            if member.regex in regexes:
+                names.update(dict.fromkeys(regexes[member.regex].topics))
     return names
 
 

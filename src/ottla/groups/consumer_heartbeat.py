@@ -103,21 +103,21 @@ def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
 def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned:
     if request.topic_partitions is None:
         return None
-    return [(TopicId(one.topic_id), one.partitions) for one in request.topic_partitions]
+    return [(TopicId(topic.topic_id), topic.partitions) for topic in request.topic_partitions]
 
 
 def _assignment(assigned: Assigned) -> ConsumerGroupHeartbeatResponse.Assignment:
-    one = ConsumerGroupHeartbeatResponse.TopicPartitions
+    schema = ConsumerGroupHeartbeatResponse.TopicPartitions
     return ConsumerGroupHeartbeatResponse.Assignment(
         topic_partitions=[
-            one(topic_id=topic_id, partitions=sorted(partitions)) for topic_id, partitions in assigned.items()
+            schema(topic_id=topic_id, partitions=sorted(partitions)) for topic_id, partitions in assigned.items()
         ]
     )
 
 
-def _same_partitions(one: Assigned, other: Assigned) -> bool:
-    return one is other or (
-        one.keys() == other.keys() and all(one[topic].keys() == other[topic].keys() for topic in one)
+def _same_partitions(before: Assigned, other: Assigned) -> bool:
+    return before is other or (
+        before.keys() == other.keys() and all(before[topic].keys() == other[topic].keys() for topic in before)
     )
 
 
@@ -202,7 +202,7 @@ def _check_epoch(member: Member, epoch: int, owned: Owned) -> None:
 def _is_within(owned: Owned, assigned: Assigned) -> bool:
     if owned is None:
         return False
-    return all(one in assigned.get(topic_id, {}) for topic_id, indexes in owned for one in indexes)
+    return all(index in assigned.get(topic_id, {}) for topic_id, indexes in owned for index in indexes)
 
 
 def _updated(before: Member, client: Client, request: ConsumerGroupHeartbeatRequest) -> Member:
@@ -278,11 +278,11 @@ def fence(state: GroupState, group: ConsumerGroup, member_ids: Sequence[str], ou
         downgrade(state, group, member_ids, None, out, must_rebalance=True)
         return
     gone = dict.fromkeys(member_ids)
-    staying = [one for one in group.members.values() if one.member_id not in gone]
+    staying = [member for member in group.members.values() if member.member_id not in gone]
     for member_id in member_ids:
         out.records += records.remove_member(group.group_id, member_id)
         cancel_timers(group.group_id, member_id, out)
-    wanted = {one.regex: None for one in staying}
+    wanted = {member.regex: None for member in staying}
     for regex in group.regexes:
         if regex not in wanted:
             out.records.append(records.regular_expression_tombstone(group.group_id, regex))

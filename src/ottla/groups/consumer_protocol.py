@@ -38,7 +38,7 @@ def read_subscription(data: bytes) -> Subscription:
     """Raises MalformedMessage."""
     version = _version_of(data)
     found: ConsumerProtocolSubscription = codec.decode("ConsumerProtocolSubscription", version, data, 2)
-    owned = [(one.topic, one.partitions) for one in found.owned_partitions]
+    owned = [(topic.topic, topic.partitions) for topic in found.owned_partitions]
     return Subscription(version, found.topics, owned, found.rack_id or None)
 
 

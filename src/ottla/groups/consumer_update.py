@@ -75,7 +75,7 @@ class Update:
         is_bump = self.is_new_group or has_new_names or has_new_regex
         if has_new_regex and before.regex and group.subscribers(before.regex) == 1:
             self.out.records.append(records.regular_expression_tombstone(group.group_id, before.regex))
-            self.regexes = {name: one for name, one in self.regexes.items() if name != before.regex}
+            self.regexes = {name: kept for name, kept in self.regexes.items() if name != before.regex}
         if after.regex and after.regex not in group.regexes:
             regex.check_regex(after.regex)
         if after.regex or group.regexes:
@@ -84,10 +84,10 @@ class Update:
 
     def _refresh_regexes(self) -> bool:
         """Resolve all expressions of the group together, so that they cost one rebalance at most."""
-        wanted = {one.regex: None for one in self.members_after().values() if one.regex}
+        wanted = {member.regex: None for member in self.members_after().values() if member.regex}
         config, now_ms = self.state.config, self.out.now_ms
-        is_unresolved = any(one not in self.regexes for one in wanted)
-        age_ms = now_ms - max((one.timestamp_ms for one in self.regexes.values()), default=0)
+        is_unresolved = any(expression not in self.regexes for expression in wanted)
+        age_ms = now_ms - max((resolved_regex.timestamp_ms for resolved_regex in self.regexes.values()), default=0)
         checked = self.group.regexes_checked
         is_stale = checked is None or checked < self.state.new_topics_number
         is_due = is_stale and not 0 <= age_ms < config.consumer_regex_refresh_interval_ms_min
@@ -96,12 +96,12 @@ class Update:
         names = self.state.image.topics.keys()  # with the internal ones, as in Kafka
         resolved = dict(self.regexes)
         has_changed = False
-        for one in wanted:
-            found = ResolvedRegex(regex.matching_topics(one, names), self.state.image_number, now_ms)
-            known = resolved.get(one)
+        for expression in wanted:
+            found = ResolvedRegex(regex.matching_topics(expression, names), self.state.image_number, now_ms)
+            known = resolved.get(expression)
             has_changed |= (known.topics if known is not None else ()) != found.topics
-            resolved[one] = found
-            self.out.records.append(records.regular_expression(self.group.group_id, one, found))
+            resolved[expression] = found
+            self.out.records.append(records.regular_expression(self.group.group_id, expression, found))
         self.regexes = resolved
         self._note_checked("regexes_checked")
         return has_changed

@@ -22,8 +22,8 @@ _CLASSIC_MEMBER = 0
 
 def list_groups(state: GroupState, states: Sequence[str], types: Sequence[str]) -> list[ListGroupsResponse.ListedGroup]:
     """Filters are case-insensitive; an empty filter lets everything through."""
-    wanted_states = {one.strip().lower() for one in states}
-    wanted_types = {one.strip().lower() for one in types}
+    wanted_states = {state.strip().lower() for state in states}
+    wanted_types = {kind.strip().lower() for kind in types}
     return [
         ListGroupsResponse.ListedGroup(
             group_id=group.group_id,
@@ -56,7 +56,7 @@ def describe_classic(state: GroupState, group_id: str, version: int) -> Describe
         group_state=group.state_name,
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol or "") if is_stable else "",
-        members=[_classic_member(group, one, is_stable) for one in group.members.values()],
+        members=[_classic_member(group, member, is_stable) for member in group.members.values()],
     )
 
 
@@ -90,7 +90,7 @@ def describe_consumer(state: GroupState, group_id: str) -> ConsumerGroupDescribe
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor() or state.config.consumer_assignors[0],
-        members=[_consumer_member(group, one, state.image) for one in group.members.values()],
+        members=[_consumer_member(group, member, state.image) for member in group.members.values()],
     )
 
 

@@ -85,17 +85,19 @@ def _consumer_records(group: ClassicGroup, image: ClusterImage) -> list[Record]:
     members = list(group.members.values())
     # What the last generation gave them; then what cooperative consumers say they still hold from one before.
     booked: dict[tuple[TopicId, int], None] = {}
-    subscriptions = [_subscription(group, one) for one in members]
-    targets = [_book(_target_of(group, one, image), booked) for one in members]
-    held = [_book(dict(owned_ids(one.owned, image)), booked) for one in subscriptions]
+    subscriptions = [_subscription(group, member) for member in members]
+    targets = [_book(_target_of(group, member, image), booked) for member in members]
+    held = [_book(dict(owned_ids(subscription.owned, image)), booked) for subscription in subscriptions]
     made = [_consumer_member(group, *parts) for parts in zip(members, subscriptions, targets, held, strict=True)]
-    topics = {name: None for one in subscriptions for name in one.topics}
-    result = [records.member_metadata(group_id, one) for one in made]
+    topics = {name: None for subscription in subscriptions for name in subscription.topics}
+    result = [records.member_metadata(group_id, member) for member in made]
     result.append(records.group_epoch(group_id, epoch, metadata_hash(topics, image)))
-    result += [records.target_assignment(group_id, one.member_id, two) for one, two in zip(made, targets, strict=True)]
+    result += [
+        records.target_assignment(group_id, member.member_id, two) for member, two in zip(made, targets, strict=True)
+    ]
     # Timestamp 0: the member that brought the upgrade about gets a new target at once.
     result.append(records.target_epoch(group_id, epoch, 0))
-    result += [records.current_assignment(group_id, one) for one in made]
+    result += [records.current_assignment(group_id, member) for member in made]
     return result
 
 
@@ -103,8 +105,8 @@ def _book(wanted: Mapping[TopicId, Sequence[int]], booked: dict[tuple[TopicId, i
     """What is not booked yet; a leader or a member that is wrong must not give a partition two owners."""
     free: dict[TopicId, tuple[int, ...]] = {}
     for topic_id, indexes in wanted.items():
-        mine = tuple(one for one in sorted(dict.fromkeys(indexes)) if (topic_id, one) not in booked)
-        booked.update(dict.fromkeys((topic_id, one) for one in mine))
+        mine = tuple(index for index in sorted(dict.fromkeys(indexes)) if (topic_id, index) not in booked)
+        booked.update(dict.fromkeys((topic_id, partition) for partition in mine))
         if mine:
             free[topic_id] = mine
     return free
@@ -154,9 +156,9 @@ def _target_of(group: ClassicGroup, member: ClassicMember, image: ClusterImage) 
     if assignment.user_data:
         raise _cannot_upgrade(group, "an assignor of its own is in use, whose data would be lost")
     return {
-        image.topics[one.topic].id: tuple(one.partitions)
-        for one in assignment.assigned_partitions
-        if one.topic in image.topics
+        image.topics[topic.topic].id: tuple(topic.partitions)
+        for topic in assignment.assigned_partitions
+        if topic.topic in image.topics
     }
 
 
@@ -183,7 +185,7 @@ def downgrade(
 ) -> None:
     """`joining` is a classic static member that takes the place of the one who leaves."""
     gone = dict.fromkeys(leaving)
-    staying = [one for one in group.members.values() if one.member_id not in gone]
+    staying = [member for member in group.members.values() if member.member_id not in gone]
     if joining is not None:
         staying.append(joining)
     classic = _classic_group(group, staying, out.now_ms)
@@ -192,8 +194,10 @@ def downgrade(
         classic.leader = None
     # What each has, not what it is to have: that may still be another's, and a rebalance is to come. Without one all
     # have what they are to have, and the one that joins gets what its old self had.
-    assignments = {one.member_id: assignment_bytes(one.assigned, one.classic, state.image) for one in staying}
-    tombs = [one.member_id for one in staying] if joining is not None else list(group.members)
+    assignments = {
+        stayer.member_id: assignment_bytes(stayer.assigned, stayer.classic, state.image) for stayer in staying
+    }
+    tombs = [stayer.member_id for stayer in staying] if joining is not None else list(group.members)
     out.records += group_tombstones(group, tombs)
     out.records.append(records.group_metadata(classic, assignments))
     for member_id in group.members:
@@ -213,16 +217,16 @@ def downgrade(
 
 def _classic_group(group: ConsumerGroup, staying: Sequence[Member], now_ms: int) -> ClassicGroup:
     classic = ClassicGroup(group.group_id, group.epoch)
-    for one in staying:
-        assert one.classic is not None
+    for stayer in staying:
+        assert stayer.classic is not None
         member = ClassicMember(
-            one.member_id,
-            instance_id=one.instance_id,
-            client_id=one.client_id,
-            client_host=one.client_host,
-            rebalance_timeout_ms=one.rebalance_timeout_ms,
-            session_timeout_ms=one.classic.session_timeout_ms,
-            protocols=one.classic.protocols,
+            stayer.member_id,
+            instance_id=stayer.instance_id,
+            client_id=stayer.client_id,
+            client_host=stayer.client_host,
+            rebalance_timeout_ms=stayer.rebalance_timeout_ms,
+            session_timeout_ms=stayer.classic.session_timeout_ms,
+            protocols=stayer.classic.protocols,
         )
         classic.add(member, consumer_protocol.PROTOCOL_TYPE)
     classic.protocol = classic.select_protocol()
@@ -247,10 +251,10 @@ def assignment_bytes(
 def group_tombstones(group: ConsumerGroup, member_ids: Sequence[str]) -> list[Record]:
     """Everything about the group, in the order in which a reader can let go of it."""
     group_id = group.group_id
-    made = [records.current_assignment_tombstone(group_id, one) for one in member_ids]
-    made += [records.target_assignment_tombstone(group_id, one) for one in member_ids]
+    made = [records.current_assignment_tombstone(group_id, member_id) for member_id in member_ids]
+    made += [records.target_assignment_tombstone(group_id, member_id) for member_id in member_ids]
     made.append(records.target_epoch_tombstone(group_id))
-    made += [records.member_metadata_tombstone(group_id, one) for one in member_ids]
+    made += [records.member_metadata_tombstone(group_id, member_id) for member_id in member_ids]
     made += [records.regular_expression_tombstone(group_id, regex) for regex in group.regexes]
     if group.has_partition_metadata_record:
         made.append(records.partition_metadata_tombstone(group_id))

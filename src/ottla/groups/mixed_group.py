@@ -50,7 +50,7 @@ def join_consumer(state: GroupState, group: ConsumerGroup, join: Join, out: Resu
     if (
         request.group_instance_id is None
         and member_id not in group.members
-        and any(one for _, one in subscription.owned)
+        and any(partitions for _, partitions in subscription.owned)
     ):
         # We do not keep the ids we give out, but one that is new owns nothing. This member was fenced and does not know
         # it; it must let go of what others may have by now.
@@ -111,7 +111,8 @@ def _downgrade(state: GroupState, group: ConsumerGroup, replaced: Member, update
     is_bump = update.write_member()
     # Without a rebalance everybody would stay with what the record says, so that has to be what everybody has.
     is_settled = all(
-        one.member_id == replaced.member_id or one.is_reconciled_to(group.epoch) for one in group.members.values()
+        member.member_id == replaced.member_id or member.is_reconciled_to(group.epoch)
+        for member in group.members.values()
     )
     target = group.target_of(replaced)
     assigned = {topic_id: dict.fromkeys(partitions, group.epoch) for topic_id, partitions in target.items()}
@@ -204,27 +205,27 @@ def leave_consumer(
 ) -> LeaveGroupResponse:
     leaving: dict[str, None] = {}
     responses = []
-    for one in request.members:
+    for identity in request.members:
         error = ErrorCode.NONE
         try:
-            leaving[_leaving_member(group, one).member_id] = None
+            leaving[_leaving_member(group, identity).member_id] = None
         except ApiError as refused:
             error = refused.code
         responses.append(
             LeaveGroupResponse.MemberResponse(
-                member_id=one.member_id, group_instance_id=one.group_instance_id, error_code=error
+                member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error
             )
         )
     fence(state, group, list(leaving), out)
     return LeaveGroupResponse(members=responses)
 
 
-def _leaving_member(group: ConsumerGroup, one: LeaveGroupRequest.MemberIdentity) -> Member:
-    if one.group_instance_id is None:
-        return group.member(one.member_id)
-    member = group.static_member(one.group_instance_id)
+def _leaving_member(group: ConsumerGroup, identity: LeaveGroupRequest.MemberIdentity) -> Member:
+    if identity.group_instance_id is None:
+        return group.member(identity.member_id)
+    member = group.static_member(identity.group_instance_id)
     if member is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-    if one.member_id:
-        check_instance(member, one.member_id)
+    if identity.member_id:
+        check_instance(member, identity.member_id)
     return member

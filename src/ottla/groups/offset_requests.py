@@ -73,8 +73,8 @@ def _check_partitions(state: GroupState, member: Member, topics: Sequence[Commit
     for topic in topics:
         known = state.image.topics.get(topic.name)
         topic_id = topic.topic_id if known is None else known.id
-        for one in topic.partitions:
-            check_commit_partition(member, topic_id, one.partition_index, epoch)
+        for partition in topic.partitions:
+            check_commit_partition(member, topic_id, partition.partition_index, epoch)
 
 
 def _write(
@@ -85,15 +85,15 @@ def _write(
     errors: list[list[ErrorCode]] = []
     for name, topic_id, partitions in topics:
         row: list[ErrorCode] = []
-        for one in partitions:
-            metadata = one.committed_metadata or ""
+        for partition in partitions:
+            metadata = partition.committed_metadata or ""
             if len(metadata) > limit:
                 row.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             committed = CommittedOffset(
-                one.committed_offset, one.committed_leader_epoch, metadata, now_ms, expire_ms, topic_id
+                partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire_ms, topic_id
             )
-            out.records.append(records.offset_commit(group_id, name, one.partition_index, committed))
+            out.records.append(records.offset_commit(group_id, name, partition.partition_index, committed))
             row.append(ErrorCode.NONE)
         errors.append(row)
     return errors
@@ -170,7 +170,7 @@ def delete_offset(state: GroupState, group: Group, topic: str, partition: int, o
 def delete_all_offsets(state: GroupState, group_id: str, out: Result) -> None:
     seen: dict[tuple[str, int], None] = {}
     for topic, partitions in state.offsets.of_group(group_id).items():
-        seen.update(dict.fromkeys((topic, one) for one in partitions))
+        seen.update(dict.fromkeys((topic, partition) for partition in partitions))
     seen.update(dict.fromkeys(state.offsets.pending_of_group(group_id)))
     out.records += [records.offset_tombstone(group_id, topic, partition) for topic, partition in seen]
 

@@ -49,7 +49,7 @@ def _owns_any(owned: Owned, partitions: Assigned) -> bool:
     """A member that does not report its partitions is taken to still have them."""
     if owned is None:
         return True
-    return any(one in partitions.get(topic_id, {}) for topic_id, indexes in owned for one in indexes)
+    return any(index in partitions.get(topic_id, {}) for topic_id, indexes in owned for index in indexes)
 
 
 def _drop_unsubscribed(member: Member, subscribed: Mapping[TopicId, None], owned: Owned) -> Member:

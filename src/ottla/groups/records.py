@@ -151,16 +151,16 @@ def group_metadata(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Rec
             current_state_timestamp=-1 if group.state_timestamp_ms is None else group.state_timestamp_ms,
             members=[
                 GroupMetadataValue.MemberMetadata(
-                    member_id=one.member_id,
-                    group_instance_id=one.instance_id,
-                    client_id=one.client_id,
-                    client_host=one.client_host,
-                    rebalance_timeout=one.rebalance_timeout_ms,
-                    session_timeout=one.session_timeout_ms,
-                    subscription=one.metadata(group.protocol),
-                    assignment=assignments.get(one.member_id, b""),
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.metadata(group.protocol),
+                    assignment=assignments.get(member.member_id, b""),
                 )
-                for one in group.members.values()
+                for member in group.members.values()
             ],
         ),
         GROUP_METADATA_VALUE,
@@ -236,9 +236,9 @@ def target_epoch_tombstone(group_id: str) -> Record:
 
 
 def target_assignment(group_id: str, member_id: str, target: Target) -> Record:
-    one = ConsumerGroupTargetAssignmentMemberValue.TopicPartition
+    schema = ConsumerGroupTargetAssignmentMemberValue.TopicPartition
     value = ConsumerGroupTargetAssignmentMemberValue(
-        topic_partitions=[one(topic_id=topic_id, partitions=partitions) for topic_id, partitions in target.items()]
+        topic_partitions=[schema(topic_id=topic_id, partitions=partitions) for topic_id, partitions in target.items()]
     )
     return Record(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
 
@@ -248,9 +248,9 @@ def target_assignment_tombstone(group_id: str, member_id: str) -> Record:
 
 
 def _epoch_partitions(assigned: Assigned) -> list[Any]:
-    one = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
+    schema = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
     return [
-        one(topic_id=topic_id, partitions=list(epochs), assignment_epochs=list(epochs.values()))
+        schema(topic_id=topic_id, partitions=list(epochs), assignment_epochs=list(epochs.values()))
         for topic_id, epochs in assigned.items()
     ]
 
@@ -297,10 +297,10 @@ def remove_member(group_id: str, member_id: str) -> Sequence[Record]:
 def read_epoch_partitions(topics: Sequence[Any], member_epoch: int) -> dict[TopicId, dict[int, int]]:
     """A record of Kafka before 4.3 has no epoch for each partition; the member's own stands in."""
     found: dict[TopicId, dict[int, int]] = {}
-    for one in topics:
-        epochs = one.assignment_epochs or ()
-        if len(epochs) == len(one.partitions):
-            found[TopicId(one.topic_id)] = dict(zip(one.partitions, epochs, strict=True))
+    for topic in topics:
+        epochs = topic.assignment_epochs or ()
+        if len(epochs) == len(topic.partitions):
+            found[TopicId(topic.topic_id)] = dict(zip(topic.partitions, epochs, strict=True))
         else:
-            found[TopicId(one.topic_id)] = dict.fromkeys(one.partitions, member_epoch)
+            found[TopicId(topic.topic_id)] = dict.fromkeys(topic.partitions, member_epoch)
     return found

@@ -88,7 +88,7 @@ class Decoder:
         """`aborted` has (producer id, first offset) of each aborted transaction; leave it empty to read them too."""
         self._data = memoryview(data).cast("B")
         self._start, self._end = start, end
-        self._aborted = sorted(aborted, key=lambda one: one[1])
+        self._aborted = sorted(aborted, key=lambda transaction: transaction[1])
         self._with_headers = with_headers
         self._check_crcs = check_crcs
         self._limit_bytes = decompressed_bytes_max

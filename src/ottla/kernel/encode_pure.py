@@ -108,17 +108,17 @@ class BatchEncoder:
         header_rows = headers.to_pylist() if headers is not None else [None] * len(keys)
         rows = zip(slots, keys.to_pylist(), values.to_pylist(), header_rows, timestamps.to_pylist(), strict=True)
         for slot, key, value, row_headers, timestamp in rows:
-            one = self._open.get(slot)
-            if one is None:
-                one = self._open[slot] = _Open(timestamp, timestamp)
-            record = _record(key, value, row_headers, timestamp - one.base_timestamp, one.count)
-            if one.count and len(one.body) + len(record) > self._batch_bytes:
+            opened = self._open.get(slot)
+            if opened is None:
+                opened = self._open[slot] = _Open(timestamp, timestamp)
+            record = _record(key, value, row_headers, timestamp - opened.base_timestamp, opened.count)
+            if opened.count and len(opened.body) + len(record) > self._batch_bytes:
                 done.append(self._close(slot))
-                one = self._open[slot] = _Open(timestamp, timestamp)
+                opened = self._open[slot] = _Open(timestamp, timestamp)
                 record = _record(key, value, row_headers, 0, 0)
-            one.body += record
-            one.count += 1
-            one.max_timestamp = max(one.max_timestamp, timestamp)
+            opened.body += record
+            opened.count += 1
+            opened.max_timestamp = max(opened.max_timestamp, timestamp)
             self._open_bytes += len(record)
             if self._open_bytes > self._open_bytes_max:
                 done += self.finish()
@@ -129,9 +129,9 @@ class BatchEncoder:
         return [self._close(slot) for slot in sorted(self._open)]
 
     def _close(self, slot: int) -> Encoded:
-        one = self._open.pop(slot)
-        self._open_bytes -= len(one.body)
-        body = compress(self._codec, one.body, self._level)
+        opened = self._open.pop(slot)
+        self._open_bytes -= len(opened.body)
+        body = compress(self._codec, opened.body, self._level)
         batch = bytearray(
             _HEADER.pack(
                 0,
@@ -140,18 +140,18 @@ class BatchEncoder:
                 2,
                 0,
                 self._attributes,
-                one.count - 1,
-                one.base_timestamp,
-                one.max_timestamp,
+                opened.count - 1,
+                opened.base_timestamp,
+                opened.max_timestamp,
                 _NOT_SET,
                 _NOT_SET,
                 _NOT_SET,
-                one.count,
+                opened.count,
             )
         )
         batch += body
         _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[_ATTRIBUTES_AT:]))
-        return slot, bytes(batch), one.count
+        return slot, bytes(batch), opened.count
 
 
 def _record(key: bytes | None, value: bytes | None, headers: Any, timestamp_delta: int, offset_delta: int) -> bytearray:

@@ -89,7 +89,7 @@ def with_broker(image: ClusterImage, broker: BrokerImage) -> ClusterImage:
 
 def reachable(image: ClusterImage, listener: str) -> list[tuple[BrokerImage, tuple[str, int]]]:
     """The brokers that have such a listener, and where."""
-    return [(one, one.endpoints[listener]) for one in image.brokers.values() if listener in one.endpoints]
+    return [(broker, broker.endpoints[listener]) for broker in image.brokers.values() if listener in broker.endpoints]
 
 
 def initial_partition(replicas: tuple[int, ...], leader_epoch: int = 0) -> PartitionImage:

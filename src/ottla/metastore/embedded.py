@@ -143,7 +143,7 @@ class EmbeddedStore:
                 self._roll_back()
                 raise
             watches = list(self._watches.values())
-        self._call_watches(watches, (one.path for one in operations if not isinstance(one, Check)))
+        self._call_watches(watches, (operation.path for operation in operations if not isinstance(operation, Check)))
         return versions
 
     def _roll_back(self) -> None:

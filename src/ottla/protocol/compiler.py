@@ -88,9 +88,9 @@ class Compiler:
 
     def _fields(self, fields: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """(plain, tagged) fields that this version carries."""
-        present = [one for one in fields if is_within(self.version, one["versions"])]
-        tagged = [one for one in present if "tag" in one and is_within(self.version, one["tagged"])]
-        return [one for one in present if one not in tagged], sorted(tagged, key=lambda one: one["tag"])
+        present = [field for field in fields if is_within(self.version, field["versions"])]
+        tagged = [field for field in present if "tag" in field and is_within(self.version, field["tagged"])]
+        return [field for field in present if field not in tagged], sorted(tagged, key=lambda field: field["tag"])
 
     # decoding
 

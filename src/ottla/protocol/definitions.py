@@ -136,7 +136,7 @@ def _make_class(name: str, fields: list[dict[str, Any]], structs: dict[str, type
         name,
         (Message,),
         {
-            "__slots__": tuple(one["name"] for one in fields),
+            "__slots__": tuple(field["name"] for field in fields),
             "__init__": scope["__init__"],
             "__module__": __name__,
         },

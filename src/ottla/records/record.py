@@ -157,11 +157,11 @@ def build_batch(
     compaction; with no records at all it is what remains of a cleaned batch."""
     base = base_offset if base_offset is not None else records[0].offset
     first_ms = base_timestamp if base_timestamp is not None else records[0].timestamp
-    max_ms = max((one.timestamp for one in records), default=v2.NO_TIMESTAMP)
+    max_ms = max((record.timestamp for record in records), default=v2.NO_TIMESTAMP)
     last = last_offset if last_offset is not None else records[-1].offset
     body = bytearray()
-    for one in records:
-        encode_record(body, one, base, first_ms)
+    for record in records:
+        encode_record(body, record, base, first_ms)
     return assemble_batch(
         compress(codec, body) if codec else body,
         attributes=(attributes & ~v2.CODEC_MASK) | codec,

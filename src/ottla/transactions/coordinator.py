@@ -287,7 +287,7 @@ class TransactionCoordinator:
 
     def unfinished(self) -> list[Markers]:
         """Decided transactions whose markers must be written (again), after loading or a failed write."""
-        return [_markers(one) for one in self._transactions.values() if one.state.is_decided]
+        return [_markers(transaction) for transaction in self._transactions.values() if transaction.state.is_decided]
 
     def markers_of(self, transactional_id: str) -> Markers | None:
         """Those of one id, if its transaction is decided and not complete."""
@@ -296,7 +296,7 @@ class TransactionCoordinator:
 
     def overdue(self, now_ms: int) -> list[str]:
         """The ids whose transaction has been open longer than their clients asked for."""
-        return [name for name, one in self._transactions.items() if _is_overdue(one, now_ms)]
+        return [name for name, transaction in self._transactions.items() if _is_overdue(transaction, now_ms)]
 
     def abort_overdue(self, transactional_id: str, new_producer_id: NewProducerId, now_ms: int) -> Decision:
         known = self._transactions.get(transactional_id)
@@ -307,9 +307,9 @@ class TransactionCoordinator:
     def unused(self, now_ms: int) -> list[Transaction]:
         """To be written: transactional ids that nobody used for `transactional.id.expiration.ms` are forgotten."""
         return [
-            replace(one, state=TxnState.DEAD, partitions=())
-            for one in self._transactions.values()
-            if one.state.is_between and now_ms - one.updated_ms >= self.id_expiration_ms
+            replace(transaction, state=TxnState.DEAD, partitions=())
+            for transaction in self._transactions.values()
+            if transaction.state.is_between and now_ms - transaction.updated_ms >= self.id_expiration_ms
         ]
 
 

@@ -104,9 +104,9 @@ def decode_value(transactional_id: str, raw: bytes) -> Transaction:
     version = int.from_bytes(raw[:2], "big")
     value: TransactionLogValue = codec.decode("TransactionLogValue", version, raw, 2)
     partitions = [
-        TopicPartition(one.topic, partition)
-        for one in value.transaction_partitions or ()
-        for partition in one.partition_ids
+        TopicPartition(topic.topic, partition)
+        for topic in value.transaction_partitions or ()
+        for partition in topic.partition_ids
     ]
     return Transaction(
         transactional_id=transactional_id,

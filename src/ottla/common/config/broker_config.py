@@ -131,7 +131,7 @@ class BrokerConfig(
         """Replace both dynamic layers; all or nothing: a wrong value raises and changes nothing."""
         new = dict(self.reconfigured(cluster, broker).__dict__, _listeners=self.__dict__["_listeners"])
         known = self.known().values()
-        changed = frozenset(one.name for one in known if self.__dict__[one.attribute] != new[one.attribute])
+        changed = frozenset(name.name for name in known if self.__dict__[name.attribute] != new[name.attribute])
         self.__dict__.update(new)
         if changed:
             for listener in tuple(new["_listeners"]):

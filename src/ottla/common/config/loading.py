@@ -51,7 +51,7 @@ def _listener_text(listen: str) -> str:
 def _advertised(endpoints: Sequence[Listener], advertise: str | None) -> str:
     """`advertised.listeners` with what --advertise says, else with the addresses that are listened on."""
     if advertise is None:
-        return ",".join(listener_text(one.name, one.advertised_host, one.port) for one in endpoints)
+        return ",".join(listener_text(endpoint.name, endpoint.advertised_host, endpoint.port) for endpoint in endpoints)
     match = _HOST_AND_PORT.fullmatch(advertise)
     if match is None:
         raise OttlaError(f"Invalid address {advertise!r} in --advertise: expected HOST or HOST:PORT.")

@@ -12,7 +12,7 @@ from ottla.groups.assignors import GroupSpec
 
 
 def assign(spec: GroupSpec) -> dict[str, dict[TopicId, list[int]]]:
-    assignment: dict[str, dict[TopicId, list[int]]] = {one: {} for one in sorted(spec.members)}
+    assignment: dict[str, dict[TopicId, list[int]]] = {member: {} for member in sorted(spec.members)}
     readers: dict[TopicId, list[str]] = {}
     for member_id in assignment:
         for topic_id in spec.members[member_id].topics:
@@ -31,7 +31,7 @@ def assign(spec: GroupSpec) -> dict[str, dict[TopicId, list[int]]]:
 def _order(spec: GroupSpec, members: tuple[str, ...], topics: list[TopicId]) -> list[str]:
     def place(member_id: str) -> tuple[int, int, str, str]:
         member = spec.members[member_id]
-        held = [one for topic_id in topics for one in member.current.get(topic_id, ())]
+        held = [partition for topic_id in topics for partition in member.current.get(topic_id, ())]
         # A static member keeps its place when it comes back under another id.
         return (0 if held else 1, min(held, default=0), member.instance_id or "", member_id)
 

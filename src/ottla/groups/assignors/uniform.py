@@ -19,7 +19,7 @@ def assign(spec: GroupSpec) -> Assignment:
     if not members:
         return {}
     first = sorted(spec.members[members[0]].topics)
-    if all(sorted(spec.members[one].topics) == first for one in members):
+    if all(sorted(spec.members[member].topics) == first for member in members):
         return _assign_alike(spec, members)
     return _assign_mixed(spec, members)
 
@@ -41,28 +41,28 @@ def _all_partitions(spec: GroupSpec, topics: list[TopicId]) -> list[TopicPartiti
     return [(topic_id, partition) for topic_id in topics for partition in range(spec.partition_counts[topic_id])]
 
 
-def _give(assignment: Assignment, member_id: str, one: TopicPartition) -> None:
-    assignment[member_id].setdefault(one[0], []).append(one[1])
+def _give(assignment: Assignment, member_id: str, partition: TopicPartition) -> None:
+    assignment[member_id].setdefault(partition[0], []).append(partition[1])
 
 
 def _assign_alike(spec: GroupSpec, members: list[str]) -> Assignment:
     topics = sorted(topic for topic in spec.members[members[0]].topics if topic in spec.partition_counts)
     everything = _all_partitions(spec, topics)
     share, extra = divmod(len(everything), len(members))
-    assignment: Assignment = {one: {} for one in members}
+    assignment: Assignment = {member: {} for member in members}
     sizes = dict.fromkeys(members, 0)
     taken: dict[TopicPartition, None] = {}
     # Those who have more than a bare share get first claim on the extra ones: they have them already.
     for member_id in members:
-        held = [one for one in _current(spec, member_id) if one not in taken]
+        held = [partition for partition in _current(spec, member_id) if partition not in taken]
         quota = share
         if len(held) > share and extra > 0:
             quota, extra = share + 1, extra - 1
-        for one in held[:quota]:
-            taken[one] = None
-            _give(assignment, member_id, one)
+        for partition in held[:quota]:
+            taken[partition] = None
+            _give(assignment, member_id, partition)
             sizes[member_id] += 1
-    free = iter([one for one in everything if one not in taken])
+    free = iter([partition for partition in everything if partition not in taken])
     for member_id in members:
         quota = share
         if sizes[member_id] <= share and extra > 0:
@@ -82,37 +82,37 @@ def _assign_mixed(spec: GroupSpec, members: list[str]) -> Assignment:
     owner: dict[TopicPartition, str] = {}
     sizes = dict.fromkeys(members, 0)
     for member_id in members:
-        for one in _current(spec, member_id):
-            if one not in owner:
-                owner[one] = member_id
+        for partition in _current(spec, member_id):
+            if partition not in owner:
+                owner[partition] = member_id
                 sizes[member_id] += 1
     scarcest_first = sorted(readers, key=lambda topic_id: (len(readers[topic_id]), topic_id))
-    for one in _all_partitions(spec, scarcest_first):
-        if one not in owner:
-            lightest = min(readers[one[0]], key=lambda member_id: (sizes[member_id], member_id))
-            owner[one] = lightest
+    for partition in _all_partitions(spec, scarcest_first):
+        if partition not in owner:
+            lightest = min(readers[partition[0]], key=lambda member_id: (sizes[member_id], member_id))
+            owner[partition] = lightest
             sizes[lightest] += 1
     _balance(owner, sizes, readers)
-    assignment: Assignment = {one: {} for one in members}
-    for one, member_id in owner.items():
-        _give(assignment, member_id, one)
+    assignment: Assignment = {member: {} for member in members}
+    for partition, member_id in owner.items():
+        _give(assignment, member_id, partition)
     return assignment
 
 
 def _balance(owner: dict[TopicPartition, str], sizes: dict[str, int], readers: dict[TopicId, list[str]]) -> None:
     """Each move makes two loads more alike, so the sum of their squares falls and the loop ends."""
     by_topic: dict[TopicId, list[TopicPartition]] = {}
-    for one in sorted(owner):
-        by_topic.setdefault(one[0], []).append(one)
+    for partition in sorted(owner):
+        by_topic.setdefault(partition[0], []).append(partition)
     is_moving = True
     while is_moving:
         is_moving = False
         for topic_id, partitions in by_topic.items():
-            for one in partitions:
+            for partition in partitions:
                 lightest = min(readers[topic_id], key=lambda member_id: (sizes[member_id], member_id))
-                holder = owner[one]
+                holder = owner[partition]
                 if sizes[holder] > sizes[lightest] + 1:
-                    owner[one] = lightest
+                    owner[partition] = lightest
                     sizes[holder] -= 1
                     sizes[lightest] += 1
                     is_moving = True
