@@ -64,8 +64,13 @@ def _info_lines(data: dict[str, Any]) -> Iterable[str]:
     )
     yield ""
     rows = [
-        (one["id"], f"{one['host']}:{one['port']}", one["rack"], "yes" if one["id"] == data["controller"] else "")
-        for one in data["brokers"]
+        (
+            broker["id"],
+            f"{broker['host']}:{broker['port']}",
+            broker["rack"],
+            "yes" if broker["id"] == data["controller"] else "",
+        )
+        for broker in data["brokers"]
     ]
     yield from table(["BROKER", "ADDRESS", "RACK", "CONTROLLER"], rows)
 
@@ -106,15 +111,19 @@ def _look_until_healthy(settings: Settings, wait_s: float) -> dict[str, Any]:
 def _look(settings: Settings, reached: Cluster) -> dict[str, Any]:
     described = reached.reach()
     partitions = [
-        (name, index, one)
+        (name, index, partition)
         for name, topic in reached.all_topics().topics.items()
-        for index, one in topic.partitions.items()
+        for index, partition in topic.partitions.items()
     ]
-    leaderless = [f"{name}-{index}" for name, index, one in partitions if one.leader < 0]
-    under = [f"{name}-{index}" for name, index, one in partitions if len(one.isrs) < len(one.replicas)]
-    absent = {node for _, _, one in partitions for node in one.replicas} - {node.id for node in described.nodes}
+    leaderless = [f"{name}-{index}" for name, index, partition in partitions if partition.leader < 0]
+    under = [
+        f"{name}-{index}" for name, index, partition in partitions if len(partition.isrs) < len(partition.replicas)
+    ]
+    absent = {node for _, _, partition in partitions for node in partition.replicas} - {
+        node.id for node in described.nodes
+    }
     log_dirs, untold = _look_at_log_dirs(settings, sorted(node.id for node in described.nodes))
-    ill = [one for one in log_dirs if one.problem is not None]
+    ill = [log_dir for log_dir in log_dirs if log_dir.problem is not None]
     return {
         "healthy": not (leaderless or under or absent or ill) and described.controller is not None,
         "controller": described.controller.id if described.controller is not None else None,
@@ -123,7 +132,7 @@ def _look(settings: Settings, reached: Cluster) -> dict[str, Any]:
         "partitions": len(partitions),
         "leaderless_partitions": sorted(leaderless),
         "under_replicated_partitions": sorted(under),
-        "log_dirs": [asdict(one) for one in log_dirs],
+        "log_dirs": [asdict(log_dir) for log_dir in log_dirs],
         "log_dirs_unknown": untold,
     }
 
@@ -159,9 +168,10 @@ def _health_lines(data: dict[str, Any]) -> Iterable[str]:
             ("log directories", _log_dirs_in_short(data["log_dirs"])),
         ]
     )
-    for one in data["log_dirs"]:
-        if one["problem"] is not None:
-            yield f"broker {one['broker']}: {one['path']} {paint(one['problem'], 'red')}{_room(one)}; see its log"
+    for log_dir in data["log_dirs"]:
+        if log_dir["problem"] is not None:
+            problem = paint(log_dir["problem"], "red")
+            yield f"broker {log_dir['broker']}: {log_dir['path']} {problem}{_room(log_dir)}; see its log"
     for broker, why in data["log_dirs_unknown"].items():
         yield f"broker {broker}: its log directories are not known: {why}"
 
@@ -169,10 +179,10 @@ def _health_lines(data: dict[str, Any]) -> Iterable[str]:
 def _log_dirs_in_short(log_dirs: list[dict[str, Any]]) -> str:
     if not log_dirs:
         return "not known"
-    if ill := sum(one["problem"] is not None for one in log_dirs):
+    if ill := sum(log_dir["problem"] is not None for log_dir in log_dirs):
         return f"{ill} of {len(log_dirs)} with a problem"
-    told = [one for one in log_dirs if one["usable_bytes"] is not None]
-    fullest = min(told, key=lambda one: int(one["usable_bytes"]), default=log_dirs[0])
+    told = [log_dir for log_dir in log_dirs if log_dir["usable_bytes"] is not None]
+    fullest = min(told, key=lambda log_dir: int(log_dir["usable_bytes"]), default=log_dirs[0])
     return f"{len(log_dirs)}{_room(fullest)}"
 
 

@@ -102,7 +102,7 @@ def set_(settings: Settings, kind: str, name: str, assignments: tuple[str, ...])
       ottla config set topic orders retention.ms=86400000
       ottla config set broker 1 log.cleaner.threads=2
     """
-    changes: dict[str, str | None] = dict(parse_assignment(one, "SETTING=VALUE") for one in assignments)
+    changes: dict[str, str | None] = dict(parse_assignment(assignment, "SETTING=VALUE") for assignment in assignments)
     _change(settings, kind, name, changes)
 
 

@@ -276,7 +276,7 @@ def any_answers(servers: str) -> bool:
     """Whether a TCP connection to one of them succeeds."""
     outcomes: list[bool] = []
     attempts = [
-        threading.Thread(target=lambda one=server: outcomes.append(_connects(one)), daemon=True)
+        threading.Thread(target=lambda address=server: outcomes.append(_connects(address)), daemon=True)
         for server in servers.split(",")
     ]
     for attempt in attempts:

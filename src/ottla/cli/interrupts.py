@@ -27,8 +27,8 @@ _waiting: list[int] = []
 
 
 def install() -> None:
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, _arrived)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _arrived)
 
 
 def _arrived(signum: int, frame: FrameType | None) -> None:

@@ -35,7 +35,7 @@ class LazyGroup(click.Group):
         super().__init__(*args, **kwargs)
         self.no_args_is_help = False  # see parse_args
         self._sections = sections
-        self._lazy = {one.name: one for section in sections for one in section.commands}
+        self._lazy = {command.name: command for section in sections for command in section.commands}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -79,4 +79,4 @@ class LazyGroup(click.Group):
         widest = max(len(name) for name in self._lazy)
         for section in self._sections:
             with formatter.section(section.title):
-                formatter.write_dl([(one.name.ljust(widest), one.help) for one in section.commands])
+                formatter.write_dl([(command.name.ljust(widest), command.help) for command in section.commands])

@@ -19,7 +19,7 @@ def complete_topic(ctx: click.Context, param: click.Parameter, incomplete: str) 
 def complete_group(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     def groups(admin: Any) -> Iterable[str]:
         listed = admin.list_consumer_groups(request_timeout=COMPLETION_S_MAX).result(COMPLETION_S_MAX)
-        return (one.group_id for one in listed.valid)
+        return (group.group_id for group in listed.valid)
 
     return _starting_with(incomplete, _ask(ctx, groups))
 

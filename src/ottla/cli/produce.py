@@ -87,7 +87,7 @@ def produce(
     common = Common(
         key=None if key is None else key.encode(),
         partition=partition,
-        headers=[parse_header("=".join(parse_assignment(one, "-H")).encode()) for one in headers],
+        headers=[parse_header("=".join(parse_assignment(header, "-H")).encode()) for header in headers],
         empty_is_null=empty_is_null,
     )
     reader = _choose_reader(key, key_delimiter, format_text, as_json)

@@ -98,7 +98,7 @@ class GlobalOption(SettingsOption):
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     settings = ctx.ensure_object(Settings)
     if param.name == "overrides":
-        settings.overrides.update(parse_assignment(one, "-X") for one in value)
+        settings.overrides.update(parse_assignment(override, "-X") for override in value)
     elif value:
         assert param.name is not None
         setattr(settings, param.name, value)

@@ -74,7 +74,7 @@ def start(
     from ottla.common.logs import set_up_logging
     from ottla.server.server import run_until_signal
 
-    given = settings.overrides | dict(parse_assignment(one, "-X") for one in overrides)
+    given = settings.overrides | dict(parse_assignment(override, "-X") for override in overrides)
     properties = {name: value.strip() for name, value in given.items()}
     config = load_from_cli(config_file, data_dirs, listen, properties, advertise)
     set_up_logging(log_level, log_format)

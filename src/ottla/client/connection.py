@@ -114,8 +114,8 @@ class BrokerConnection:
         answer = self._exchange(request, _API_VERSIONS_VERSION)
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
             answer = self._exchange(request, 0)
-        self._ranges = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
-        self.finalized_features = {one.name: one.max_version_level for one in answer.finalized_features}
+        self._ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+        self.finalized_features = {feature.name: feature.max_version_level for feature in answer.finalized_features}
 
     def send(self, request: codec.Message, max_version: int | None = None) -> Sent:
         """Ask without waiting; `receive` gives the answers in the order in which they were asked for."""

@@ -50,7 +50,7 @@ class Scram:
         spoken = b",".join((self._first_bare.encode(), challenge, without_proof.encode()))
         key = self._hmac(salted, b"Client Key")
         signature = self._hmac(hashlib.new(self._hash, key).digest(), spoken)
-        proof = bytes(one ^ other for one, other in zip(key, signature, strict=True))
+        proof = bytes(byte ^ other for byte, other in zip(key, signature, strict=True))
         self._server_signature = self._hmac(self._hmac(salted, b"Server Key"), spoken)
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 

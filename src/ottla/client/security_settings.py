@@ -217,8 +217,12 @@ def _checks_host_name(given: Mapping[str, str]) -> bool:
 
 def _versions(given: Mapping[str, str]) -> tuple[str, ...]:
     spoken = Tls.versions
-    listed = [one.strip() for one in given.get("ssl.enabled.protocols", ",".join(spoken)).split(",") if one.strip()]
-    chosen = tuple(one for one in spoken if one in listed)
+    listed = [
+        protocol.strip()
+        for protocol in given.get("ssl.enabled.protocols", ",".join(spoken)).split(",")
+        if protocol.strip()
+    ]
+    chosen = tuple(protocol for protocol in spoken if protocol in listed)
     if not chosen:
         raise OttlaError(f"ssl.enabled.protocols has none of {' and '.join(spoken)}, which are the ones spoken here.")
     return chosen

@@ -97,12 +97,10 @@ def heartbeat_classic(group: ClassicGroup, request: HeartbeatRequest, out: Resul
 
 def leave_unknown(request: LeaveGroupRequest) -> LeaveGroupResponse:
     """The group is not there, so none of them is."""
-    response = LeaveGroupResponse.MemberResponse
+    schema = LeaveGroupResponse.MemberResponse
     return LeaveGroupResponse(
         members=[
-            response(
-                member_id=m.member_id, group_instance_id=m.group_instance_id, error_code=ErrorCode.UNKNOWN_MEMBER_ID
-            )
+            schema(member_id=m.member_id, group_instance_id=m.group_instance_id, error_code=ErrorCode.UNKNOWN_MEMBER_ID)
             for m in request.members
         ]
     )

@@ -115,9 +115,9 @@ def _assignment(assigned: Assigned) -> ConsumerGroupHeartbeatResponse.Assignment
     )
 
 
-def _same_partitions(before: Assigned, other: Assigned) -> bool:
-    return before is other or (
-        before.keys() == other.keys() and all(before[topic].keys() == other[topic].keys() for topic in before)
+def _same_partitions(assigned: Assigned, other: Assigned) -> bool:
+    return assigned is other or (
+        assigned.keys() == other.keys() and all(assigned[topic].keys() == other[topic].keys() for topic in assigned)
     )
 
 

@@ -93,7 +93,8 @@ def _consumer_records(group: ClassicGroup, image: ClusterImage) -> list[Record]:
     result = [records.member_metadata(group_id, member) for member in made]
     result.append(records.group_epoch(group_id, epoch, metadata_hash(topics, image)))
     result += [
-        records.target_assignment(group_id, member.member_id, two) for member, two in zip(made, targets, strict=True)
+        records.target_assignment(group_id, member.member_id, target)
+        for member, target in zip(made, targets, strict=True)
     ]
     # Timestamp 0: the member that brought the upgrade about gets a new target at once.
     result.append(records.target_epoch(group_id, epoch, 0))

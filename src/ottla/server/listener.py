@@ -257,8 +257,8 @@ class Listener:
     def close_idle(self, idle_ms_max: int) -> None:
         """Close connections whose client said nothing, or read nothing of its answer, for `connections.max.idle.ms`."""
         oldest = self.clock.monotonic_ms() - idle_ms_max
-        for connection in [one for one in self._connections.values() if one.last_active_ms < oldest]:
-            if not connection.is_busy:
+        for connection in list(self._connections.values()):
+            if connection.last_active_ms < oldest and not connection.is_busy:
                 connection.close()
 
     async def stop(self, grace_s: float) -> None:
@@ -269,8 +269,9 @@ class Listener:
             self.loop.remove_reader(self._sock.fileno())
             self._sock.close()
             self._sock = None
-        for connection in [one for one in self._connections.values() if one.is_idle]:
-            connection.close()
+        for connection in list(self._connections.values()):
+            if connection.is_idle:
+                connection.close()
         deadline = self.loop.time() + grace_s
         while self._connections and self.loop.time() < deadline:
             await asyncio.sleep(0.005)

@@ -101,7 +101,7 @@ class Server:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         """Where clients of this machine can connect, one for each listener."""
-        return [one.address for one in self._listeners]
+        return [listener.address for listener in self._listeners]
 
     @property
     def ready_line(self) -> str:
@@ -118,7 +118,7 @@ class Server:
         await self.broker.close(clean=clean)
 
     async def _stop_listeners(self, grace_s: float) -> None:
-        await asyncio.gather(*(one.stop(grace_s) for one in self._listeners))
+        await asyncio.gather(*(listener.stop(grace_s) for listener in self._listeners))
         self._listeners.clear()
 
 
@@ -137,10 +137,10 @@ async def run_until_signal(config: BrokerConfig, on_ready: Callable[[str], None]
         if not stopping.done():
             stopping.set_result(received)
 
-    for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Under nohup SIGHUP is ignored, and stays so.
-        if one is not signal.SIGHUP or signal.getsignal(one) is not signal.SIG_IGN:
-            loop.add_signal_handler(one, stop, one)
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, stop, number)
     server = Server(config)
     await server.start()
     log.info(

@@ -145,7 +145,7 @@ def dump_leader_epochs(path: Path) -> list[tuple[int, int]]:
 def index_problems(index: Path) -> list[str]:
     """Where an offset or time index does not fit the log beside it; empty when it does."""
     log = index.with_name(index.name.split(".", 1)[0] + LOG_SUFFIX)
-    batches = {one.position: one.header for one in dump_log(log)}
+    batches = {dumped.position: dumped.header for dumped in dump_log(log)}
     if kind_of(index) == INDEX_SUFFIX:
         return [
             f"offset {entry.offset} at position {entry.position}"
@@ -156,8 +156,8 @@ def index_problems(index: Path) -> list[str]:
         f"timestamp {entry.timestamp} at offset {entry.offset}"
         for entry in dump_time_index(index)
         if not any(
-            one.base_offset <= entry.offset <= one.last_offset and one.max_timestamp == entry.timestamp
-            for one in batches.values()
+            header.base_offset <= entry.offset <= header.last_offset and header.max_timestamp == entry.timestamp
+            for header in batches.values()
         )
     ]
 

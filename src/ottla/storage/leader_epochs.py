@@ -63,14 +63,14 @@ class LeaderEpochs:
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that begin at or behind `end_offset`."""
         if self.entries and self.entries[-1][1] >= end_offset:
-            self.entries = [one for one in self.entries if one[1] < end_offset]
+            self.entries = [entry for entry in self.entries if entry[1] < end_offset]
             self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget what lies before the log's start; the epoch in force there now begins with it."""
-        before = [one for one in self.entries if one[1] <= start_offset]
+        before = [entry for entry in self.entries if entry[1] <= start_offset]
         if (before and before[-1] != self.entries[0]) or (before and before[-1][1] < start_offset):
-            kept = [one for one in self.entries if one[1] > start_offset]
+            kept = [entry for entry in self.entries if entry[1] > start_offset]
             self.entries = [(before[-1][0], start_offset), *kept]
             self._changed()
 

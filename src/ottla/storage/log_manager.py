@@ -59,7 +59,7 @@ class LogManager(LogOwner):
         producer_id_expiration_ms: int = DAY_MS,
         disk: Disk = DISK,
     ) -> None:
-        self.dirs = [LogDir(Path(one), disk) for one in dirs]
+        self.dirs = [LogDir(Path(path), disk) for path in dirs]
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.clock = clock
@@ -231,13 +231,13 @@ class LogManager(LogOwner):
         checkpoints.write_partition_metadata(log.dir, topic_id, self.disk)
 
     def _least_used_dir(self) -> LogDir:
-        online = [one for one in self.dirs if one.offline is None]
+        online = [log_dir for log_dir in self.dirs if log_dir.offline is None]
         if not online:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
         if len(online) == 1:
             return online[0]
         counts = Counter(map(id, self._dir_of.values()))
-        return min(online, key=lambda one: counts[id(one)])
+        return min(online, key=lambda log_dir: counts[id(log_dir)])
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Take the log away at once; its files go after file.delete.delay.ms, in a full directory without delay."""
@@ -350,7 +350,7 @@ class LogManager(LogOwner):
         due = [path for at_ms, path in self._doomed if at_ms <= now_ms]
         if not due:
             return None
-        self._doomed = [one for one in self._doomed if one[0] > now_ms]
+        self._doomed = [doomed for doomed in self._doomed if doomed[0] > now_ms]
         return self.in_background(lambda: self._remove(due), DELETIONS)
 
     def _remove(self, paths: Iterable[Path]) -> None:

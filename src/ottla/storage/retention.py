@@ -140,6 +140,6 @@ def restart_at(log: Log, offset: int, now_ms: int) -> None:
     delete_segments(log, doomed)
     log.cut_back([log.new_segment(offset, now_ms)], offset)
     log.log_start_offset = log.recovery_point = log.high_watermark = offset
-    for one in list(log.snapshots.offsets):
-        log.snapshots.delete(one)
+    for snapshot in list(log.snapshots.offsets):
+        log.snapshots.delete(snapshot)
     log.producers.restore((), offset, now_ms)

@@ -170,7 +170,7 @@ class Checker:
                 was, now = _shown(value), _shown(log.get(offset))
                 yield Violation("rewritten", f"{consumer} read {was} at {partition}:{offset}, the log has {now}")
             position = reached.get(partition, min(log, default=0))
-            if offset > position and any(one in log for one in range(position, offset)):
+            if offset > position and any(skipped in log for skipped in range(position, offset)):
                 yield Violation("skipped", f"{consumer} went from {position} to {offset} in partition {partition}")
             reached[partition] = max(position, offset + 1)
 

@@ -99,7 +99,7 @@ class Pipelines:
 
     def rows(self, topic: str) -> list[Any]:
         """The values of `records`, decoded from JSON."""
-        return [one.json for one in self.records(topic)]
+        return [record.json for record in self.records(topic)]
 
     def _ensure(self, topic: str) -> None:
         if topic in self._known:

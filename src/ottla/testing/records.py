@@ -76,7 +76,7 @@ class Sender:
 
         where = {} if partition is None else {"partition": partition}
         fields = {
-            "headers": [(name, encoded(one)) for name, one in headers.items()],
+            "headers": [(name, encoded(value)) for name, value in headers.items()],
             "timestamp": timestamp_ms,
             **where,
         }
@@ -124,7 +124,9 @@ def read_all(bootstrap_servers: str, topic: str, committed_only: bool) -> list[R
             raise NoTopic(f"there is no topic '{topic}'.")
         # 0 is where most logs begin, and a shorter way than asking; elsewhere auto.offset.reset leads to the beginning
         consumer.assign([TopicPartition(topic, index, 0) for index in found.partitions])
-        return sorted(_read_to_ends(consumer, set(found.partitions)), key=lambda one: (one.partition, one.offset))
+        return sorted(
+            _read_to_ends(consumer, set(found.partitions)), key=lambda record: (record.partition, record.offset)
+        )
     finally:
         consumer.close()
 

@@ -18,6 +18,6 @@ def unseal(value: bytes | None) -> tuple[str, list[int]] | None:
         if int(checksum, 16) != zlib.crc32(body):
             return None
         name, *numbers = body.decode().split("|")
-        return name, [int(one) for one in numbers]
+        return name, [int(number) for number in numbers]
     except ValueError:
         return None

@@ -53,7 +53,9 @@ def seek(settings: Settings, group: str, to: str, topics: tuple[str, ...]) -> No
         targets = resolve(cluster, bounds, position)
     else:
         assert shift is not None
-        targets = {one: _shifted(group, one, committed, bounds[one], shift) for one in partitions}
+        targets = {
+            partition: _shifted(group, partition, committed, bounds[partition], shift) for partition in partitions
+        }
     _plan_and_move(settings, cluster, group, committed, targets)
 
 
@@ -69,7 +71,7 @@ def _choose(cluster: Cluster, group: str, committed: Mapping[Partition, int], to
         present = {partition.id for partition in cluster.topics([topic])[topic].partitions}
         if colon and not re.fullmatch(r"\d+(,\d+)*", listed, re.ASCII):
             raise click.UsageError(f"-t takes TOPIC or TOPIC:0,1,2, not '{text}'.")
-        wanted = {int(one) for one in listed.split(",")} if colon else present
+        wanted = {int(number) for number in listed.split(",")} if colon else present
         if absent := wanted - present:
             raise OttlaError(f"topic '{topic}' has no partition {min(absent)}: it has 0 to {max(present)}.")
         chosen += [(topic, index) for index in sorted(wanted)]
@@ -88,10 +90,12 @@ def _require_no_members(group: str, members: Sequence[Any]) -> None:
         raise OttlaError(f"group '{group}' has {plural(len(members), 'active member')}: stop its consumers first.")
 
 
-def _shifted(group: str, one: Partition, committed: Mapping[Partition, int], bounds: Bounds, shift: int) -> int:
-    if one not in committed:
-        raise OttlaError(f"group '{group}' has no commit for {one[0]}-{one[1]} that +N or -N could count from.")
-    return min(max(committed[one] + shift, bounds.start), bounds.end)
+def _shifted(group: str, partition: Partition, committed: Mapping[Partition, int], bounds: Bounds, shift: int) -> int:
+    if partition not in committed:
+        raise OttlaError(
+            f"group '{group}' has no commit for {partition[0]}-{partition[1]} that +N or -N could count from."
+        )
+    return min(max(committed[partition] + shift, bounds.start), bounds.end)
 
 
 def _plan_and_move(
@@ -101,7 +105,11 @@ def _plan_and_move(
     committed: Mapping[Partition, int],
     targets: Mapping[Partition, int],
 ) -> None:
-    moves = [(*one, committed.get(one), target) for one, target in targets.items() if committed.get(one) != target]
+    moves = [
+        (*partition, committed.get(partition), target)
+        for partition, target in targets.items()
+        if committed.get(partition) != target
+    ]
     rows = [(t, p, old, new, None if old is None else f"{new - old:+d}") for t, p, old, new in moves]
     planned = Planned(
         settings,
@@ -128,9 +136,9 @@ def _commit(cluster: Cluster, group: str, offsets: Mapping[Partition, int]) -> N
         outcome = cluster.wait(answers[group])
     except KafkaException as error:
         raise failed(error, f"group '{group}'") from None
-    for one in outcome.topic_partitions:
-        if one.error is not None:
-            raise OttlaError(f"{one.topic}-{one.partition}: {one.error.str()}.")
+    for partition in outcome.topic_partitions:
+        if partition.error is not None:
+            raise OttlaError(f"{partition.topic}-{partition.partition}: {partition.error.str()}.")
 
 
 # -- delete --------------------------------------------------------------------------------------------------------
@@ -144,8 +152,8 @@ def delete(settings: Settings, groups: tuple[str, ...]) -> None:
 
     cluster = Cluster(settings)
     described = describe_groups(cluster, groups)
-    for name, one in described.items():
-        _require_no_members(name, one.members)
+    for name, group in described.items():
+        _require_no_members(name, group.members)
     names = list(described)
     if not settings.dry_run:
         confirm(settings, f"delete {', '.join(names)} and the committed offsets?")

@@ -45,7 +45,7 @@ def all_groups(cluster: Cluster) -> list[Any]:
     listed = cluster.wait(cluster.admin.list_consumer_groups(request_timeout=ANSWER_S_MAX))
     if listed.errors and not listed.valid:
         raise failed(listed.errors[0])
-    return sorted(listed.valid, key=lambda one: one.group_id)
+    return sorted(listed.valid, key=lambda group: group.group_id)
 
 
 def describe_groups(cluster: Cluster, names: Iterable[str]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def describe_groups(cluster: Cluster, names: Iterable[str]) -> dict[str, Any]:
 
 
 def no_group(cluster: Cluster, name: str) -> OttlaError:
-    known = [one.group_id for one in all_groups(cluster)]
+    known = [group.group_id for group in all_groups(cluster)]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean '{near[0]}'?" if near else "`ottla group list` shows what there is."
     return OttlaError(f"there is no group '{name}': {hint}")
@@ -87,27 +87,39 @@ def committed_offsets(cluster: Cluster, name: str) -> dict[Partition, int]:
         answer = cluster.wait(answers[name])
     except KafkaException as error:
         raise failed(error, f"group '{name}'") from None
-    return {(one.topic, one.partition): one.offset for one in answer.topic_partitions or () if one.offset >= 0}
+    return {
+        (partition.topic, partition.partition): partition.offset
+        for partition in answer.topic_partitions or ()
+        if partition.offset >= 0
+    }
 
 
 def positions_of(cluster: Cluster, name: str, description: Any) -> list[Committed]:
     """Every partition of the topics that the group has committed anything in or that a member has now."""
     committed = committed_offsets(cluster, name)
     owners = {
-        (one.topic, one.partition): member.client_id
+        (partition.topic, partition.partition): member.client_id
         for member in description.members
-        for one in (member.assignment.topic_partitions if member.assignment else ())
+        for partition in (member.assignment.topic_partitions if member.assignment else ())
     }
     present = _partitions_of(cluster, {topic for topic, _ in (*committed, *owners)})
     partitions = sorted({*committed, *owners, *present})
     bounds = log_bounds(cluster, present)
     spans = {
-        one: (max(offset, bounds[one].start), bounds[one].end) for one, offset in committed.items() if one in bounds
+        partition: (max(offset, bounds[partition].start), bounds[partition].end)
+        for partition, offset in committed.items()
+        if partition in bounds
     }
     at_end = without_records(cluster, spans)
     return [
-        Committed(*one, committed.get(one), bounds.get(one), member=owners.get(one), is_at_end=one in at_end)
-        for one in partitions
+        Committed(
+            *partition,
+            committed.get(partition),
+            bounds.get(partition),
+            member=owners.get(partition),
+            is_at_end=partition in at_end,
+        )
+        for partition in partitions
     ]
 
 
@@ -128,13 +140,16 @@ def _partitions_of(cluster: Cluster, topics: Collection[str]) -> list[Partition]
 def existing(cluster: Cluster, partitions: Iterable[Partition]) -> list[Partition]:
     wanted = list(partitions)
     present = set(_partitions_of(cluster, {topic for topic, _ in wanted}))
-    return [one for one in wanted if one in present]
+    return [partition for partition in wanted if partition in present]
 
 
 def total_lag(positions: Iterable[Committed]) -> int:
-    return sum(one.lag or 0 for one in positions)
+    return sum(position.lag or 0 for position in positions)
 
 
 def without_commit(positions: Iterable[Committed]) -> int:
     """Partitions with records, of which nobody knows whether the group has seen any."""
-    return sum(one.offset is None and one.bounds is not None and one.bounds.end > one.bounds.start for one in positions)
+    return sum(
+        position.offset is None and position.bounds is not None and position.bounds.end > position.bounds.start
+        for position in positions
+    )

@@ -23,7 +23,7 @@ def without_records(cluster: Cluster, remainders: Mapping[Partition, tuple[int, 
     """Partitions in which a read_committed consumer finds no record from the first offset up to the second."""
     from confluent_kafka import TopicPartition
 
-    looked_at = {one: span for one, span in remainders.items() if 0 < span[1] - span[0] <= OFFSETS_MAX}
+    looked_at = {partition: span for partition, span in remainders.items() if 0 < span[1] - span[0] <= OFFSETS_MAX}
     if not looked_at:
         return set()
     consumer = cluster.consumer(
@@ -36,7 +36,7 @@ def without_records(cluster: Cluster, remainders: Mapping[Partition, tuple[int, 
             "fetch.message.max.bytes": "1024",
         }
     )
-    consumer.assign([TopicPartition(*one, start) for one, (start, _) in looked_at.items()])
+    consumer.assign([TopicPartition(*partition, start) for partition, (start, _) in looked_at.items()])
     empty: set[Partition] = set()
     unknown = set(looked_at)
     deadline = time.monotonic() + LOOK_S_MAX

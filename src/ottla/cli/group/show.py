@@ -30,8 +30,8 @@ def _name(enumeration: Any) -> str:
 def list_groups(settings: Settings) -> None:
     """List consumer groups with their state and protocol (classic, or consumer for KIP-848)."""
     data: list[Any] = [
-        {"name": one.group_id, "state": _name(one.state), "protocol": _name(getattr(one, "type", None))}
-        for one in all_groups(Cluster(settings))
+        {"name": group.group_id, "state": _name(group.state), "protocol": _name(getattr(group, "type", None))}
+        for group in all_groups(Cluster(settings))
     ]
     show(settings, data, lambda: _list_lines(data))
 
@@ -39,7 +39,7 @@ def list_groups(settings: Settings) -> None:
 def _list_lines(groups: list[dict[str, Any]]) -> Iterable[str]:
     if not groups:
         return ["no consumer groups yet: `ottla consume TOPIC -g NAME` makes one"]
-    return table(["GROUP", "STATE", "PROTOCOL"], [list(one.values()) for one in groups])
+    return table(["GROUP", "STATE", "PROTOCOL"], [list(group.values()) for group in groups])
 
 
 # -- describe ------------------------------------------------------------------------------------------------------
@@ -51,9 +51,10 @@ def describe(settings: Settings, groups: tuple[str, ...]) -> None:
     """Members, assignments, committed offsets and lag of groups."""
     cluster = Cluster(settings)
     data: list[Any] = [
-        _description(one, positions_of(cluster, name, one)) for name, one in describe_groups(cluster, groups).items()
+        _description(group, positions_of(cluster, name, group))
+        for name, group in describe_groups(cluster, groups).items()
     ]
-    show(settings, data, lambda: [line for one in data for line in _description_lines(one)])
+    show(settings, data, lambda: [line for description in data for line in _description_lines(description)])
 
 
 def _description(group: Any, positions: list[Committed]) -> dict[str, Any]:
@@ -66,8 +67,8 @@ def _description(group: Any, positions: list[Committed]) -> dict[str, Any]:
         "coordinator": coordinator.id if coordinator is not None else None,
         "lag": total_lag(positions),
         "partitions_without_commit": without_commit(positions),
-        "members": [_member(one) for one in group.members],
-        "offsets": [_offset(one) for one in positions],
+        "members": [_member(member) for member in group.members],
+        "offsets": [_offset(position) for position in positions],
     }
 
 
@@ -78,7 +79,7 @@ def _member(member: Any) -> dict[str, Any]:
         "client_id": member.client_id,
         "host": member.host.lstrip("/"),
         "static_id": member.group_instance_id or None,
-        "assignment": sorted(f"{one.topic}-{one.partition}" for one in assigned),
+        "assignment": sorted(f"{partition.topic}-{partition.partition}" for partition in assigned),
     }
 
 
@@ -98,14 +99,14 @@ def _description_lines(group: dict[str, Any]) -> Iterable[str]:
     if group["members"]:
         yield ""
         rows = [
-            (one["client_id"], one["host"], one["static_id"], len(one["assignment"]), one["member_id"])
-            for one in group["members"]
+            (member["client_id"], member["host"], member["static_id"], len(member["assignment"]), member["member_id"])
+            for member in group["members"]
         ]
         yield from table(["CLIENT", "HOST", "STATIC ID", "PARTITIONS", "MEMBER"], rows)
     if group["offsets"]:
         yield ""
         headings = ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "CLIENT"]
-        yield from table(headings, [list(one.values()) for one in group["offsets"]])
+        yield from table(headings, [list(offset.values()) for offset in group["offsets"]])
     yield ""
 
 
@@ -129,7 +130,7 @@ def lag(settings: Settings, groups: tuple[str, ...], by_partition: bool, watch: 
 
 
 def _show_lag(settings: Settings, cluster: Cluster, groups: tuple[str, ...], by_partition: bool) -> None:
-    names = groups or tuple(one.group_id for one in all_groups(cluster))
+    names = groups or tuple(group.group_id for group in all_groups(cluster))
     data: list[Any] = []
     for name, described in describe_groups(cluster, names).items():
         data += _lag_rows(name, _name(described.state), positions_of(cluster, name, described), by_partition)
@@ -140,18 +141,21 @@ def _lag_lines(data: list[dict[str, Any]], by_partition: bool) -> Iterable[str]:
     if not data:
         return ["no group has committed anything"]
     headings = ["GROUP", "STATE", "TOPIC", *(["PARTITION"] if by_partition else []), "LAG"]
-    if any(one.get("partitions_without_commit") for one in data):
+    if any(description.get("partitions_without_commit") for description in data):
         headings.append("PARTITIONS WITHOUT COMMIT")
-    return table(headings, [list(one.values())[: len(headings)] for one in data])
+    return table(headings, [list(description.values())[: len(headings)] for description in data])
 
 
 def _lag_rows(group: str, state: str, positions: list[Committed], by_partition: bool) -> list[dict[str, Any]]:
     common = {"group": group, "state": state}
     if by_partition:
-        return [{**common, "topic": one.topic, "partition": one.partition, "lag": one.lag} for one in positions]
+        return [
+            {**common, "topic": position.topic, "partition": position.partition, "lag": position.lag}
+            for position in positions
+        ]
     by_topic: dict[str, list[Committed]] = {}
-    for one in positions:
-        by_topic.setdefault(one.topic, []).append(one)
+    for position in positions:
+        by_topic.setdefault(position.topic, []).append(position)
     return [
         {**common, "topic": topic, "lag": total_lag(found), "partitions_without_commit": without_commit(found)}
         for topic, found in by_topic.items()

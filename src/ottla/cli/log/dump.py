@@ -74,10 +74,10 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
             except DumpError as error:
                 raise OttlaError(f"{error}.") from None
             continue
-        found = [one for one in sorted(path.iterdir()) if one.name == EPOCHS_FILE or LOG_FILE.match(one.name)]
+        found = [file for file in sorted(path.iterdir()) if file.name == EPOCHS_FILE or LOG_FILE.match(file.name)]
         if not found:
             raise OttlaError(f"{path} holds no files of a log: give a partition's folder, such as DATA_DIR/orders-0.")
-        yield from ((one, _kind(one)) for one in found)
+        yield from ((file, _kind(file)) for file in found)
 
 
 def _kind(path: Path) -> str:
@@ -93,7 +93,8 @@ def _items(path: Path, kind: str, records: bool, verify: bool) -> Iterator[Item]
         yield from _readers(records)[kind](path)
         if verify and kind in (".index", ".timeindex"):
             yield from (
-                {"kind": "verification", "problem": f"does not fit the log: {one}"} for one in index_problems(path)
+                {"kind": "verification", "problem": f"does not fit the log: {problem}"}
+                for problem in index_problems(path)
             )
     except (DumpError, ValueError) as error:
         yield {"kind": "file", "problem": str(error)}
@@ -138,7 +139,7 @@ def _batch(batch: BatchDump) -> Item:
         "problem": batch.problem,
     }
     if batch.records:
-        item["content"] = [_record(one) for one in batch.records]
+        item["content"] = [_record(record) for record in batch.records]
     return item
 
 
@@ -188,7 +189,7 @@ def _entry_line(item: Item) -> str:
 
 
 def _record_line(record: Item) -> str:
-    headers = "".join(f"  {one['key']}={_shown(one, 'value')}" for one in record["headers"])
+    headers = "".join(f"  {header['key']}={_shown(header, 'value')}" for header in record["headers"])
     content = f"{_shown(record, 'key')}  {_shown(record, 'value')}{headers}"
     return f"    {record['offset']}  {_time(record['timestamp'])}  {content}"
 

@@ -27,7 +27,7 @@ def consume(settings: Settings, topic: str, count: int | None) -> None:
 
     cluster = Cluster(settings)
     # explicit offsets: for "beginning" librdkafka asks again, and may wait half a second before it does
-    bounds = log_bounds(cluster, [(topic, one.id) for one in cluster.topics([topic])[topic].partitions])
+    bounds = log_bounds(cluster, [(topic, partition.id) for partition in cluster.topics([topic])[topic].partitions])
     consumer = cluster.consumer(
         {
             "group.id": "ottla-cli",
@@ -40,7 +40,7 @@ def consume(settings: Settings, topic: str, count: int | None) -> None:
     tally, line = Tally(), ProgressLine(count)
     first_ms: float | None = None
     ends: set[int] = set()
-    consumer.assign([TopicPartition(*one, bound.start) for one, bound in bounds.items()])
+    consumer.assign([TopicPartition(*partition, bound.start) for partition, bound in bounds.items()])
     try:
         while len(ends) < len(bounds) and (count is None or tally.records < count):
             batch = consumer.consume(BATCH, 0.2)

@@ -63,7 +63,7 @@ class EndToEnd:
         self._cluster, self._topic = cluster, topic
         self._run = os.urandom(8)
         self._padding = bytes(size - STAMP.size)
-        bounds = log_bounds(cluster, [(topic, one.id) for one in cluster.topics([topic])[topic].partitions])
+        bounds = log_bounds(cluster, [(topic, partition.id) for partition in cluster.topics([topic])[topic].partitions])
         self._producer = cluster.producer({"acks": acks, "linger.ms": "0"})
         self._consumer = cluster.consumer({"group.id": "ottla-cli", "enable.auto.commit": False})
         self._consumer.assign([TopicPartition(name, index, bound.end) for (name, index), bound in bounds.items()])

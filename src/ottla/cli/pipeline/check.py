@@ -38,28 +38,28 @@ def check(settings: Settings, files: tuple[Path, ...], watch: bool, conf: tuple[
     """
     require_spark()
     client = {f"kafka.{key}": value for key, value in settings.client_settings().items()}
-    with _Checker(client, dict(parse_assignment(one, "--conf") for one in conf)) as checker:
+    with _Checker(client, dict(parse_assignment(setting, "--conf") for setting in conf)) as checker:
         while True:
             seen = _state(files)
             found = [checker.look(file) for file in files]
             if not watch:
                 break
             _show(settings, found)
-            for one in found:
-                if one["problem"]:
-                    notice(one["problem"], "red")
+            for checked in found:
+                if checked["problem"]:
+                    notice(checked["problem"], "red")
             sys.stdout.flush()
             while _state(files) == seen:
                 time.sleep(LOOK_S)
     _show(settings, found)
-    problems = [one["problem"] for one in found if one["problem"]]
+    problems = [checked["problem"] for checked in found if checked["problem"]]
     if problems:
         sys.stdout.flush()
         raise OttlaError("\nottla: ".join(problems))
 
 
 def _show(settings: Settings, found: list[dict[str, Any]]) -> None:
-    show(settings, found, lambda: [_sentence(one) for one in found if not one["problem"]])
+    show(settings, found, lambda: [_sentence(checked) for checked in found if not checked["problem"]])
 
 
 def _sentence(found: dict[str, Any]) -> str:

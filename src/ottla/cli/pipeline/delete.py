@@ -39,19 +39,25 @@ def delete(settings: Settings, names: tuple[str, ...], local_only: bool, data_di
             )
     found = [home.read() for home in chosen]
     rows = [
-        (one.name, one.state, one.batch, str(home.folder), str(_checkpoint(home, one) or f"{one.checkpoint} (stays)"))
-        for home, one in zip(chosen, found, strict=True)
+        (
+            status.name,
+            status.state,
+            status.batch,
+            str(home.folder),
+            str(_checkpoint(home, status) or f"{status.checkpoint} (stays)"),
+        )
+        for home, status in zip(chosen, found, strict=True)
     ]
     planned = Planned(
         settings,
-        [{"name": one.name, "deleted": not settings.dry_run} for one in found],
+        [{"name": status.name, "deleted": not settings.dry_run} for status in found],
         table(("NAME", "STATE", "BATCH", "FOLDER", "CHECKPOINT"), rows),
     )
     if not planned.agreed(f"Delete {plural(len(found), 'pipeline')} and forget how far they were?", "nothing to do"):
         return
     for home, status in zip(chosen, found, strict=True):
         _delete(settings, home, status, local_only=local_only)
-    planned.done(f"deleted {', '.join(one.name for one in found)}")
+    planned.done(f"deleted {', '.join(status.name for status in found)}")
 
 
 def _delete(settings: Settings, home: Home, status: Status, *, local_only: bool) -> None:

@@ -79,7 +79,7 @@ def run(
         once=once,
         checkpoint=checkpoint,
         file=str(file.resolve()),
-        conf=dict(parse_assignment(one, "--conf") for one in conf),
+        conf=dict(parse_assignment(setting, "--conf") for setting in conf),
     )
     runner = Runner(pipeline, run_settings, home, _reporter(pipeline.name), reload=loaded)
     if reset:
@@ -113,9 +113,9 @@ def _stopped_by_signals(runner: Runner) -> Iterator[None]:
         asked.append(signum)
         runner.request_stop()
 
-    before: dict[int, Any] = {one: signal.signal(one, handle) for one in (signal.SIGTERM, signal.SIGINT)}
+    before: dict[int, Any] = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

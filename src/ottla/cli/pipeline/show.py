@@ -34,7 +34,7 @@ def list_pipelines(settings: Settings, data_dir: Path | None, watch: bool, inter
 
     def look() -> None:
         found = [home.read() for home in homes(folder)]
-        data: Any = [status_data(one) for one in found]
+        data: Any = [status_data(status) for status in found]
         show(settings, data, lambda: _rows(found) if found else [f"no pipeline was run in {folder}"])
 
     if watch:
@@ -48,18 +48,18 @@ def _rows(found: list[Status]) -> list[str]:
         headings,
         [
             (
-                one.name,
-                one.state,
-                one.batch,
-                one.rows_in,
-                one.rows_out,
-                one.dead_letters,
-                one.late_rows,
-                one.lag,
-                one.batch_ms,
-                _ago(one.updated),
+                status.name,
+                status.state,
+                status.batch,
+                status.rows_in,
+                status.rows_out,
+                status.dead_letters,
+                status.late_rows,
+                status.lag,
+                status.batch_ms,
+                _ago(status.updated),
             )
-            for one in found
+            for status in found
         ],
     )
 

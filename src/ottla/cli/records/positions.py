@@ -134,7 +134,7 @@ def log_bounds(cluster: Cluster, partitions: Iterable[Partition], isolation: Any
     wanted = list(partitions)
     starts = list_offsets(cluster, dict.fromkeys(wanted, OffsetSpec.earliest()), isolation)
     ends = list_offsets(cluster, dict.fromkeys(wanted, OffsetSpec.latest()), isolation)
-    return {one: Bounds(starts[one], ends[one]) for one in wanted}
+    return {partition: Bounds(starts[partition], ends[partition]) for partition in wanted}
 
 
 def offsets_at_time(cluster: Cluster, bounds: Mapping[Partition, Bounds], at_ms: int) -> dict[Partition, int]:
@@ -142,7 +142,7 @@ def offsets_at_time(cluster: Cluster, bounds: Mapping[Partition, Bounds], at_ms:
     from confluent_kafka.admin import OffsetSpec
 
     found = list_offsets(cluster, dict.fromkeys(bounds, OffsetSpec.for_timestamp(at_ms)))
-    return {one: bounds[one].end if offset < 0 else offset for one, offset in found.items()}
+    return {partition: bounds[partition].end if offset < 0 else offset for partition, offset in found.items()}
 
 
 def list_offsets(cluster: Cluster, wanted: Mapping[Partition, Any], isolation: Any = None) -> dict[Partition, int]:
@@ -166,7 +166,7 @@ def resolve(cluster: Cluster, bounds: Mapping[Partition, Bounds], position: Posi
     """Offsets inside each partition's bounds; an OFFSET outside of them is moved to the nearer end."""
     if position.kind is Kind.TIME:
         return offsets_at_time(cluster, bounds, position.value)
-    return {one: _resolve_one(bound, position) for one, bound in bounds.items()}
+    return {partition: _resolve_one(bound, position) for partition, bound in bounds.items()}
 
 
 def _resolve_one(bound: Bounds, position: Position) -> int:

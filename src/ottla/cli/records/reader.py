@@ -143,7 +143,9 @@ class Reader:
         first = resolve(self._cluster, bounds, self._plan.span.first)
         if self._plan.span.until is not None:
             self._until = resolve(self._cluster, bounds, self._plan.span.until)
-        wanted = [one for one in partitions if first[one] < self._until.get(one, first[one] + 1)]
+        wanted = [
+            partition for partition in partitions if first[partition] < self._until.get(partition, first[partition] + 1)
+        ]
         self._assigned = True
         self._open = set(wanted)
         self._consumer.assign([TopicPartition(topic, index, first[topic, index]) for topic, index in wanted])
@@ -160,11 +162,11 @@ class Reader:
     def _subscribe(self) -> None:
         def assigned(_: Any, partitions: Iterable[Any]) -> None:
             self._assigned = True
-            self._open |= {(one.topic, one.partition) for one in partitions}
+            self._open |= {(partition.topic, partition.partition) for partition in partitions}
 
         def revoked(_: Any, partitions: Iterable[Any]) -> None:
             self._settle()
-            self._open -= {(one.topic, one.partition) for one in partitions}
+            self._open -= {(partition.topic, partition.partition) for partition in partitions}
 
         self._consumer.subscribe(self._plan.topics, on_assign=assigned, on_revoke=revoked)
 
@@ -179,8 +181,8 @@ class Reader:
             self._heard = True
             self._heard_s = time.monotonic()
             self._cluster.is_well()
-            for one in (message, *self._consumer.consume(BATCH, 0)):
-                self._take(one)
+            for received in (message, *self._consumer.consume(BATCH, 0)):
+                self._take(received)
                 if self._done():
                     break
                 if self._output.size >= WRITE_BYTES:
@@ -228,7 +230,9 @@ class Reader:
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
-            self._consumer.store_offsets(offsets=[TopicPartition(*one, at) for one, at in self._handled.items()])
+            self._consumer.store_offsets(
+                offsets=[TopicPartition(*partition, at) for partition, at in self._handled.items()]
+            )
         except KafkaException:
             pass  # no longer ours: whoever has the partition now will print these again
 

@@ -162,7 +162,7 @@ def _draft(found: dict[str, bytes]) -> Draft:
     if "T" in found:
         draft.timestamp = int(found["T"])
     if found.get("h"):
-        draft.headers = [parse_header(one) for one in found["h"].split(b",")]
+        draft.headers = [parse_header(header) for header in found["h"].split(b",")]
     return draft
 
 

@@ -52,7 +52,7 @@ def from_json(line: bytes) -> Draft | None:
             key=_bytes_of(data, "key"),
             partition=_integer(data, "partition"),
             timestamp=_integer(data, "timestamp"),
-            headers=[(str(one["key"]), _bytes_of(one, "value")) for one in data.get("headers") or ()] or None,
+            headers=[(str(header["key"]), _bytes_of(header, "value")) for header in data.get("headers") or ()] or None,
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -327,7 +327,7 @@ def _holds(container: Any, item: Any) -> bool:
         return isinstance(item, str | int | float) and _as_text(item) in container
     if isinstance(container, dict):
         return isinstance(item, str) and item in container
-    return isinstance(container, list) and any(_equal(one, item) for one in container)
+    return isinstance(container, list) and any(_equal(element, item) for element in container)
 
 
 def _is_number(value: Any) -> bool:

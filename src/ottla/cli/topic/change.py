@@ -40,7 +40,7 @@ def create(
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import NewTopic
 
-    config = dict(parse_assignment(one, "-c") for one in configs)
+    config = dict(parse_assignment(setting, "-c") for setting in configs)
     for name in topics:
         require_topic_name(name)
     cluster = Cluster(settings)
@@ -62,7 +62,7 @@ def create(
                 outcomes.append({"name": name, "created": False})
             else:
                 failures.append(_not_created(name, error, exists))
-    show(settings, outcomes, lambda: [_created(one, settings) for one in outcomes])
+    show(settings, outcomes, lambda: [_created(outcome, settings) for outcome in outcomes])
     _raise_all(failures)
 
 
@@ -101,7 +101,7 @@ def alter(
       ottla topic alter orders -p 6
       ottla topic alter orders -c retention.ms=86400000 --unset retention.bytes
     """
-    changes: dict[str, str | None] = dict(parse_assignment(one, "-c") for one in configs)
+    changes: dict[str, str | None] = dict(parse_assignment(setting, "-c") for setting in configs)
     changes |= dict.fromkeys(unset)
     if not changes and partitions is None:
         raise click.UsageError("say what to alter: -p PARTITIONS, -c NAME=VALUE or --unset NAME.")
@@ -172,7 +172,7 @@ def _tell_deleted(settings: Settings, names: list[str], *, deleted: bool) -> Non
 
 
 def _and_their_size(cluster: Cluster, described: dict[str, Any]) -> str:
-    bounds = log_bounds(cluster, [(name, p.id) for name, one in described.items() for p in one.partitions if p.isr])
+    bounds = log_bounds(cluster, [(name, p.id) for name, topic in described.items() for p in topic.partitions if p.isr])
     records = sum(bound.end - bound.start for bound in bounds.values())
     names = ", ".join(described) if len(described) <= 5 else plural(len(described), "topic")
     return f"{names} with {at_most(records, 'record')}"
@@ -201,7 +201,7 @@ def trim(settings: Settings, topic: str, to: str, partitions: tuple[int, ...]) -
     if position.kind is Kind.OFFSET and partitions and any(position.value > b.end for b in bounds.values()):
         raise OttlaError(f"offset {position.value} is beyond the end of the log: see `ottla topic offsets {topic}`.")
     targets = resolve(cluster, bounds, position)
-    plan = {one: offset for one, offset in targets.items() if offset > bounds[one].start}
+    plan = {partition: offset for partition, offset in targets.items() if offset > bounds[partition].start}
     rows = [(index, bounds[topic, index].start, offset) for (_, index), offset in plan.items()]
     records = sum(new - start for _, start, new in rows)
     with_plan = Planned(

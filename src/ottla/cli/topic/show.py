@@ -25,14 +25,14 @@ def list_topics(
     settings: Settings, patterns: tuple[str, ...], internal: bool, under_replicated: bool, unavailable: bool
 ) -> None:
     """List topics, all or those that match a PATTERN such as 'orders-*'."""
-    found = [_summary(one) for name, one in sorted(Cluster(settings).all_topics().topics.items())]
+    found = [_summary(topic) for name, topic in sorted(Cluster(settings).all_topics().topics.items())]
     chosen = [
-        one
-        for one in found
-        if (internal or not one["internal"])
-        and (not patterns or any(fnmatch.fnmatchcase(one["name"], pattern) for pattern in patterns))
-        and (not under_replicated or one["under_replicated"])
-        and (not unavailable or one["unavailable"])
+        topic
+        for topic in found
+        if (internal or not topic["internal"])
+        and (not patterns or any(fnmatch.fnmatchcase(topic["name"], pattern) for pattern in patterns))
+        and (not under_replicated or topic["under_replicated"])
+        and (not unavailable or topic["unavailable"])
     ]
     show(settings, chosen, lambda: _list_lines(chosen, narrowed=bool(patterns or under_replicated or unavailable)))
 
@@ -42,10 +42,10 @@ def _summary(topic: Any) -> dict[str, Any]:
     return {
         "name": topic.topic,
         "partitions": len(partitions),
-        "replication_factor": max((len(one.replicas) for one in partitions), default=0),
+        "replication_factor": max((len(partition.replicas) for partition in partitions), default=0),
         "internal": topic.topic.startswith("__"),
-        "under_replicated": sum(len(one.isrs) < len(one.replicas) for one in partitions),
-        "unavailable": sum(one.leader < 0 for one in partitions),
+        "under_replicated": sum(len(partition.isrs) < len(partition.replicas) for partition in partitions),
+        "unavailable": sum(partition.leader < 0 for partition in partitions),
     }
 
 
@@ -74,15 +74,17 @@ def describe(settings: Settings, topics: tuple[str, ...], all_settings: bool) ->
     bounds = _bounds_where_led(cluster, described)
     entries = fetch_entries(cluster, "topic", list(described))
     data: list[Any] = []
-    for name, one in described.items():
+    for name, topic in described.items():
         kept = [entry for entry in entries[name] if all_settings or entry["source"] == "topic"]
-        data.append(_description(one, kept, bounds))
-    show(settings, data, lambda: [line for one in data for line in _description_lines(one)])
+        data.append(_description(topic, kept, bounds))
+    show(settings, data, lambda: [line for row in data for line in _description_lines(row)])
 
 
 def _bounds_where_led(cluster: Cluster, described: dict[str, Any]) -> dict[Partition, Bounds]:
     """Offsets of partitions that have a leader to ask; the others are shown without."""
-    led = [(name, p.id) for name, one in described.items() for p in one.partitions if p.leader is not None and p.isr]
+    led = [
+        (name, p.id) for name, topic in described.items() for p in topic.partitions if p.leader is not None and p.isr
+    ]
     return log_bounds(cluster, led)
 
 
@@ -91,9 +93,9 @@ def _description(topic: Any, entries: list[dict[str, Any]], bounds: dict[Partiti
         "name": topic.name,
         "id": _topic_id(topic.topic_id),
         "internal": topic.is_internal,
-        "replication_factor": max((len(one.replicas) for one in topic.partitions), default=0),
+        "replication_factor": max((len(partition.replicas) for partition in topic.partitions), default=0),
         "settings": {entry["name"]: entry["value"] for entry in entries},
-        "partitions": [_partition(topic.name, one, bounds) for one in topic.partitions],
+        "partitions": [_partition(topic.name, partition, bounds) for partition in topic.partitions],
     }
 
 
@@ -164,7 +166,7 @@ def offsets(settings: Settings, topics: tuple[str, ...], partitions: tuple[int, 
         raise click.UsageError(f"--at does not understand '{at}': write -15m, 2026-01-31T12:00 or epoch ms.")
     cluster = Cluster(settings)
     described = cluster.topics(topics)
-    present = [(name, p.id) for name, one in described.items() for p in one.partitions]
+    present = [(name, p.id) for name, topic in described.items() for p in topic.partitions]
     wanted = [(name, index) for name, index in present if not partitions or index in partitions]
     bounds = log_bounds(cluster, wanted)
     at_time = {} if at_ms is None else offsets_at_time(cluster, bounds, at_ms)
@@ -185,13 +187,13 @@ def _offset_lines(data: list[dict[str, Any]], with_time: bool) -> Iterable[str]:
     headings = ["TOPIC", "PARTITION", "START", "END", "RECORDS (MAX)", *(["AT TIME"] if with_time else [])]
     rows = [
         [
-            one["topic"],
-            one["partition"],
-            one["start_offset"],
-            one["end_offset"],
-            one["end_offset"] - one["start_offset"],
-            *([one["offset_at_time"]] if with_time else []),
+            row["topic"],
+            row["partition"],
+            row["start_offset"],
+            row["end_offset"],
+            row["end_offset"] - row["start_offset"],
+            *([row["offset_at_time"]] if with_time else []),
         ]
-        for one in data
+        for row in data
     ]
     return table(headings, rows)

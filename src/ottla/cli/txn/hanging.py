@@ -29,29 +29,29 @@ DEFAULT_OLDER_THAN_S = 900.0
 def _hanging(cluster: ClusterClient, topics: tuple[str, ...], older_than_s: float) -> list[OpenInLog]:
     now_ms = time.time_ns() // 1_000_000
     suspects = [
-        one
-        for one in open_in_logs(cluster, list(topics) or None)
-        if now_ms - one.last_timestamp_ms >= older_than_s * 1000
+        transaction
+        for transaction in open_in_logs(cluster, list(topics) or None)
+        if now_ms - transaction.last_timestamp_ms >= older_than_s * 1000
     ]
     known = owners(cluster, suspects)
-    return [one for one in suspects if is_hanging(one, known.get(one.producer_id))]
+    return [suspect for suspect in suspects if is_hanging(suspect, known.get(suspect.producer_id))]
 
 
-def _data(one: OpenInLog) -> dict[str, Any]:
+def _data(transaction: OpenInLog) -> dict[str, Any]:
     return {
-        "topic": one.partition.topic,
-        "partition": one.partition.partition,
-        "start_offset": one.start_offset,
-        "producer_id": one.producer_id,
-        "producer_epoch": one.epoch,
-        "coordinator_epoch": one.coordinator_epoch,
-        "last_write": utc(one.last_timestamp_ms),
+        "topic": transaction.partition.topic,
+        "partition": transaction.partition.partition,
+        "start_offset": transaction.start_offset,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.epoch,
+        "coordinator_epoch": transaction.coordinator_epoch,
+        "last_write": utc(transaction.last_timestamp_ms),
     }
 
 
 def _lines(data: list[dict[str, Any]]) -> list[str]:
     headings = ["TOPIC", "PARTITION", "START OFFSET", "PRODUCER", "EPOCH", "COORDINATOR EPOCH", "LAST WRITE"]
-    return table(headings, [list(one.values()) for one in data])
+    return table(headings, [list(row.values()) for row in data])
 
 
 # -- find-hanging --------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def _lines(data: list[dict[str, Any]]) -> list[str]:
 def find_hanging(settings: Settings, topics: tuple[str, ...], older_than_s: float) -> None:
     """Find transactions that partitions (of all topics unless named) hold open and no coordinator will ever end."""
     with cluster_of(settings) as cluster:
-        data: list[Any] = [_data(one) for one in _hanging(cluster, topics, older_than_s)]
+        data: list[Any] = [_data(transaction) for transaction in _hanging(cluster, topics, older_than_s)]
     show(settings, data, lambda: _hanging_lines(data, older_than_s))
 
 
@@ -95,7 +95,7 @@ def abort(settings: Settings, partition: str, start_offset: int | None, force: b
     """Abort an open transaction in one partition, as `find-hanging` shows them: TOPIC-PARTITION is orders-3."""
     where = _parse(partition)
     with cluster_of(settings) as cluster:
-        found = [one for one in open_in_logs(cluster, [where.topic]) if one.partition == where]
+        found = [transaction for transaction in open_in_logs(cluster, [where.topic]) if transaction.partition == where]
         chosen = _choose(where, found, start_offset)
         owner = owners(cluster, [chosen]).get(chosen.producer_id)
         if not force and not is_hanging(chosen, owner):
@@ -124,11 +124,11 @@ def _parse(text: str) -> TopicPartition:
 def _choose(where: TopicPartition, found: list[OpenInLog], start_offset: int | None) -> OpenInLog:
     if not found:
         raise OttlaError(f"{where} has no open transaction.")
-    chosen = [one for one in found if start_offset in (None, one.start_offset)]
+    chosen = [transaction for transaction in found if start_offset in (None, transaction.start_offset)]
     if not chosen:
-        offsets = ", ".join(str(one.start_offset) for one in found)
+        offsets = ", ".join(str(transaction.start_offset) for transaction in found)
         raise OttlaError(f"{where} has no transaction that starts at {start_offset}; open ones start at {offsets}.")
     if len(chosen) > 1:
-        offsets = ", ".join(str(one.start_offset) for one in chosen)
+        offsets = ", ".join(str(transaction.start_offset) for transaction in chosen)
         raise OttlaError(f"{where} has {len(chosen)} open transactions: choose with --start-offset of {offsets}.")
     return chosen[0]

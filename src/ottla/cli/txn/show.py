@@ -51,19 +51,19 @@ def list_transactions(
     pattern: str | None,
 ) -> None:
     """List transactional ids with their coordinators, producer ids and states."""
-    known = {one.lower(): one for one in STATES}
-    unknown = [one for one in states if one.lower() not in known]
+    known = {state.lower(): state for state in STATES}
+    unknown = [state for state in states if state.lower() not in known]
     if unknown:
         raise click.UsageError(f"there is no state '{unknown[0]}': choose of {', '.join(STATES)}.")
-    wanted = Filter([known[one.lower()] for one in states], producer_ids, pattern)
+    wanted = Filter([known[state.lower()] for state in states], producer_ids, pattern)
     if open_for_s is not None:
         wanted.longer_than_ms = round(open_for_s * 1000)
         wanted.states = wanted.states or OPEN
     with cluster_of(settings) as cluster:
         found = transactions.list_transactions(cluster, wanted)
-        open_ = [one.transactional_id for one in found if one.state == "Ongoing"]
+        open_ = [listed.transactional_id for listed in found if listed.state == "Ongoing"]
         described = transactions.describe_transactions(cluster, open_)
-    data: list[Any] = [_row(one, described.get(one.transactional_id)) for one in found]
+    data: list[Any] = [_row(listed, described.get(listed.transactional_id)) for listed in found]
     show(settings, data, lambda: _list_lines(data))
 
 
@@ -86,7 +86,7 @@ def open_ms(described: Described | None) -> int | None:
 def _list_lines(data: list[dict[str, Any]]) -> Iterable[str]:
     if not data:
         return ["no transactions"]
-    rows = [[*list(one.values())[:-1], None if one["open_ms"] is None else human_ms(one["open_ms"])] for one in data]
+    rows = [[*list(row.values())[:-1], None if row["open_ms"] is None else human_ms(row["open_ms"])] for row in data]
     return table(["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER", "STATE", "OPEN FOR"], rows)
 
 
@@ -99,33 +99,33 @@ def describe(settings: Settings, ids: tuple[str, ...]) -> None:
     """State, producer, epoch, time-out, age and partitions of transactional ids."""
     with cluster_of(settings) as cluster:
         found = transactions.describe_transactions(cluster, dict.fromkeys(ids))
-    for name, one in found.items():
-        if one is None:
+    for name, described in found.items():
+        if described is None:
             raise OttlaError(f"there is no transactional id '{name}': `ottla txn list` shows what there is.")
     data: list[Any] = [_description(found[name]) for name in dict.fromkeys(ids)]  # type: ignore[arg-type]
-    show(settings, data, lambda: [line for one in data for line in _description_lines(one)])
+    show(settings, data, lambda: [line for row in data for line in _description_lines(row)])
 
 
-def _description(one: Described) -> dict[str, Any]:
+def _description(described: Described) -> dict[str, Any]:
     return {
-        "transactional_id": one.transactional_id,
-        "state": one.state,
-        "coordinator": one.coordinator,
-        "producer_id": one.producer_id,
-        "producer_epoch": one.epoch,
-        "timeout_ms": one.timeout_ms,
-        "started": None if one.started_ms is None else utc(one.started_ms),
-        "open_ms": open_ms(one),
-        "partitions": [str(partition) for partition in one.partitions],
+        "transactional_id": described.transactional_id,
+        "state": described.state,
+        "coordinator": described.coordinator,
+        "producer_id": described.producer_id,
+        "producer_epoch": described.epoch,
+        "timeout_ms": described.timeout_ms,
+        "started": None if described.started_ms is None else utc(described.started_ms),
+        "open_ms": open_ms(described),
+        "partitions": [str(partition) for partition in described.partitions],
     }
 
 
-def _description_lines(one: dict[str, Any]) -> Iterable[str]:
-    shown = {**one, "timeout_ms": human_ms(one["timeout_ms"])}
-    shown["open_ms"] = None if one["open_ms"] is None else human_ms(one["open_ms"])
+def _description_lines(description: dict[str, Any]) -> Iterable[str]:
+    shown = {**description, "timeout_ms": human_ms(description["timeout_ms"])}
+    shown["open_ms"] = None if description["open_ms"] is None else human_ms(description["open_ms"])
     names = {"timeout_ms": "timeout", "open_ms": "open for"}
     yield from facts(
         (names.get(name, name.replace("_", " ")), value) for name, value in shown.items() if name != "partitions"
     )
-    yield from facts([("partitions", ", ".join(one["partitions"]) or None)])
+    yield from facts([("partitions", ", ".join(description["partitions"]) or None)])
     yield ""

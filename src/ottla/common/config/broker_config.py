@@ -131,7 +131,9 @@ class BrokerConfig(
         """Replace both dynamic layers; all or nothing: a wrong value raises and changes nothing."""
         new = dict(self.reconfigured(cluster, broker).__dict__, _listeners=self.__dict__["_listeners"])
         known = self.known().values()
-        changed = frozenset(name.name for name in known if self.__dict__[name.attribute] != new[name.attribute])
+        changed = frozenset(
+            setting.name for setting in known if self.__dict__[setting.attribute] != new[setting.attribute]
+        )
         self.__dict__.update(new)
         if changed:
             for listener in tuple(new["_listeners"]):

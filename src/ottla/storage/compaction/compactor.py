@@ -42,11 +42,11 @@ class _Round:
         self._disk = disk
         self._directory = Path(job.directory)
         self._throttle = Throttle(job.bytes_per_second)
-        self._segments = [one for group in job.groups for one in group]
+        self._segments = [segment for group in job.groups for segment in group]
         self._sources = {
-            one.base_offset: disk.open(self._directory / file_name(one.base_offset, LOG_SUFFIX), os.O_RDONLY)
-            for one in self._segments
-            if one.size  # an empty one may have no file
+            segment.base_offset: disk.open(self._directory / file_name(segment.base_offset, LOG_SUFFIX), os.O_RDONLY)
+            for segment in self._segments
+            if segment.size  # an empty one may have no file
         }
         self._map = OffsetMap(job.map_bytes_max, job.first_dirty_offset)
         self._bytes_read = 0
@@ -57,7 +57,7 @@ class _Round:
         end_offset = self._fill_map()
         batch_filter, transactions = self._make_filter()
         for group in self._job.groups:
-            below = [one for one in group if one.base_offset < end_offset]
+            below = [segment for segment in group if segment.base_offset < end_offset]
             if below:
                 report(self._clean_group(below, batch_filter, transactions))
         return RoundResult(
@@ -76,7 +76,7 @@ class _Round:
         job = self._job
         # Not the ones that ended before: their markers are not seen here, and would never end.
         transactions = self._walk_transactions(job.first_dirty_offset)
-        ends = [*(one.base_offset for one in self._segments[1:]), job.upper_offset]
+        ends = [*(segment.base_offset for segment in self._segments[1:]), job.upper_offset]
         for segment, end in zip(self._segments, ends, strict=False):
             if end <= job.first_dirty_offset:
                 continue
@@ -107,8 +107,8 @@ class _Round:
 
     def _walk_transactions(self, start: int = 0) -> TransactionWalk:
         """For a walk that begins at `start`."""
-        entries = [AbortedTxn(*one) for one in self._job.aborted]
-        return TransactionWalk(one for one in entries if one.last_offset >= start)
+        entries = [AbortedTxn(*row) for row in self._job.aborted]
+        return TransactionWalk(entry for entry in entries if entry.last_offset >= start)
 
     # -- second pass --
 
@@ -157,7 +157,7 @@ class _Round:
         except BaseException:
             output.discard()
             raise
-        return GroupResult([one.base_offset for one in group], output.segment.size, differs)
+        return GroupResult([segment.base_offset for segment in group], output.segment.size, differs)
 
     # -- reading --
 

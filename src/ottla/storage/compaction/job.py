@@ -40,11 +40,11 @@ class CompactionJob:
 
     def to_json(self) -> dict[str, Any]:
         # Not `asdict`: that would copy every segment and producer, on the broker's loop.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> CompactionJob:
-        groups = [[SourceSegment(*one) for one in group] for group in values["groups"]]
+        groups = [[SourceSegment(*row) for row in group] for group in values["groups"]]
         return cls(**{**values, "groups": groups})
 
 

@@ -61,7 +61,7 @@ def dirtiest(
             if failed is None:
                 raise
             failed(log, error)
-    return max((one for one in surveyed if one.due), key=lambda one: one.ratio, default=None)
+    return max((survey for survey in surveyed if survey.due), key=lambda survey: survey.ratio, default=None)
 
 
 def survey(log: Log, now_ms: int) -> CleanableLog:
@@ -72,8 +72,8 @@ def survey(log: Log, now_ms: int) -> CleanableLog:
         log,
         first_dirty,
         upper,
-        sum(one.size for one in log.segments if one.base_offset < first_dirty),
-        sum(one.size for one in dirty if one.base_offset < upper),
+        sum(segment.size for segment in log.segments if segment.base_offset < first_dirty),
+        sum(segment.size for segment in dirty if segment.base_offset < upper),
         _is_overdue(log, dirty, now_ms),
     )
 
@@ -120,7 +120,7 @@ def make_job(
     log = cleanable.log
     return CompactionJob(
         directory=str(log.dir),
-        groups=[[_source(one) for one in group] for group in group_segments(log, cleanable.upper_offset)],
+        groups=[[_source(segment) for segment in group] for group in group_segments(log, cleanable.upper_offset)],
         first_dirty_offset=cleanable.first_dirty_offset,
         upper_offset=cleanable.upper_offset,
         now_ms=now_ms,
@@ -128,7 +128,7 @@ def make_job(
         index_interval_bytes=log.config.index_interval_bytes,
         map_bytes_max=map_bytes_max,
         bytes_per_second=bytes_per_second,
-        aborted=[(one[0], one[1], one[2], one[3]) for one in _aborted(log)],
+        aborted=[(entry[0], entry[1], entry[2], entry[3]) for entry in _aborted(log)],
         producers=_last_records(log, cleanable.upper_offset),
     )
 
@@ -159,8 +159,8 @@ def group_segments(log: Log, upper_offset: int) -> list[list[Segment]]:
     """Neighbours that together stay within the limits of one segment: compaction must not leave ever smaller ones."""
     groups: list[list[Segment]] = []
     size = index_bytes = time_index_bytes = 0
-    below = [one for one in log.segments[:-1] if one.base_offset < upper_offset]
-    for segment, end in zip(below, [*(one.base_offset for one in below[1:]), upper_offset], strict=False):
+    below = [segment for segment in log.segments[:-1] if segment.base_offset < upper_offset]
+    for segment, end in zip(below, [*(following.base_offset for following in below[1:]), upper_offset], strict=False):
         offsets_bytes, times_bytes = segment.index_bytes()
         size += segment.size
         index_bytes += offsets_bytes

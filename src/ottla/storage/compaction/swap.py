@@ -32,7 +32,7 @@ def swap_in(log: Log, job: CompactionJob, result: GroupResult) -> None:
         suffix=CLEANED_SUFFIX,
         disk=log.disk,
     )
-    group = next(one for one in job.groups if one[0].base_offset == result.base_offsets[0])
+    group = next(planned for planned in job.groups if planned[0].base_offset == result.base_offsets[0])
     # The map may have ended inside the group: then the rest of it was not cleaned.
     group = group[: len(result.base_offsets)]
     if not log.config.cleanup_compact or str(log.dir) != job.directory or not is_unchanged(log, [group]):
@@ -62,6 +62,7 @@ def is_unchanged(log: Log, groups: Iterable[Sequence[SourceSegment]]) -> bool:
         number = log.segment_number(group[0].base_offset)
         # The last one is active: what is appended to it now would be lost.
         found = log.segments[number : number + len(group)] if number + len(group) < len(log.segments) else []
-        if [(one.base_offset, one.size) for one in found] != [(one.base_offset, one.size) for one in group]:
+        sizes = [(segment.base_offset, segment.size) for segment in found]
+        if sizes != [(segment.base_offset, segment.size) for segment in group]:
             return False
     return True

@@ -143,8 +143,8 @@ class LogFlush:
         log = self._log
         log.recovery_point = max(log.recovery_point, min(end_offset, log.log_end_offset))
         # After a truncation somebody may wait for an offset that is no more.
-        done = [one for one in self._waiters if one[0] <= end_offset or one[0] > log.log_end_offset]
-        self._waiters = [one for one in self._waiters if one not in done]
+        done = [waiter for waiter in self._waiters if waiter[0] <= end_offset or waiter[0] > log.log_end_offset]
+        self._waiters = [waiter for waiter in self._waiters if waiter not in done]
         for _, waiter in done:
             waiter.set_result(None)
 

@@ -69,7 +69,7 @@ class Folder:
             elif suffix in SEGMENT_SUFFIXES and stem + LOG_SUFFIX not in found:
                 logger.warning("%s: %s has no log; removing it", directory, name)
                 disk.unlink(entry.path)
-        self.segments.sort(key=lambda one: one.base_offset)
+        self.segments.sort(key=lambda segment: segment.base_offset)
 
     def _tidy(self, names: set[str]) -> bool:
         """Finish or undo what was under way; True when files changed."""

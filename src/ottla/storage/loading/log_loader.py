@@ -100,7 +100,7 @@ def load_log(
     if removed:
         log.folder_changed()
     log.damage = tuple(damage)
-    for segment in (one for one in folder.without_txn_index if one in segments):
+    for segment in (known for known in folder.without_txn_index if known in segments):
         # Kafka leaves out empty ones: of a folder that it wrote every segment is walked once. Not while serving.
         if segment.size and not segment.txns.loaded:
             rebuild_txn_index(log, segment)
@@ -121,4 +121,4 @@ def _last_trusted(segments: list[Segment], recovery_point: int) -> int:
 
 def _number_of(segments: list[Segment], offset: int) -> int:
     """Of the segment that holds `offset`."""
-    return max((number for number, one in enumerate(segments) if one.base_offset <= offset), default=0)
+    return max((number for number, segment in enumerate(segments) if segment.base_offset <= offset), default=0)

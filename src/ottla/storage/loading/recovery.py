@@ -129,7 +129,7 @@ class Recovery:
             "%s: dropping %d segments of %d bytes behind offset %d, where a batch is not whole",
             last.directory,
             len(dropped),
-            sum(one.size for one in dropped),
+            sum(segment.size for segment in dropped),
             self.end_offset,
         )
         for segment in dropped:

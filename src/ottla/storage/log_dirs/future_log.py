@@ -90,7 +90,7 @@ class FutureLog:
         """Copy what is left of a log that was just closed, and make all of it durable."""
         self._finishing = True
         have = {file_name(base_offset, "") for base_offset in self._copied}
-        names = [one.name for one in os.scandir(self.log.dir) if one.is_file() and not one.name.endswith(_PASSING)]
+        names = [file.name for file in os.scandir(self.log.dir) if file.is_file() and not file.name.endswith(_PASSING)]
         self._copy_files(name for name in names if name.split(".")[0] not in have or name.endswith(SNAPSHOT_SUFFIX))
         self._disk.fsync_path(self.folder)
 

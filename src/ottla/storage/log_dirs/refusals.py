@@ -41,7 +41,7 @@ class Refusals:
     @property
     def current(self) -> str | None:
         """What is lacking now, in a few words; None while nothing is."""
-        return next((one.what for one in list(self._episodes.values())), None)
+        return next((episode.what for episode in list(self._episodes.values())), None)
 
     @property
     def is_full(self) -> bool:

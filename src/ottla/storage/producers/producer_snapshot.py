@@ -54,4 +54,4 @@ def decode_snapshot(data: bytes) -> list[ProducerSnapshotEntry]:
         raise CorruptSnapshot("wrong CRC")
     if count < 0 or len(data) != _HEAD.size + count * _ENTRY.size:
         raise CorruptSnapshot(f"{count} entries in {len(data)} bytes")
-    return [ProducerSnapshotEntry._make(one) for one in _ENTRY.iter_unpack(memoryview(data)[_HEAD.size :])]
+    return [ProducerSnapshotEntry._make(row) for row in _ENTRY.iter_unpack(memoryview(data)[_HEAD.size :])]

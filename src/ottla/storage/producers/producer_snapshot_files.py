@@ -68,21 +68,21 @@ class SnapshotFiles:
 
     def delete_above(self, offset: int) -> int:
         """How many went. Until the folder is synced a power cut may bring them back."""
-        above = [one for one in self.offsets if one > offset]
-        for one in above:
-            self.delete(one)
+        above = [known for known in self.offsets if known > offset]
+        for known in above:
+            self.delete(known)
         return len(above)
 
     def delete_below(self, offset: int) -> None:
         """Of batches that are gone: what became of the transactions they know as open nobody could tell."""
-        for one in [one for one in self.offsets if one < offset]:
-            self.delete(one)
+        for older in [known for known in self.offsets if known < offset]:
+            self.delete(older)
 
     def delete_strays(self, segment_offsets: Iterable[int]) -> None:
         """Keep one per segment and the newest: others are of segments that are gone."""
         keep = {*segment_offsets, *self.offsets[-1:]}
-        for one in [one for one in self.offsets if one not in keep]:
-            self.delete(one)
+        for surplus in [known for known in self.offsets if known not in keep]:
+            self.delete(surplus)
 
     def _remove(self, path: Path) -> None:
         try:
@@ -91,7 +91,7 @@ class SnapshotFiles:
             pass
 
     def take_unsynced(self) -> list[Path]:
-        taken, self.unsynced = [one for one in self.unsynced if one.exists()], []
+        taken, self.unsynced = [path for path in self.unsynced if path.exists()], []
         return taken
 
     def moved_to(self, directory: Path) -> None:

@@ -108,9 +108,9 @@ class ProducerEntry:
             self.next_sequence = 0
 
     def find(self, first_sequence: int, last_sequence: int) -> Batch | None:
-        for one in self.batches:
-            if one[0] == last_sequence and (one[0] - one[2]) & _SEQUENCE_MASK == first_sequence:
-                return one
+        for batch in self.batches:
+            if batch[0] == last_sequence and (batch[0] - batch[2]) & _SEQUENCE_MASK == first_sequence:
+                return batch
         return None
 
 
@@ -304,8 +304,8 @@ class ProducerState:
         ]
         for producer_id in expired:
             del self.entries[producer_id]
-        for producer_id, one in list(self._verifications.items()):
-            if now_ms - one.since_ms >= expiration_ms:
+        for producer_id, verification in list(self._verifications.items()):
+            if now_ms - verification.since_ms >= expiration_ms:
                 del self._verifications[producer_id]
         return len(expired)
 
@@ -330,16 +330,16 @@ class ProducerState:
         self._ongoing.clear()
         self._decided.clear()
         self.end_offset = end_offset
-        for one in entries:
-            entry = self.entries[one.producer_id] = ProducerEntry(one.epoch, now_ms)
-            if one.last_offset >= 0:
-                entry.add(one.last_sequence, one.last_offset, one.offset_delta, one.timestamp)
+        for saved in entries:
+            entry = self.entries[saved.producer_id] = ProducerEntry(saved.epoch, now_ms)
+            if saved.last_offset >= 0:
+                entry.add(saved.last_sequence, saved.last_offset, saved.offset_delta, saved.timestamp)
                 entry.partial = True
-            entry.last_timestamp = one.timestamp
-            entry.coordinator_epoch = one.coordinator_epoch
-            entry.txn_first_offset = one.current_txn_first_offset
+            entry.last_timestamp = saved.timestamp
+            entry.coordinator_epoch = saved.coordinator_epoch
+            entry.txn_first_offset = saved.current_txn_first_offset
         open_txns = [(entry.txn_first_offset, producer_id) for producer_id, entry in self.entries.items()]
-        self._ongoing.update(one for one in sorted(open_txns) if one[0] >= 0)
+        self._ongoing.update(transaction for transaction in sorted(open_txns) if transaction[0] >= 0)
 
 
 def read_marker(batch: Any, position: int = 0) -> EndMarker | None:

@@ -127,7 +127,7 @@ def _complete_txn_index(segment: Segment, replayed_from: int, aborted: list[Abor
             segment.txns.discard()
             return
         written = []
-    complete = [*(one for one in written if one.last_offset < replayed_from), *aborted]
+    complete = [*(entry for entry in written if entry.last_offset < replayed_from), *aborted]
     if complete != written:
         segment.txns.replace(complete)
     elif complete:
@@ -141,7 +141,7 @@ def rebuild_txn_index(log: Log, segment: Segment) -> None:
     load_producers(producers, log.snapshots, log.segments, segment.base_offset, 0)
     fd = segment.file().fd
     aborted = [replay_batch(producers, fd, position, header) for position, header in segment.headers()]
-    entries = [one for one in aborted if one is not None]
+    entries = [entry for entry in aborted if entry is not None]
     if segment is log.segments[-1]:
         segment.txns.replace(entries)
     else:

@@ -177,7 +177,7 @@ def _find_next_valid(fd: int, position: int, end: int, previous: int) -> int | N
     # Offsets of one segment share their upper four bytes, or go one up; batches are shorter than 16 MB as a rule.
     high = max(previous, 0) >> 32
     likely = rb"(?s)(?=(?:%b|%b).{4}\x00.{3}.{4}\x02)" % tuple(
-        re.escape(struct.pack(">I", one)) for one in (high, high + 1)
+        re.escape(struct.pack(">I", word)) for word in (high, high + 1)
     )
     pattern = re.compile(likely)
     start = position + 1

@@ -211,7 +211,7 @@ class OffsetIndex(_Index):
 
     def entries(self) -> list[tuple[int, int]]:
         self.load()
-        return [(self.base_offset + one, at) for one, at in zip(self._offsets, self._positions, strict=True)]
+        return [(self.base_offset + relative, at) for relative, at in zip(self._offsets, self._positions, strict=True)]
 
     def _truncate_memory(self, keep: int) -> None:
         del self._offsets[keep:]
@@ -289,7 +289,9 @@ class TimeIndex(_Index):
 
     def entries(self) -> list[tuple[int, int]]:
         self.load()
-        return [(one, self.base_offset + at) for one, at in zip(self._timestamps, self._offsets, strict=True)]
+        return [
+            (timestamp, self.base_offset + at) for timestamp, at in zip(self._timestamps, self._offsets, strict=True)
+        ]
 
     def _truncate_memory(self, keep: int) -> None:
         del self._timestamps[keep:]
@@ -305,8 +307,8 @@ class TimeIndex(_Index):
 
     def _decode(self, raw: bytes) -> None:
         pairs = list(self._ENTRY.iter_unpack(raw))
-        self._timestamps = array("q", [one for one, _ in pairs]) + self._timestamps
-        self._offsets = array("i", [one for _, one in pairs]) + self._offsets
+        self._timestamps = array("q", [timestamp for timestamp, _ in pairs]) + self._timestamps
+        self._offsets = array("i", [offset for _, offset in pairs]) + self._offsets
 
     def _encode(self, start: int) -> bytes:
         pack = self._ENTRY.pack

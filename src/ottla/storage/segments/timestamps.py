@@ -120,10 +120,10 @@ def _read_and_open(file: OpenFile, position: int, header: v2.BatchHeader) -> byt
 def find_max_timestamp(log: Log, elsewhere: Elsewhere) -> Search[TimestampOffset | None]:
     """The first record with the largest timestamp; None when the log is empty."""
     log.check_usable()
-    live = [one for one in log.segments[log.segment_number(log.log_start_offset) :] if one.size]
+    live = [segment for segment in log.segments[log.segment_number(log.log_start_offset) :] if segment.size]
     if not live:
         return None
-    latest = max(live, key=lambda one: one.largest_timestamp())
+    latest = max(live, key=lambda segment: segment.largest_timestamp())
     timestamp = latest.largest_timestamp()
     if timestamp == v2.NO_TIMESTAMP:
         return None

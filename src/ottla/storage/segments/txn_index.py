@@ -78,7 +78,7 @@ class TxnIndex:
     def truncate_to(self, offset: int) -> None:
         """Keep the transactions whose marker is below `offset`."""
         entries = self.entries()
-        kept = [one for one in entries if one.last_offset < offset]
+        kept = [entry for entry in entries if entry.last_offset < offset]
         if len(kept) < len(entries):
             self.replace(kept)
 
@@ -111,7 +111,7 @@ class TxnIndex:
         return [self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)] if self.unsynced else []
 
     def _encode(self) -> bytes:
-        return b"".join(_ENTRY.pack(_VERSION, *one) for one in self._entries or ())
+        return b"".join(_ENTRY.pack(_VERSION, *entry) for entry in self._entries or ())
 
     def release(self) -> None:
         if not self._dirty:
