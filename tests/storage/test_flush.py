@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
 from ottla.common.steps import to_the_end
@@ -191,4 +194,61 @@ async def test_who_gives_up_waiting_for_a_sync_keeps_nobody_else_from_its_outcom
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(one) for one in outcomes] == [asyncio.CancelledError, type(None), type(None), type(None)]
     assert log.recovery_point == 2
+    logs.close()
+
+
+class Scarce(Disk):
+    """Nothing can be opened to be synced while there are no descriptors. Notes what was synced."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.none_left = False
+        self.synced: list[str] = []
+        self._open = os.open
+        monkeypatch.setattr(os, "open", self._open_or_not)
+
+    def _open_or_not(self, path: Any, flags: int, *more: Any) -> int:
+        if self.none_left and flags == os.O_RDONLY:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return self._open(path, flags, *more)
+
+    def fsync(self, fd: int) -> None:
+        super().fsync(fd)
+        self.synced.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name)
+
+
+@pytest.mark.parametrize("how", ["here", "in a thread"])
+async def test_a_flush_that_finds_no_descriptor_is_refused_and_the_next_one_syncs_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The folder of a new segment, its snapshot and the leader epochs are opened to be synced. That this fails says
+    nothing of the disk."""
+
+    async def flush() -> None:
+        if how == "here":
+            log.flush()
+        else:
+            await log.flush_async()
+
+    disk = Scarce(monkeypatch)
+    logs = manager(tmp_path, disk)
+    log = logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig())
+    append(log, b"x", producer_id=1, producer_epoch=0, base_sequence=0)
+    log.snapshots.write(1, log.producers.snapshot_entries())
+    disk.synced.clear()
+    disk.none_left = True
+    with pytest.raises(ApiError) as refused:
+        await flush()
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert (log.failed, logs.dirs[0].offline, log.recovery_point) == (None, None, 0)
+    disk.none_left = False
+    await flush()
+    assert log.recovery_point == 1
+    expected = {
+        "t-0",
+        tmp_path.name,
+        "leader-epoch-checkpoint",
+        log.snapshots.path(1).name,
+        log.segments[0].path(".log").name,
+    }
+    assert expected <= set(disk.synced)
     logs.close()

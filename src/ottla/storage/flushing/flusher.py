@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -16,29 +17,41 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ottla.storage.disk import DISK, Disk, OpenFile
+from ottla.storage.log_dirs.refusals import PASSING
 
 # Syncs that run together share the commits of the file system's journal: a stop with 2,000 changed logs needs them.
 FLUSH_THREADS = 8
 
 
+class NotOpened(OSError):
+    """A file to be synced could not be opened for want of something that may be there again. Nothing is lost by it."""
+
+
 class FlushJob:
     """Files to sync, and the offset up to which the log is on disk afterwards."""
 
-    __slots__ = ("end_offset", "files", "paths")
+    __slots__ = ("end_offset", "files", "give_back", "paths")
 
     def __init__(self, end_offset: int, files: list[OpenFile], paths: list[Path]) -> None:
         self.end_offset = end_offset
         self.files = files
         self.paths = paths
+        # After NotOpened: what was to be synced is to be synced by the next job.
+        self.give_back: Callable[[], None] = lambda: None
 
     def run(self, disk: Disk) -> None:
         for file in self.files:
             disk.fsync(file.fd)
         for path in self.paths:
             try:
-                disk.fsync_path(path)
+                file = disk.open(path, os.O_RDONLY)
             except FileNotFoundError:  # deleted with its segment meanwhile
                 continue
+            except OSError as error:
+                if error.errno not in PASSING:
+                    raise
+                raise NotOpened(error.errno, error.strerror) from error
+            disk.fsync(file.fd)
 
 
 class Flusher:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.storage.flushing.flusher import FlushJob
+from ottla.storage.flushing.flusher import FlushJob, NotOpened
 from ottla.storage.segments.indexes import OffsetIndex, TimeIndex
 from ottla.storage.segments.txn_index import TxnIndex
 
@@ -52,10 +52,12 @@ class LogFlush:
         try:
             job = self._make_job(up_to)
         except OSError as error:
-            log.owner.disk_refused(log, error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"flush of {log.name} failed: {error.strerror}") from error
+            raise self._refused(error) from error
         try:
             job.run(log.disk)
+        except NotOpened as error:
+            job.give_back()
+            raise self._refused(error) from error
         except OSError as error:
             log.owner.disk_failed(log, error)
             raise self._failure() from error
@@ -93,8 +95,7 @@ class LogFlush:
             self._job = self._make_job(max(up_to for up_to, _ in self._waiters))
         except OSError as error:
             # An index could not be written: the disk is full. Whoever waits is told; a later flush tries again.
-            self._log.owner.disk_refused(self._log, error)
-            self._fail_waiters(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"flush failed: {error.strerror}"))
+            self._fail_waiters(self._refused(error))
             return
         flusher.submit(self._job, self._finished)
 
@@ -116,25 +117,41 @@ class LogFlush:
             job.paths += [Path(index.path) for index in indexes if index.unsynced]
         else:
             job.files += [file for index in indexes for file in index.open_unsynced()]
-        if log.leader_epochs.unsynced:
+        has_new_epochs = log.leader_epochs.unsynced
+        if has_new_epochs:
             job.paths.append(log.leader_epochs.save())
         # Nothing can fail any more before the job runs: what it syncs need not be synced again.
-        for index in indexes:
+        changed = [index for index in indexes if index.unsynced]
+        for index in changed:
             index.unsynced = False
-        job.paths += log.snapshots.take_unsynced()
+        snapshots, folders = log.snapshots.take_unsynced(), (self.folder_changed, self._new_folder)
+        job.paths += snapshots
         if self.folder_changed:
             job.paths += [log.dir, log.dir.parent] if self._new_folder else [log.dir]
             self.folder_changed = self._new_folder = False
+
+        def give_back() -> None:
+            for index in changed:
+                index.unsynced = True
+            log.leader_epochs.unsynced = log.leader_epochs.unsynced or has_new_epochs
+            log.snapshots.unsynced += snapshots
+            self.folder_changed, self._new_folder = self.folder_changed or folders[0], folders[1]
+
+        job.give_back = give_back
         return job
 
     def _finished(self, error: OSError | None) -> None:
         log = self._log
         job, self._job = self._job, None
+        assert job is not None
+        if isinstance(error, NotOpened):
+            job.give_back()
+            self._fail_waiters(self._refused(error))
+            return
         if error is not None:
             log.owner.disk_failed(log, error)
             self._fail_waiters(self._failure())
             return
-        assert job is not None
         self._reached(job.end_offset)
         if self._waiters:
             self._start()
@@ -152,6 +169,11 @@ class LogFlush:
         """What a job under way synced above `offset` is not what will stand there."""
         if self._job is not None:
             self._job.end_offset = min(self._job.end_offset, offset)
+
+    def _refused(self, error: OSError) -> ApiError:
+        """It could not even begin; a later flush may."""
+        self._log.owner.disk_refused(self._log, error)
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"flush of {self._log.name} failed: {error.strerror}")
 
     def _failure(self) -> ApiError:
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._log.dir} could not be synced and is offline")
