@@ -536,11 +536,18 @@ class Log(LogReader):
 
         With `keep_files=False` the folder is about to go: nothing is written."""
         if keep_files and self._refusal is None:
-            self._finish_files()
-            self.flush()
+            self.bring_to_disk()
         for segment in self.segments:
             segment.release()
         self.fail("the log is closed")
+
+    def bring_to_disk(self) -> None:
+        """All that a start after a clean stop looks at. The log stays in use."""
+        try:
+            self._finish_files()
+            self.flush()
+        finally:
+            self._flushing.closing = False
 
     def _finish_files(self) -> None:
         self._flushing.closing = True

@@ -268,43 +268,48 @@ class LogManager(LogOwner):
         """Start a copy of the log in another directory; `switch` ends it."""
         return FutureLog(log, target.path / marked_folder(log.topic_partition, FUTURE_SUFFIX))
 
-    def switch(self, future: FutureLog, target: LogDir) -> tuple[Log, OSError | None]:
-        """Complete the copy and go on with it. Gives the log that takes the old one's place; if that failed it is in
-        the old folder, and the error says why."""
+    def switch(self, future: FutureLog, target: LogDir) -> Log:
+        """Complete the copy and go on with it: gives the log that takes the old one's place. Raises OSError or
+        ApiError; then the old one goes on as if nothing had been."""
         old = future.log
-        source, directory = self._dir_of[old.topic_partition], target.path / old.name
-        old.close()
+        old.bring_to_disk()
+        future.finish()
+        directory = target.path / old.name
+        self.disk.rename(future.folder, directory)
         try:
-            future.finish()
-            self.disk.rename(future.folder, directory)
             self.disk.fsync_path(target.path)
-        except OSError as error:
-            future.abandon()
-            return self._take_over(source, old, old.dir), error
-        new = self._take_over(target, old, directory)
-        doomed = old.dir.with_name(marked_folder(old.topic_partition, DELETE_SUFFIX))
-        self.disk.rename(old.dir, doomed)
-        self.delete_later([doomed], old.config.file_delete_delay_ms)
+            new = load_log(
+                directory,
+                old.topic_partition,
+                old.topic_id,
+                old.config,
+                clean=True,
+                log_start_offset=old.log_start_offset,
+                recovery_point=old.log_end_offset,
+                now_ms=self.clock.now_ms(),
+                owner=self,
+                disk=self.disk,
+            )
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.disk.rename(directory, future.folder)
+            raise
+        new.high_watermark = old.high_watermark
+        new.cleaned_offset = old.cleaned_offset
+        self._add(target, new)
+        old.close(keep_files=False)
+        self._remove_moved(old)
         self.checkpoint()
-        return new, None
+        return new
 
-    def _take_over(self, log_dir: LogDir, old: Log, directory: Path) -> Log:
-        log = load_log(
-            directory,
-            old.topic_partition,
-            old.topic_id,
-            old.config,
-            clean=True,
-            log_start_offset=old.log_start_offset,
-            recovery_point=old.log_end_offset,
-            now_ms=self.clock.now_ms(),
-            owner=self,
-            disk=self.disk,
-        )
-        log.high_watermark = old.high_watermark
-        log.cleaned_offset = old.cleaned_offset
-        self._add(log_dir, log)
-        return log
+    def _remove_moved(self, old: Log) -> None:
+        doomed = old.dir.with_name(marked_folder(old.topic_partition, DELETE_SUFFIX))
+        try:
+            self.disk.rename(old.dir, doomed)
+        except OSError as error:
+            logger.warning("%s was moved, but its folder %s stays: %s", old.name, old.dir, error)
+        else:
+            self.delete_later([doomed], old.config.file_delete_delay_ms)
 
     # -- chores --
 

@@ -96,12 +96,10 @@ class ReplicaMoves:
             await current.flush_async()
             if move.cancelled or self._logs.get(tp) is not current:
                 return
-            moved, error = self._logs.switch(future, move.target)
+            moved = self._logs.switch(future, move.target)
             partition = self._partitions.get(*tp)
             if partition is not None:
                 partition.replace_log(moved)
-            if error is not None:
-                raise error
             log.info("replica moved", extra={"partition": str(tp), "folder": str(moved.dir)})
         finally:
             if future.folder.exists():
