@@ -20,7 +20,8 @@ from ottla.protocol.messages import ApiVersionsRequest
 
 # ApiVersions from this version on names the software that asks; older brokers answer it with their v0.
 _API_VERSIONS_VERSION = 3
-_HEADER = struct.Struct(">hhih")
+# The size comes first, and is known last.
+_HEADER = struct.Struct(">ihhih")
 _SIZE = struct.Struct(">i")
 _ANSWER_BYTES_MAX = 256 * 1024 * 1024
 # How TLS tells that it did not understand: an alert, which would be an answer of 352 MB.
@@ -142,10 +143,11 @@ class BrokerConnection:
         name = type(request).__name__
         key = codec.definition(name)["key"]
         self._correlation_id += 1
-        frame = _HEADER.pack(key, version, self._correlation_id, len(self._client_id)) + self._client_id
+        head = _HEADER.pack(0, key, version, self._correlation_id, len(self._client_id)) + self._client_id
         flexible = version >= flexible_from(name)
-        frame += (b"\x00" if flexible else b"") + bytes(codec.encode(request, version))
-        self._socket.sendall(_SIZE.pack(len(frame)) + frame)
+        frame = codec.encode(request, version, head + b"\x00" if flexible else head)
+        _SIZE.pack_into(frame, 0, len(frame) - _SIZE.size)
+        self._socket.sendall(frame)
         return Sent(name.removesuffix("Request") + "Response", key, version, self._correlation_id, flexible)
 
     def _receive(self, size: int) -> memoryview:

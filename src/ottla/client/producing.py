@@ -147,7 +147,8 @@ class TransactionalProducer:
         self._has_begun = False
 
     def produce(self, batches: Iterable[tuple[TopicPartition, bytes | bytearray | memoryview]]) -> None:
-        """Write these batches. Some may still be on their way when this returns: `commit` waits for them."""
+        """Write these batches. Some may still be on their way when this returns: `commit` waits for them. A bytearray
+        is changed in place, so it must not be changed by anybody else until then."""
         assert self._delivery is not None, "begin() comes first"
         ready: list[Outgoing] = []
         size = 0
@@ -167,7 +168,7 @@ class TransactionalProducer:
 
     def _outgoing(self, batches: Iterable[tuple[TopicPartition, bytes | bytearray | memoryview]]) -> Iterator[Outgoing]:
         for partition, batch in batches:
-            data = bytearray(batch)
+            data = batch if isinstance(batch, bytearray) else bytearray(batch)
             first = self._sequences.get(partition, 0)
             patch(data, self._producer_id, self._epoch, first)
             self._sequences[partition] = (first + record_count(data)) & _SEQUENCE_MASK

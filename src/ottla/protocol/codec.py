@@ -97,8 +97,9 @@ def decode_in_steps(name: str, version: int, buffer: Any, position: int = 0) -> 
     return message
 
 
-def encode(message: Message, version: int) -> bytearray:
-    out = bytearray()
+def encode(message: Message, version: int, head: bytes = b"") -> bytearray:
+    """`head` and the message: large ones are not copied once more to put something before them."""
+    out = bytearray(head)
     encoder_for(type(message).__name__, version)(message, out)
     return out
 

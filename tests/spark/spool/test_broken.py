@@ -17,8 +17,8 @@ import pytest
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 from ottla.spark.spool import server
-from ottla.spark.spool.files import SpoolDamaged, SpooledBatch, Winner
-from ottla.spark.spool.sending import EncodedBatch, SpoolUnreachable, begin, send
+from ottla.spark.spool.files import EncodedBatch, SpoolDamaged, SpooledBatch, Winner
+from ottla.spark.spool.sending import SpoolTarget, SpoolUnreachable, begin, keep, send
 from ottla.spark.spool.server import SpoolServer
 from ottla.spark.spool.wire import (
     FRAME,
@@ -32,7 +32,7 @@ from ottla.spark.spool.wire import (
     receive_exactly,
     receive_verdict,
 )
-from tests.spark.spool.test_spool import batches, read
+from tests.spark.spool.test_spool import Way, batches, both_ways, read
 
 
 @pytest.fixture
@@ -96,7 +96,8 @@ def test_strangers_who_say_nothing_keep_nobody_out_and_take_no_more_threads_than
             one.close()
 
 
-def test_two_attempts_of_a_task_that_take_turns_do_not_mix(spool: SpoolServer) -> None:
+@both_ways
+def test_two_attempts_of_a_task_that_take_turns_do_not_mix(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
     both = threading.Barrier(2)
 
@@ -106,29 +107,39 @@ def test_two_attempts_of_a_task_that_take_turns_do_not_mix(spool: SpoolServer) -
             yield one
 
     with ThreadPoolExecutor(2) as pool:
-        sums = list(pool.map(lambda one: send(spool.target(batch), 0, one, alternating(one)), (1, 2)))
+        sums = list(pool.map(lambda one: way(spool.target(batch), 0, one, alternating(one)), (1, 2)))
     for attempt, total in enumerate(sums, start=1):
         assert read(batch, [Winner(0, attempt, total)]) == batches(attempt)
 
 
-def test_an_attempt_is_sent_once(spool: SpoolServer) -> None:
+@both_ways
+def test_an_attempt_is_sent_once(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
     with introduced(spool, batch), pytest.raises(SpoolRefused, match="attempt 1 of task 0 is being sent already"):
-        send(spool.target(batch), 0, 1, batches(2))
+        way(spool.target(batch), 0, 1, batches(2))
 
 
-def test_thousands_of_tasks_leave_no_descriptors_open(spool: SpoolServer) -> None:
+@both_ways
+def test_thousands_of_tasks_leave_no_descriptors_open(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
     before = open_files()
     content = batches(1, count=2, size_max=100)
 
     def run(task: int) -> Winner:
-        return Winner(task, task, send(spool.target(batch), task, task, content))
+        return Winner(task, task, way(spool.target(batch), task, task, content))
 
     with ThreadPoolExecutor(32) as pool:
         winners = list(pool.map(run, range(3000)))
     assert len(read(batch, winners)) == 6000
     eventually(lambda: open_files() == before)
+
+
+def test_an_attempt_of_another_machine_or_user_sends(spool: SpoolServer, tmp_path: Path) -> None:
+    """The folder is not there, or may not be written to: that is no failure."""
+    batch = spool.begin()
+    elsewhere = SpoolTarget(spool.address, str(tmp_path / "not-here" / batch.id))
+    total = keep(elsewhere, 0, 1, batches(1))
+    assert read(batch, [Winner(0, 1, total)]) == batches(1)
 
 
 @pytest.mark.parametrize("host", ["localhost", "::1", "[::1]"])
@@ -148,25 +159,27 @@ def test_a_host_that_is_not_this_machine_is_named(tmp_path: Path) -> None:
         SpoolServer(host="no-such-host.invalid", folder=tmp_path)
 
 
-def test_a_folder_that_was_cleaned_away_is_made_anew(spool: SpoolServer, tmp_path: Path) -> None:
+@both_ways
+def test_a_folder_that_was_cleaned_away_is_made_anew(spool: SpoolServer, tmp_path: Path, way: Way) -> None:
     lost = spool.begin()
-    total = send(spool.target(lost), 0, 1, batches(1))
+    total = way(spool.target(lost), 0, 1, batches(1))
     for one in tmp_path.iterdir():
         shutil.rmtree(one)
     with pytest.raises(SpoolRefused, match="this batch is over"):
-        send(spool.target(lost), 0, 2, batches(1))
+        way(spool.target(lost), 0, 2, batches(1))
     with pytest.raises(SpoolDamaged, match="did not arrive whole"):
         lost.check([Winner(0, 1, total)])
     assert issubclass(SpoolDamaged, Retriable)
     batch = spool.begin()
-    total = send(spool.target(batch), 0, 1, batches(1))
+    total = way(spool.target(batch), 0, 1, batches(1))
     assert read(batch, [Winner(0, 1, total)]) == batches(1)
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_file_that_is_cut_off_or_gone_is_noticed_while_it_is_read(spool: SpoolServer) -> None:
+@both_ways
+def test_a_file_that_is_cut_off_or_gone_is_noticed_while_it_is_read(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
-    winner = Winner(0, 1, send(spool.target(batch), 0, 1, batches(1)))
+    winner = Winner(0, 1, way(spool.target(batch), 0, 1, batches(1)))
     frames = batch.frames([winner])
     next(frames)
     path = batch.path / "0-1"
@@ -178,9 +191,10 @@ def test_a_file_that_is_cut_off_or_gone_is_noticed_while_it_is_read(spool: Spool
         list(batch.frames([winner]))
 
 
-def test_a_task_may_have_nothing_to_send(spool: SpoolServer) -> None:
+@both_ways
+def test_a_task_may_have_nothing_to_send(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
-    assert send(spool.target(batch), 0, 1, []) == Sum(0, 0)
+    assert way(spool.target(batch), 0, 1, []) == Sum(0, 0)
     assert read(batch, [Winner(0, 1, Sum(0, 0)), Winner(1, 2, Sum(0, 0))]) == []
 
 
@@ -189,25 +203,26 @@ class Enormous:
         return 1 << 31
 
 
-def test_a_record_of_two_gigabytes_is_refused_with_a_sentence(spool: SpoolServer) -> None:
+@both_ways
+def test_a_record_of_two_gigabytes_is_refused_with_a_sentence(spool: SpoolServer, way: Way) -> None:
     enormous: Any = Enormous()
     with pytest.raises(OttlaError, match=r"a record for 'orders' takes 2,147,483,648 bytes, which no topic takes\."):
-        send(spool.target(spool.begin()), 0, 1, [("orders", 0, 1, enormous)])
+        way(spool.target(spool.begin()), 0, 1, [("orders", 0, 1, enormous)])
 
 
 def test_a_slow_disk_makes_tasks_wait(spool: SpoolServer, monkeypatch: Any) -> None:
     """What is in no file yet is in the buffers of one connection, however much a task has to send."""
     written = 0
     goes_on = threading.Event()
-    write = server._write
+    write = SpooledBatch.append
 
-    def slow(file: Any, batch: SpooledBatch, data: Any) -> None:
+    def slow(batch: SpooledBatch, file: Any, data: Any) -> None:
         nonlocal written
         assert goes_on.wait(60)
         written += len(data)
-        write(file, batch, data)
+        write(batch, file, data)
 
-    monkeypatch.setattr(server, "_write", slow)
+    monkeypatch.setattr(SpooledBatch, "append", slow)
     batch = spool.begin()
     piece = bytes(1 << 20)
     taken = 0
@@ -230,14 +245,15 @@ def test_a_slow_disk_makes_tasks_wait(spool: SpoolServer, monkeypatch: Any) -> N
         assert sending.result(120) == Sum(200, 200 * len(piece))
 
 
-def test_another_process_of_the_driver_begins_and_ends_a_batch(spool: SpoolServer, tmp_path: Path) -> None:
+@both_ways
+def test_another_process_of_the_driver_begins_and_ends_a_batch(spool: SpoolServer, tmp_path: Path, way: Way) -> None:
     batch = begin(spool.address)
     assert batch.path.is_relative_to(tmp_path)
-    total = send(spool.target(batch), 0, 1, batches(1))
+    total = way(spool.target(batch), 0, 1, batches(1))
     assert read(batch, [Winner(0, 1, total)]) == batches(1)
     batch.close()
     with pytest.raises(SpoolRefused, match="this batch is over"):
-        send(spool.target(batch), 0, 2, batches(1))
+        way(spool.target(batch), 0, 2, batches(1))
 
 
 def test_a_driver_that_is_gone_begins_nothing(tmp_path: Path) -> None:

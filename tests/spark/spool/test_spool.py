@@ -9,15 +9,15 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.common.errors import OttlaError
-from ottla.spark.spool.files import SpooledBatch, Winner
-from ottla.spark.spool.sending import EncodedBatch, SpoolAddress, SpoolTarget, SpoolUnreachable, send
+from ottla.spark.spool.files import EncodedBatch, SpooledBatch, Winner
+from ottla.spark.spool.sending import SpoolAddress, SpoolTarget, SpoolUnreachable, keep, send
 from ottla.spark.spool.server import SpoolServer
 from ottla.spark.spool.wire import FRAME, GREETING, LENGTH, NONCE_BYTES, Hello, SpoolRefused, Sum, proof
 
@@ -26,6 +26,11 @@ from ottla.spark.spool.wire import FRAME, GREETING, LENGTH, NONCE_BYTES, Hello, 
 def spool(tmp_path: Path) -> Iterator[SpoolServer]:
     with SpoolServer(host="127.0.0.1", folder=tmp_path) as server:
         yield server
+
+
+# How an attempt gets what it has encoded to the driver.
+Way = Callable[[SpoolTarget, int, int, Iterable[EncodedBatch]], Sum]
+both_ways = pytest.mark.parametrize("way", [send, keep], ids=["from elsewhere", "on the driver's machine"])
 
 
 def batches(seed: int, count: int = 20, size_max: int = 5000) -> list[EncodedBatch]:
@@ -41,13 +46,16 @@ def read(batch: SpooledBatch, winners: list[Winner]) -> list[EncodedBatch]:
     return [(*one.partition, one.records, bytes(one.data)) for one in batch.frames(winners)]
 
 
-def test_all_attempts_at_once_arrive_whole_and_are_read_in_the_order_of_their_tasks(spool: SpoolServer) -> None:
+@both_ways
+def test_all_attempts_at_once_arrive_whole_and_are_read_in_the_order_of_their_tasks(
+    spool: SpoolServer, way: Way
+) -> None:
     batch = spool.begin()
     sent = {task: batches(task, size_max=200_000) for task in range(12)}
     winners: list[Winner] = []
 
     def run(task: int) -> None:
-        winners.append(Winner(task, 100 + task, send(spool.target(batch), task, 100 + task, sent[task])))
+        winners.append(Winner(task, 100 + task, way(spool.target(batch), task, 100 + task, sent[task])))
 
     threads = [threading.Thread(target=run, args=(task,)) for task in sent]
     for one in threads:
@@ -59,16 +67,18 @@ def test_all_attempts_at_once_arrive_whole_and_are_read_in_the_order_of_their_ta
     assert read(batch, winners) == expected, "it can be read again, as after a transaction that was aborted"
 
 
-def test_attempts_that_spark_did_not_accept_are_not_read(spool: SpoolServer) -> None:
+@both_ways
+def test_attempts_that_spark_did_not_accept_are_not_read(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
-    lost = send(spool.target(batch), 0, 1, batches(1))
-    taken = send(spool.target(batch), 0, 2, batches(2))
-    zombie = send(spool.target(batch), 0, 3, batches(3))
+    lost = way(spool.target(batch), 0, 1, batches(1))
+    taken = way(spool.target(batch), 0, 2, batches(2))
+    zombie = way(spool.target(batch), 0, 3, batches(3))
     assert lost.frames == taken.frames == zombie.frames == 20
     assert read(batch, [Winner(0, 2, taken)]) == batches(2)
 
 
-def test_a_task_that_dies_in_the_middle_leaves_nothing_that_counts(spool: SpoolServer) -> None:
+@both_ways
+def test_a_task_that_dies_in_the_middle_leaves_nothing_that_counts(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
 
     def dying() -> Iterator[EncodedBatch]:
@@ -76,29 +86,32 @@ def test_a_task_that_dies_in_the_middle_leaves_nothing_that_counts(spool: SpoolS
         raise ValueError("a row cannot be written")
 
     with pytest.raises(ValueError, match="a row cannot"):
-        send(spool.target(batch), 0, 1, dying())
-    whole = send(spool.target(batch), 0, 2, batches(2))
+        way(spool.target(batch), 0, 1, dying())
+    whole = way(spool.target(batch), 0, 2, batches(2))
     assert read(batch, [Winner(0, 2, whole)]) == batches(2)
     with pytest.raises(OttlaError, match="did not arrive whole"):
         batch.check([Winner(0, 1, Sum(20, 1))])
 
 
-def test_a_result_that_does_not_match_what_arrived_is_refused(spool: SpoolServer) -> None:
+@both_ways
+def test_a_result_that_does_not_match_what_arrived_is_refused(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
-    total = send(spool.target(batch), 0, 1, batches(1))
+    total = way(spool.target(batch), 0, 1, batches(1))
     with pytest.raises(OttlaError, match="task 0"):
         batch.check([Winner(0, 1, Sum(total.frames, total.bytes + 1))])
 
 
-def test_an_attempt_of_an_earlier_run_is_told_that_it_is_over(spool: SpoolServer) -> None:
+@both_ways
+def test_an_attempt_of_an_earlier_run_is_told_that_it_is_over(spool: SpoolServer, way: Way) -> None:
     earlier = spool.begin()
     target = spool.target(earlier)
     earlier.close()
     with pytest.raises(SpoolRefused, match="this batch is over"):
-        send(target, 0, 1, batches(1))
+        way(target, 0, 1, batches(1))
 
 
-def test_an_attempt_that_outlives_its_batch_is_told_so_at_its_end(spool: SpoolServer) -> None:
+@both_ways
+def test_an_attempt_that_outlives_its_batch_is_told_so_at_its_end(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
 
     def slow() -> Iterator[EncodedBatch]:
@@ -106,10 +119,13 @@ def test_an_attempt_that_outlives_its_batch_is_told_so_at_its_end(spool: SpoolSe
         batch.close()
 
     with pytest.raises(SpoolRefused, match="this batch is over"):
-        send(spool.target(batch), 0, 1, slow())
+        way(spool.target(batch), 0, 1, slow())
 
 
-def test_a_full_disk_is_told_to_the_task_and_what_came_of_it_is_removed(spool: SpoolServer, monkeypatch: Any) -> None:
+@both_ways
+def test_a_full_disk_is_told_to_the_task_and_what_came_of_it_is_removed(
+    spool: SpoolServer, monkeypatch: Any, way: Way
+) -> None:
     batch = spool.begin()
     create = SpooledBatch.create
 
@@ -119,20 +135,21 @@ def test_a_full_disk_is_told_to_the_task_and_what_came_of_it_is_removed(spool: S
 
     monkeypatch.setattr(SpooledBatch, "create", full)
     with pytest.raises(SpoolRefused, match=r"No space left on device; make room there, or set spark\.ottla\.spool"):
-        send(spool.target(batch), 0, 1, batches(1, count=500, size_max=100_000))
+        way(spool.target(batch), 0, 1, batches(1, count=500, size_max=100_000))
     assert list(batch.path.iterdir()) == []
     monkeypatch.undo()
-    later = send(spool.target(batch), 0, 2, batches(2))
+    later = way(spool.target(batch), 0, 2, batches(2))
     assert read(batch, [Winner(0, 2, later)]) == batches(2)
 
 
-def test_memory_stays_the_same_for_a_frame_of_any_size(spool: SpoolServer) -> None:
+@both_ways
+def test_memory_stays_the_same_for_a_frame_of_any_size(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
     large = bytes(200 * 1024 * 1024)
     import tracemalloc
 
     tracemalloc.start()
-    total = send(spool.target(batch), 0, 1, [("orders", 0, 1, large)])
+    total = way(spool.target(batch), 0, 1, [("orders", 0, 1, large)])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert total == Sum(1, len(large))
@@ -141,7 +158,7 @@ def test_memory_stays_the_same_for_a_frame_of_any_size(spool: SpoolServer) -> No
 
 def test_nobody_gets_in_without_the_secret(spool: SpoolServer) -> None:
     batch = spool.begin()
-    guessed = SpoolTarget(SpoolAddress("127.0.0.1", spool.address.port, b"guessed"), batch.id)
+    guessed = SpoolTarget(SpoolAddress("127.0.0.1", spool.address.port, b"guessed"), str(batch.path))
     with pytest.raises(SpoolUnreachable, match="hung up"):
         send(guessed, 0, 1, batches(1))
     assert list(batch.path.iterdir()) == []
@@ -214,16 +231,18 @@ def test_a_port_that_is_taken_is_named_and_leaves_no_folder(spool: SpoolServer, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_address_nobody_listens_on_says_which_setting_to_change(tmp_path: Path) -> None:
+@both_ways
+def test_an_address_nobody_listens_on_says_which_setting_to_change(tmp_path: Path, way: Way) -> None:
     with SpoolServer(host="127.0.0.1", folder=tmp_path) as gone:
         target = gone.target(gone.begin())
     with pytest.raises(SpoolUnreachable, match=r"driver's spool .* cannot be reached .*spark\.ottla\.spool\.port"):
-        send(target, 0, 1, batches(1))
+        way(target, 0, 1, batches(1))
 
 
-def test_files_go_with_their_batch(spool: SpoolServer, tmp_path: Path) -> None:
+@both_ways
+def test_files_go_with_their_batch(spool: SpoolServer, tmp_path: Path, way: Way) -> None:
     batch = spool.begin()
-    send(spool.target(batch), 0, 1, batches(1))
+    way(spool.target(batch), 0, 1, batches(1))
     held = sum(len(files) for _, _, files in os.walk(tmp_path))
     batch.close()
     assert sum(len(files) for _, _, files in os.walk(tmp_path)) == held - 1

@@ -59,7 +59,7 @@ class BatchWriter(DataSourceArrowWriter):
             self._batch = begin(spool)
         except SpoolRefused as refused:
             raise OttlaError(str(refused)) from None
-        self._target = SpoolTarget(spool, self._batch.id)
+        self._target = SpoolTarget(spool, str(self._batch.path))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return TaskIsDone(send_rows(self._plan, self._target, iterator))

@@ -25,8 +25,8 @@ from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.encoding import EncodePlan
-from ottla.spark.spool.files import SpooledBatch, Winner
-from ottla.spark.spool.sending import EncodedBatch, SpoolTarget, send
+from ottla.spark.spool.files import EncodedBatch, SpooledBatch, Winner
+from ottla.spark.spool.sending import SpoolTarget, keep
 from ottla.spark.spool.server import SpoolServer
 from ottla.spark.spool.wire import SpoolRefused, Sum
 
@@ -140,6 +140,6 @@ def send_rows(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBat
 
 
 def _send(target: SpoolTarget, task: int, attempt: int, batches: Iterator[EncodedBatch]) -> Sum:
-    """Tasks without rows are common, and a connection is not for nothing."""
+    """Tasks without rows are common, and neither a connection nor a file is for nothing."""
     first = next(batches, None)
-    return Sum(0, 0) if first is None else send(target, task, attempt, chain([first], batches))
+    return Sum(0, 0) if first is None else keep(target, task, attempt, chain([first], batches))

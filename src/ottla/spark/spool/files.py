@@ -16,6 +16,7 @@ import struct
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -23,14 +24,18 @@ from typing import BinaryIO, NamedTuple
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
-from ottla.spark.spool.wire import FRAME, SUM, Hello, SpoolRefused, Sum
+from ottla.spark.spool.wire import FRAME, SUM, Hello, SpoolRefused, Sum, frame_head, last_frame
 
 _PREFIX = "ottla-spool-"
 _LOCK = "lock"
 _ID = re.compile(r"[0-9a-f]{32}")
-# Of a file while it is written, and of one while it is read: a thousand tasks may be at it.
+# A thousand tasks may be at it.
 _WRITE_BYTES = 64 * 1024
-_READ_BYTES = 1024 * 1024
+# Small, so that most of a batch goes where it is wanted without a stay in a buffer.
+_READ_BYTES = 16 * 1024
+
+# Topic, partition, record count, batch.
+EncodedBatch = tuple[str, int, int, bytes]
 
 
 class Winner(NamedTuple):
@@ -111,7 +116,7 @@ class SpooledBatch:
     def is_open(self) -> bool:
         return self.path.is_dir()
 
-    # --- what the server does, in a thread for each attempt
+    # --- what the server does, in a thread for each attempt, and attempts that can do it themselves
 
     def create(self, hello: Hello) -> BinaryIO:
         """Raises SpoolRefused when it is no use to send anything."""
@@ -129,6 +134,39 @@ class SpooledBatch:
             f"the driver cannot keep the batch in {self.path.parent}: {error.strerror}; make room there, or set "
             "spark.ottla.spool.dir to a folder on a larger disk."
         )
+
+    def write(self, hello: Hello, batches: Iterable[EncodedBatch]) -> Sum:
+        """All that an attempt encodes. Raises SpoolRefused, and whatever `batches` raises. What an attempt that was
+        killed leaves behind goes with the batch."""
+        file = self.create(hello)
+        frames = size = 0
+        try:
+            for topic, partition, records, data in batches:
+                self.append(file, frame_head(topic, partition, records, len(data)))
+                self.append(file, data)
+                frames, size = frames + 1, size + len(data)
+            self.append(file, last_frame(Sum(frames, size)))
+            self.flush(file)
+            self.keep(hello)
+        except BaseException:
+            self.discard(hello)
+            raise
+        finally:
+            close_quietly(file)
+        return Sum(frames, size)
+
+    def append(self, file: BinaryIO, data: bytes | memoryview) -> None:
+        """Raises SpoolRefused when the disk takes no more."""
+        try:
+            file.write(data)
+        except OSError as error:
+            raise self.failed(error) from None
+
+    def flush(self, file: BinaryIO) -> None:
+        try:
+            file.flush()
+        except OSError as error:
+            raise self.failed(error) from None
 
     def keep(self, hello: Hello) -> None:
         """It is whole. Raises SpoolRefused when nobody wants it any more."""
@@ -187,6 +225,12 @@ class SpooledBatch:
 
     def _part(self, hello: Hello) -> Path:
         return self.path / f"{hello.task}-{hello.attempt}.part"
+
+
+def close_quietly(file: BinaryIO) -> None:
+    """What counts was flushed. After a failure a buffer may be left that the disk has no room for."""
+    with suppress(OSError):
+        file.close()
 
 
 def _read_frame(file: BinaryIO) -> SpooledFrame:

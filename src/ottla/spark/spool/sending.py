@@ -1,28 +1,29 @@
-"""The end of the spool that others than its server have: one connection for each attempt of a task."""
+"""The end of the spool that others than its server have: one connection for each attempt of a task, or none where the
+attempt runs on the driver's machine and can write the file itself."""
 
 from __future__ import annotations
 
+import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
-from ottla.spark.spool.files import SpooledBatch
+from ottla.spark.spool.files import EncodedBatch, SpooledBatch
 from ottla.spark.spool.wire import (
     BEGIN,
-    FRAME,
     FRAME_BYTES_MAX,
     GREETING,
-    LAST,
     LENGTH,
     NONCE_BYTES,
-    SUM,
     Hello,
     SpoolRefused,
     Sum,
+    frame_head,
+    last_frame,
     proof,
     receive_exactly,
     receive_text,
@@ -30,8 +31,6 @@ from ottla.spark.spool.wire import (
 )
 
 _HELLO_TIMEOUT_S = 120.0
-
-EncodedBatch = tuple[str, int, int, bytes]
 
 
 class SpoolUnreachable(Retriable):
@@ -51,7 +50,12 @@ class SpoolTarget:
     """Where the attempts of one batch send what they encode."""
 
     address: SpoolAddress
-    batch: str
+    # Of the driver's machine; its last part is an id that no other batch has.
+    folder: str
+
+    @property
+    def batch(self) -> str:
+        return Path(self.folder).name
 
 
 def begin(address: SpoolAddress) -> SpooledBatch:
@@ -62,6 +66,14 @@ def begin(address: SpoolAddress) -> SpooledBatch:
             return SpooledBatch(Path(receive_text(connection)))
         except OSError as error:
             raise SpoolUnreachable(_hung_up(address, error)) from None
+
+
+def keep(target: SpoolTarget, task: int, attempt: int, batches: Iterable[EncodedBatch]) -> Sum:
+    """All of (topic, partition, record count, batch), in order: into the file if this is the driver's machine, else to
+    the driver. Raises as `send`."""
+    if os.access(target.folder, os.W_OK | os.X_OK):
+        return SpooledBatch(Path(target.folder)).write(Hello(target.batch, task, attempt), _checked(batches))
+    return send(target, task, attempt, batches)
 
 
 def send(target: SpoolTarget, task: int, attempt: int, batches: Iterable[EncodedBatch]) -> Sum:
@@ -78,22 +90,27 @@ def send(target: SpoolTarget, task: int, attempt: int, batches: Iterable[Encoded
         # The driver's disk may be slow, and many may write to it: what has died is noticed otherwise.
         connection.settimeout(None)
         frames = size = 0
-        for topic, partition, records, data in batches:
-            if len(data) > FRAME_BYTES_MAX:
-                raise OttlaError(f"a record for '{topic}' takes {len(data):,} bytes, which no topic takes.")
-            name = topic.encode()
+        for topic, partition, records, data in _checked(batches):
             try:
-                connection.sendall(FRAME.pack(len(data), len(name), partition, records) + name)
+                connection.sendall(frame_head(topic, partition, records, len(data)))
                 connection.sendall(data)
             except OSError as error:
                 _explain(connection, target.address, error)
             frames, size = frames + 1, size + len(data)
         try:
-            connection.sendall(FRAME.pack(LAST, 0, 0, 0) + SUM.pack(frames, size))
+            connection.sendall(last_frame(Sum(frames, size)))
             receive_verdict(connection)
         except OSError as error:
             _explain(connection, target.address, error)
     return Sum(frames, size)
+
+
+def _checked(batches: Iterable[EncodedBatch]) -> Iterator[EncodedBatch]:
+    for batch in batches:
+        topic, _, _, data = batch
+        if len(data) > FRAME_BYTES_MAX:
+            raise OttlaError(f"a record for '{topic}' takes {len(data):,} bytes, which no topic takes.")
+        yield batch
 
 
 def _connect(address: SpoolAddress) -> socket.socket:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self, cast
 
 from ottla.common.errors import OttlaError
-from ottla.spark.spool.files import SpooledBatch, SpoolFolder
+from ottla.spark.spool.files import SpooledBatch, SpoolFolder, close_quietly
 from ottla.spark.spool.sending import SpoolAddress, SpoolTarget
 from ottla.spark.spool.wire import (
     BEGIN,
@@ -109,7 +109,7 @@ class SpoolServer:
             ) from None
 
     def target(self, batch: SpooledBatch) -> SpoolTarget:
-        return SpoolTarget(self.address, batch.id)
+        return SpoolTarget(self.address, str(batch.path))
 
     def find(self, batch_id: str) -> SpooledBatch | None:
         return None if self._folder is None else self._folder.find(batch_id)
@@ -231,9 +231,7 @@ def _take(connection: socket.socket, stream: _Stream, reader: BinaryIO, spool: S
         batch.discard(hello)
         raise
     finally:
-        # What counts was flushed. After a failure a buffer may be left that the disk has no room for.
-        with suppress(OSError):
-            file.close()
+        close_quietly(file)
     send_verdict(connection, "")
 
 
@@ -261,30 +259,20 @@ def _copy(reader: BinaryIO, file: BinaryIO, batch: SpooledBatch) -> None:
             break
         if length > FRAME_BYTES_MAX:
             raise ConnectionResetError("this is no frame")
-        _write(file, batch, header + _exactly(reader, name_length))
+        batch.append(file, header + _exactly(reader, name_length))
         left = length
         while left:
             count = reader.readinto(buffer[: min(left, _CHUNK_BYTES)])  # type: ignore[attr-defined]
             if not count:
                 raise ConnectionResetError("the task hung up")
-            _write(file, batch, buffer[:count])
+            batch.append(file, buffer[:count])
             left -= count
         frames, size = frames + 1, size + length
     total = _exactly(reader, SUM.size)
     if Sum(*SUM.unpack(total)) != Sum(frames, size):
         raise ConnectionResetError("the task has sent something else than it says")
-    _write(file, batch, header + total)
-    try:
-        file.flush()
-    except OSError as error:
-        raise batch.failed(error) from None
-
-
-def _write(file: BinaryIO, batch: SpooledBatch, data: bytes | memoryview) -> None:
-    try:
-        file.write(data)
-    except OSError as error:
-        raise batch.failed(error) from None
+    batch.append(file, header + total)
+    batch.flush(file)
 
 
 def _exactly(reader: BinaryIO, count: int) -> bytes:

@@ -69,6 +69,16 @@ class Sum(NamedTuple):
     bytes: int
 
 
+def frame_head(topic: str, partition: int, records: int, size: int) -> bytes:
+    """What comes before a batch, on the wire and in the file."""
+    name = topic.encode()
+    return FRAME.pack(size, len(name), partition, records) + name
+
+
+def last_frame(total: Sum) -> bytes:
+    return FRAME.pack(LAST, 0, 0, 0) + SUM.pack(*total)
+
+
 def proof(secret: bytes, nonce: bytes, hello: bytes) -> bytes:
     return hmac.digest(secret, nonce + hello, hashlib.sha256)
 
