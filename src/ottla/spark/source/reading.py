@@ -21,7 +21,8 @@ from ottla.kernel.errors import CorruptRecords
 from ottla.spark.source.loss import loss_handler
 
 ROWS_MAX = 10_000
-BYTES_MAX = 8 * 1024 * 1024
+# As much as stays in a processor's cache while it is copied to Spark.
+BYTES_MAX = 1024 * 1024
 
 _readers: dict[tuple[int, ClientSettings], ClusterReader] = {}
 
