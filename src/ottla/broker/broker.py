@@ -122,9 +122,9 @@ class Broker:
 
     def _open(self) -> None:
         config = self.config
-        dirs = [Path(one) for one in config.data_dirs]
-        for one in dirs:
-            _make_folder(one)
+        dirs = [Path(path) for path in config.data_dirs]
+        for folder in dirs:
+            _make_folder(folder)
         store = self._store = EmbeddedStore(dirs[0] / METADATA_FILE)
         self._closers.append(self._close_store)
         image = topic_startup.read_metadata(

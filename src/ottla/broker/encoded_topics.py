@@ -30,7 +30,7 @@ class EncodedTopics:
         """Forget what belongs to topics that are not there any more. Call it before each answer."""
         if self._topics is not topics:
             self._topics = topics
-            self._kept = {name: one for name, one in self._kept.items() if topics.get(name) is one[0]}
+            self._kept = {name: kept for name, kept in self._kept.items() if topics.get(name) is kept[0]}
 
     def response(
         self, frame: MetadataResponse, topics: Sequence[TopicImage | Topic], version: int, *, with_operations: bool

@@ -86,13 +86,13 @@ class Cleaning:
 
     def _candidates(self) -> Iterable[Log]:
         now_ms = self._clock.monotonic_ms()
-        self._put_off = {key: one for key, one in self._put_off.items() if one[1] > now_ms}
+        self._put_off = {key: put_off for key, put_off in self._put_off.items() if put_off[1] > now_ms}
         left_alone = self._uncleanable.keys() | self._put_off.keys()
-        return [one for one in self._logs.logs.values() if id(one) not in left_alone]
+        return [log for log in self._logs.logs.values() if id(log) not in left_alone]
 
     def _forget_deleted(self) -> None:
-        alive = {id(one) for one in self._logs.logs.values()}
-        self._uncleanable = {key: one for key, one in self._uncleanable.items() if key in alive}
+        alive = {id(log) for log in self._logs.logs.values()}
+        self._uncleanable = {key: log for key, log in self._uncleanable.items() if key in alive}
 
     # -- one round over one log --
 

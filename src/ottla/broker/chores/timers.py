@@ -85,7 +85,7 @@ class JumpingTimers(Timers):
     def on_jump(self) -> None:
         """Call on the loop after the clock was moved."""
         now = self._clock.monotonic_ms()
-        for handle in sorted(self._live, key=lambda one: one.due_ms):
+        for handle in sorted(self._live, key=lambda timer: timer.due_ms):
             handle.schedule(self._loop, max(0, handle.due_ms - now))
 
     def forget(self, handle: _JumpingHandle) -> None:

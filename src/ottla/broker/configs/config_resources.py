@@ -205,12 +205,12 @@ class Brokers(_Stored):
             if key not in known:
                 raise ApiError(ErrorCode.INVALID_REQUEST, str(unknown("configuration property", key, known)))
         rules: tuple[tuple[str, Callable[[Setting[Any]], bool]], ...] = (
-            ("Cannot update these configs dynamically", lambda one: one.scope is Scope.READ_ONLY),
+            ("Cannot update these configs dynamically", lambda setting: setting.scope is Scope.READ_ONLY),
             (
                 "Cannot update these configs at default cluster level, broker id must be specified",
-                lambda one: not name and one.scope is Scope.PER_BROKER,
+                lambda setting: not name and setting.scope is Scope.PER_BROKER,
             ),
-            ("Security settings cannot be updated dynamically", lambda one: one.name.startswith(_PER_LISTENER)),
+            ("Security settings cannot be updated dynamically", lambda setting: setting.name.startswith(_PER_LISTENER)),
         )
         for why, applies in rules:
             wrong = sorted(key for key in keys if applies(known[key]))

@@ -15,7 +15,7 @@ from ottla.storage.log_config import LogConfig
 _SAME_NAME = tuple(field.name for field in fields(LogConfig) if not field.name.startswith("cleanup_"))
 
 # The broker properties that logs take settings from.
-LOG_DEFAULTS = frozenset(synonym.name for one in TopicConfig.definitions().values() for synonym in one.synonyms)
+LOG_DEFAULTS = frozenset(synonym.name for setting in TopicConfig.definitions().values() for synonym in setting.synonyms)
 
 
 def topic_log_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:

@@ -175,9 +175,9 @@ class TopicService:
             await pause.when_due()
         planned = [outcome for outcome in outcomes if isinstance(outcome, TopicImage)]
         if planned and not validate_only:
-            await self._commit([Create(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in planned])
-            undo = [Delete(nodes.topic_path(one.name)) for one in planned]
-            await self._make_logs_or_undo([(one, 0) for one in planned], undo)
+            await self._commit([Create(nodes.topic_path(topic.name), nodes.encode_topic(topic)) for topic in planned])
+            undo = [Delete(nodes.topic_path(topic.name)) for topic in planned]
+            await self._make_logs_or_undo([(topic, 0) for topic in planned], undo)
             await self._publish(images.with_topics(self._image, planned))
         return outcomes
 
@@ -260,7 +260,11 @@ class TopicService:
         self, requests: Sequence[NewPartitions], validate_only: bool
     ) -> list[TopicImage | ApiError]:
         topics = self._image.topics
-        added = sum(max(0, one.total - len(topics[one.topic].partitions)) for one in requests if one.topic in topics)
+        added = sum(
+            max(0, request.total - len(topics[request.topic].partitions))
+            for request in requests
+            if request.topic in topics
+        )
         topic_plan.check_total(added, self._image)
         outcomes: list[TopicImage | ApiError] = []
         pause = Pause()
@@ -272,10 +276,10 @@ class TopicService:
             await pause.when_due()
         planned = [outcome for outcome in outcomes if isinstance(outcome, TopicImage)]
         if planned and not validate_only:
-            await self._commit([Set(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in planned])
-            before = [topics[one.name] for one in planned]
-            undo = [Set(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in before]
-            firsts = [(one, len(topics[one.name].partitions)) for one in planned]
+            await self._commit([Set(nodes.topic_path(topic.name), nodes.encode_topic(topic)) for topic in planned])
+            before = [topics[topic.name] for topic in planned]
+            undo = [Set(nodes.topic_path(topic.name), nodes.encode_topic(topic)) for topic in before]
+            firsts = [(topic, len(topics[topic.name].partitions)) for topic in planned]
             await self._make_logs_or_undo(firsts, undo)
             await self._publish(images.with_topics(self._image, planned))
         return outcomes
@@ -371,12 +375,12 @@ class TopicService:
     def _tell_subscribers(self) -> None:
         """One after the other: those who come later stand on those before, so who fails keeps the rest from going on
         with a change that is only half made."""
-        for one in self._subscribers:
-            if one.seen is self._image:
+        for subscriber in self._subscribers:
+            if subscriber.seen is self._image:
                 continue
             try:
-                one.on_image(one.seen, self._image)
-                one.seen = self._image
+                subscriber.on_image(subscriber.seen, self._image)
+                subscriber.seen = self._image
             except Exception:
                 log.exception("a part of the broker failed on a change of the metadata, it will be told again")
                 if self._telling_again is None:

@@ -69,7 +69,7 @@ def read_metadata(
             )
         cluster.initialise(store, _cluster_id_of(dirs) or topic_id_text(random_topic_id()), INITIAL_LEVELS)
     image = cluster.load_image(store)
-    if not new and not all((one / CLEAN_SHUTDOWN_FILE).exists() for one in dirs):
+    if not new and not all((path / CLEAN_SHUTDOWN_FILE).exists() for path in dirs):
         image = raise_leader_epochs(store, image)
     if adopt:
         image = _adopt(store, image, folders, node_id, _settings(dirs, internal_configs))
@@ -118,12 +118,12 @@ def _adopt(
     first_id = max(image.next_producer_id, ADOPTED_PRODUCER_ID_FLOOR)
     store.multi(
         [
-            *(Create(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in adopted),
+            *(Create(nodes.topic_path(topic.name), nodes.encode_topic(topic)) for topic in adopted),
             Set(nodes.PRODUCER_IDS, nodes.encode({"next": first_id})),
         ],
         urgent=True,
     )
-    log.warning("took in topics that were found in the log dirs", extra={"topics": [one.name for one in adopted]})
+    log.warning("took in topics that were found in the log dirs", extra={"topics": [topic.name for topic in adopted]})
     return images.with_next_producer_id(images.with_topics(image, adopted), first_id)
 
 
@@ -145,8 +145,8 @@ def _settings(
 def _adopted_topic(
     name: str, folders: Iterable[Folder], node_id: int, settings: Callable[[str, TopicId], Mapping[str, str]]
 ) -> TopicImage:
-    by_index = {one.topic_partition.partition: one for one in folders}
-    ids = [one.topic_id for one in by_index.values() if one.topic_id != ZERO_TOPIC_ID]
+    by_index = {folder.topic_partition.partition: folder for folder in folders}
+    ids = [folder.topic_id for folder in by_index.values() if folder.topic_id != ZERO_TOPIC_ID]
     partitions = []
     for index in range(max(by_index) + 1):
         epochs = checkpoints.read_epochs(by_index[index].path / checkpoints.LEADER_EPOCHS) if index in by_index else []
@@ -193,7 +193,7 @@ def reconcile(
             for index in missing:
                 logs.create(TopicPartition(topic.name, index), topic.id, config)
     if deletions:
-        store.multi([Delete(f"{nodes.DELETIONS}/{one}") for one in deletions], urgent=True)
+        store.multi([Delete(f"{nodes.DELETIONS}/{deletion}") for deletion in deletions], urgent=True)
 
 
 def _check_nothing_lost(topic: str, missing: Iterable[int], logs: LogManager) -> None:
@@ -215,12 +215,14 @@ def raise_leader_epochs(store: MetadataStore, image: ClusterImage) -> ClusterIma
         replace(
             topic,
             partitions=tuple(
-                replace(one, leader_epoch=one.leader_epoch + 1, partition_epoch=one.partition_epoch + 1)
-                for one in topic.partitions
+                replace(
+                    partition, leader_epoch=partition.leader_epoch + 1, partition_epoch=partition.partition_epoch + 1
+                )
+                for partition in topic.partitions
             ),
         )
         for topic in image.topics.values()
     ]
     # Urgent, as all that a start writes: only a broker that runs can be told to make room.
-    store.multi([Set(nodes.topic_path(one.name), nodes.encode_topic(one)) for one in raised], urgent=True)
+    store.multi([Set(nodes.topic_path(topic.name), nodes.encode_topic(topic)) for topic in raised], urgent=True)
     return images.with_topics(image, raised)

@@ -160,7 +160,7 @@ class GroupService:
         if old.topics is new.topics:
             return
         gone = [name for name, topic in old.topics.items() if name not in new.topics or new.topics[name].id != topic.id]
-        has_new = any(name not in old.topics or old.topics[name].id != one.id for name, one in new.topics.items())
+        has_new = any(name not in old.topics or old.topics[name].id != topic.id for name, topic in new.topics.items())
         for shard in self.runtime.all():
             if shard.state.image is not new:  # else we are told a second time, and what it knows now is of later
                 shard.state.on_image(new, has_new_topics=has_new)

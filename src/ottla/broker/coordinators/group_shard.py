@@ -212,7 +212,7 @@ class GroupShard:
         group = self.state.group(group_id)
         offset_requests.check_offset_delete(group)
         out.reply = [
-            [offset_requests.delete_offset(self.state, group, topic, one, out) for one in partitions]
+            [offset_requests.delete_offset(self.state, group, topic, partition, out) for partition in partitions]
             for topic, partitions in topics
         ]
         self.settle(out)

@@ -114,8 +114,8 @@ class CoordinatorRuntime(Generic[S]):
         if topic is None:
             return
         self._topic_id, self._count = topic.id, len(topic.partitions)
-        led = {one.index: one for one in self._broker.partitions.of_topic(self._topic)}
-        for index in [one for one in self._shards if one not in led]:
+        led = {partition.index: partition for partition in self._broker.partitions.of_topic(self._topic)}
+        for index in [index for index in self._shards if index not in led]:
             self.resign(index)
         for index, partition in led.items():
             if index not in self._shards:

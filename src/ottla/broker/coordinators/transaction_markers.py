@@ -121,7 +121,7 @@ class MarkerWriter:
 
     async def finish(self, shard: TransactionShard) -> None:
         """Go on with what is decided and not complete."""
-        for name in [one.transactional_id for one in shard.coordinator.unfinished()]:
+        for name in [transaction.transactional_id for transaction in shard.coordinator.unfinished()]:
             markers = shard.coordinator.markers_of(name)  # it may have been completed since the last turn
             if markers is None or name in shard.completing or shard.has_resigned:
                 continue
@@ -136,27 +136,27 @@ class MarkerWriter:
     def _write_all(self, completion: Completion) -> Steps[None]:
         flushing: list[tuple[TopicPartition, Awaitable[None]]] = []
         batch = self._batch(completion)
-        for number, one in enumerate(tuple(completion.markers.partitions), 1):
+        for number, partition in enumerate(tuple(completion.markers.partitions), 1):
             if number % _MARKERS_PER_STEP == 0:
                 yield None
-            if one in self._queues:
-                self._queues[one].append(completion)  # others wait for this destination already
+            if partition in self._queues:
+                self._queues[partition].append(completion)  # others wait for this destination already
                 continue
             try:
-                waiting = self._write(one, completion, batch)
+                waiting = self._write(partition, completion, batch)
             except ApiError as error:
-                self._put_off(one, completion, error)
+                self._put_off(partition, completion, error)
                 continue
             if waiting is None:
-                completion.lacking.pop(one, None)
+                completion.lacking.pop(partition, None)
             else:
-                flushing.append((one, waiting))
-        for one, waiting in flushing:
+                flushing.append((partition, waiting))
+        for partition, waiting in flushing:
             try:
                 yield waiting  # a marker that is lost after the transaction is complete would be missed for ever
-                completion.lacking.pop(one, None)
+                completion.lacking.pop(partition, None)
             except ApiError as error:
-                self._put_off(one, completion, error)
+                self._put_off(partition, completion, error)
         self._end(completion)
 
     def _end(self, completion: Completion) -> None:

@@ -88,7 +88,7 @@ def _collect_all(
     if not any(code for codes in all_codes for code in codes):
         return None
     told = [[code or ErrorCode.OPERATION_NOT_ATTEMPTED for code in codes] for codes in all_codes]
-    return (yield from all_of(_result(*one) for one in zip(topics, told, strict=True)))
+    return (yield from all_of(_result(*row) for row in zip(topics, told, strict=True)))
 
 
 def _collect(broker: Broker, topic: _Topic, into: dict[TopicPartition, None]) -> Steps[list[ErrorCode]]:

@@ -26,5 +26,5 @@ def handle(
     return AlterClientQuotasResponse(entries=entries)
 
 
-def _entity(one: AlterClientQuotasRequest.EntityData) -> AlterClientQuotasResponse.EntityData:
-    return AlterClientQuotasResponse.EntityData(entity_type=one.entity_type, entity_name=one.entity_name)
+def _entity(entity: AlterClientQuotasRequest.EntityData) -> AlterClientQuotasResponse.EntityData:
+    return AlterClientQuotasResponse.EntityData(entity_type=entity.entity_type, entity_name=entity.entity_name)

@@ -42,7 +42,7 @@ def handle(
 
 
 def _find(broker: Broker, path: str) -> LogDir | None:
-    return next((one for one in broker.logs.dirs if one.path.absolute() == Path(path)), None)
+    return next((log_dir for log_dir in broker.logs.dirs if log_dir.path.absolute() == Path(path)), None)
 
 
 def _start(broker: Broker, context: RequestContext, tp: TopicPartition, target: LogDir | None) -> ErrorCode:

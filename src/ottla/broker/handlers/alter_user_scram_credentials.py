@@ -15,7 +15,9 @@ _REFUSED = (ErrorCode.UNSUPPORTED_SASL_MECHANISM, "SCRAM is not supported by thi
 def handle(
     broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> Steps[AlterUserScramCredentialsResponse]:
-    outcomes = {one.name: _ABSENT for one in request.deletions} | {one.name: _REFUSED for one in request.upsertions}
+    outcomes = {deletion.name: _ABSENT for deletion in request.deletions} | {
+        upsertion.name: _REFUSED for upsertion in request.upsertions
+    }
     return AlterUserScramCredentialsResponse(results=(yield from each(outcomes.items(), _result)))
 
 

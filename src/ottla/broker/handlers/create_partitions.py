@@ -24,15 +24,15 @@ def handle(
     counts = Counter(topic.name for topic in request.topics)
     duplicate = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results = [_result(name, duplicate) for name, count in counts.items() if count > 1]
-    wanted = yield from each([one for one in request.topics if counts[one.name] == 1], _wanted)
+    wanted = yield from each([topic for topic in request.topics if counts[topic.name] == 1], _wanted)
     if wanted:
         results += yield from _create(broker, wanted, request, by)
     return CreatePartitionsResponse(results=results)
 
 
-def _wanted(one: CreatePartitionsRequest.CreatePartitionsTopic) -> NewPartitions:
-    assignments = None if one.assignments is None else [each.broker_ids for each in one.assignments]
-    return NewPartitions(one.name, one.count, assignments)
+def _wanted(topic: CreatePartitionsRequest.CreatePartitionsTopic) -> NewPartitions:
+    assignments = None if topic.assignments is None else [assignment.broker_ids for assignment in topic.assignments]
+    return NewPartitions(topic.name, topic.count, assignments)
 
 
 def _create(
@@ -46,7 +46,7 @@ def _create(
         )
     except ApiError as error:
         outcomes = [error] * len(wanted)
-    names = [one.topic for one in wanted]
+    names = [request.topic for request in wanted]
     return (yield from each(zip(names, outcomes, strict=True), _outcome))
 
 

@@ -65,16 +65,16 @@ def _create(
             return _failed(name, outcome)
         return _created(outcome, _configs(broker, outcome, described) if with_configs else ())
 
-    return (yield from each(zip((one.name for one in wanted), outcomes, strict=True), result))
+    return (yield from each(zip((topic.name for topic in wanted), outcomes, strict=True), result))
 
 
-def _new_topic(one: CreateTopicsRequest.CreatableTopic) -> NewTopic:
+def _new_topic(topic: CreateTopicsRequest.CreatableTopic) -> NewTopic:
     return NewTopic(
-        name=one.name,
-        partitions=one.num_partitions,
-        replication_factor=one.replication_factor,
-        assignments=[(each.partition_index, each.broker_ids) for each in one.assignments],
-        configs={config.name: config.value for config in one.configs},
+        name=topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments],
+        configs={config.name: config.value for config in topic.configs},
     )
 
 

@@ -23,7 +23,11 @@ def handle(broker: Broker, context: RequestContext, request: DeleteRecordsReques
     topics = []
     for topic in request.topics:
         results = yield from each(topic.partitions, partial(_answer, broker, topic.name))
-        firsts = [f"{one.partition_index}: {one.low_watermark}" for one in results if one.error_code == ErrorCode.NONE]
+        firsts = [
+            f"{result.partition_index}: {result.low_watermark}"
+            for result in results
+            if result.error_code == ErrorCode.NONE
+        ]
         if firsts:
             tell("records deleted", by, topic=topic.name, first_offsets=", ".join(firsts))
         topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=results))

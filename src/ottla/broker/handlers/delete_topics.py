@@ -33,13 +33,13 @@ class _Asked(NamedTuple):
 def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> Steps[DeleteTopicsResponse]:
     version, by = context.version, context.requester
     if version >= 6:
-        asked = [_Asked(one.name, TopicId(one.topic_id)) for one in request.topics]
+        asked = [_Asked(topic.name, TopicId(topic.topic_id)) for topic in request.topics]
     else:
         asked = [_Asked(name, ZERO_TOPIC_ID) for name in request.topic_names]
     if not broker.config.delete_topic_enable:
         code = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
         refused = ApiError(code, "Topic deletion is disabled.")
-        return DeleteTopicsResponse(responses=(yield from each(asked, lambda one: _result(one, refused))))
+        return DeleteTopicsResponse(responses=(yield from each(asked, lambda named: _result(named, refused))))
     results, doomed = yield from _sort_out(asked, broker.image)
     results += yield from _delete(broker, doomed, by, request.timeout_ms)
     return DeleteTopicsResponse(responses=results)
@@ -49,18 +49,18 @@ def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> Steps[tuple[list[
     """Answers to what cannot be, and what is to be deleted by its name."""
     results: list[Result] = []
     doomed: dict[str, _Asked] = {}
-    for one, count in Counter(asked).items():
+    for named, count in Counter(asked).items():
         yield None
-        topic = image.topics.get(one.name) if one.name is not None else image.topics_by_id.get(one.topic_id)
-        if one.name is None and one.topic_id == ZERO_TOPIC_ID:
+        topic = image.topics.get(named.name) if named.name is not None else image.topics_by_id.get(named.topic_id)
+        if named.name is None and named.topic_id == ZERO_TOPIC_ID:
             fault = ApiError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-        elif one.name is not None and one.topic_id != ZERO_TOPIC_ID:
+        elif named.name is not None and named.topic_id != ZERO_TOPIC_ID:
             fault = ApiError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
         elif count > 1:
-            what = "name" if one.name is not None else "id"
+            what = "name" if named.name is not None else "id"
             fault = ApiError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
         elif topic is None:
-            fault = _UNKNOWN_ID if one.name is None else _UNKNOWN_NAME
+            fault = _UNKNOWN_ID if named.name is None else _UNKNOWN_NAME
         elif topic.name in doomed:
             fault = ApiError(
                 ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
@@ -68,7 +68,7 @@ def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> Steps[tuple[list[
         else:
             doomed[topic.name] = _Asked(topic.name, topic.id)
             continue
-        results.append(_result(one, fault))
+        results.append(_result(named, fault))
     return results, doomed
 
 
@@ -79,7 +79,7 @@ def _delete(broker: Broker, doomed: dict[str, _Asked], by: Requester, timeout_ms
         outcomes = yield in_time(timeout_ms, lambda: broker.topics.delete(list(doomed), by))
     except ApiError as error:
         failed = error
-        return (yield from each(doomed.values(), lambda one: _result(one, failed)))
+        return (yield from each(doomed.values(), lambda named: _result(named, failed)))
     return (yield from each(zip(doomed.values(), outcomes, strict=True), _outcome))
 
 

@@ -14,12 +14,12 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 def handle(
     broker: Broker, context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    types = {one.entity_type for one in request.components}
-    for one in request.components:
-        if one.entity_type not in _ENTITY_TYPES:
-            return _refused(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {one.entity_type}")
-        if one.match_type not in (_EXACT, _DEFAULT, _ANY):
-            return _refused(ErrorCode.INVALID_REQUEST, f"Unknown match type {one.match_type}")
+    types = {component.entity_type for component in request.components}
+    for component in request.components:
+        if component.entity_type not in _ENTITY_TYPES:
+            return _refused(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {component.entity_type}")
+        if component.match_type not in (_EXACT, _DEFAULT, _ANY):
+            return _refused(ErrorCode.INVALID_REQUEST, f"Unknown match type {component.match_type}")
     if "ip" in types and len(types) > 1:
         return _refused(
             ErrorCode.INVALID_REQUEST,

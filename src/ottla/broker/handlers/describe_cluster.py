@@ -28,8 +28,8 @@ def handle(broker: Broker, context: RequestContext, request: DescribeClusterRequ
         cluster_id=image.cluster_id,
         controller_id=image.controller,
         brokers=[
-            DescribeClusterResponse.DescribeClusterBroker(broker_id=one.id, host=host, port=port, rack=one.rack)
-            for one, (host, port) in reachable(image, context.listener)
+            DescribeClusterResponse.DescribeClusterBroker(broker_id=node.id, host=host, port=port, rack=node.rack)
+            for node, (host, port) in reachable(image, context.listener)
         ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

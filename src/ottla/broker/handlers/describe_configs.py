@@ -16,10 +16,10 @@ from ottla.protocol.messages import DescribeConfigsRequest, DescribeConfigsRespo
 def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> Steps[DescribeConfigsResponse]:
     """A resource takes a millisecond or two, and consoles ask for all topics at once. What is named twice is told
     once: otherwise a small request could ask for an answer without end."""
-    resources = {(one.resource_type, one.resource_name): one for one in request.resources}
+    resources = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
     results = []
-    for one in resources.values():
-        results.append(_describe(broker, one, request))
+    for resource in resources.values():
+        results.append(_describe(broker, resource, request))
         yield None
     return DescribeConfigsResponse(results=results)
 
@@ -41,8 +41,10 @@ def _describe(
 
 def _result(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
     synonyms = [
-        DescribeConfigsResponse.DescribeConfigsSynonym(name=one.name, value=entry.shown(one.text), source=one.source)
-        for one in (entry.supplied if request.include_synonyms else ())
+        DescribeConfigsResponse.DescribeConfigsSynonym(
+            name=synonym.name, value=entry.shown(synonym.text), source=synonym.source
+        )
+        for synonym in (entry.supplied if request.include_synonyms else ())
     ]
     return DescribeConfigsResponse.DescribeConfigsResourceResult(
         name=entry.name,

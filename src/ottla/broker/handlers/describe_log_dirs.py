@@ -32,14 +32,16 @@ def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequ
         move = broker.replica_moves.get(tp)
         if move is not None and move.future is not None:
             by_dir.setdefault(move.target.path, {}).setdefault(tp.topic, []).append(_future(move.future))
-    return DescribeLogDirsResponse(results=[_describe(one, by_dir.get(one.path, {})) for one in broker.logs.dirs])
+    return DescribeLogDirsResponse(
+        results=[_describe(log_dir, by_dir.get(log_dir.path, {})) for log_dir in broker.logs.dirs]
+    )
 
 
 def _asked(broker: Broker, request: DescribeLogDirsRequest) -> Iterable[TopicPartition]:
     if request.topics is None:
         return list(broker.logs.logs)
     # A dict, because a client may name a partition twice.
-    return dict.fromkeys(TopicPartition(one.topic, index) for one in request.topics for index in one.partitions)
+    return dict.fromkeys(TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions)
 
 
 def _describe(log_dir: LogDir, topics: Topics) -> DescribeLogDirsResponse.DescribeLogDirsResult:

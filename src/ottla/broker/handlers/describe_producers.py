@@ -42,12 +42,12 @@ def _describe(broker: Broker, topic: str, index: int) -> Steps[Found]:
     return DescribeProducersResponse.PartitionResponse(partition_index=index, active_producers=active)
 
 
-def _state(one: ProducerDescription) -> DescribeProducersResponse.ProducerState:
+def _state(producer: ProducerDescription) -> DescribeProducersResponse.ProducerState:
     return DescribeProducersResponse.ProducerState(
-        producer_id=one.producer_id,
-        producer_epoch=one.producer_epoch,
-        last_sequence=one.last_sequence,
-        last_timestamp=one.last_timestamp,
-        coordinator_epoch=one.coordinator_epoch,
-        current_txn_start_offset=one.current_txn_start_offset,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        last_sequence=producer.last_sequence,
+        last_timestamp=producer.last_timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=producer.current_txn_start_offset,
     )

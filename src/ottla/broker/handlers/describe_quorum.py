@@ -25,7 +25,7 @@ def handle(broker: Broker, context: RequestContext, request: DescribeQuorumReque
     for topic in request.topics:
         found = yield from each(topic.partitions, partial(_partition, broker, topic.topic_name))
         topics.append(DescribeQuorumResponse.TopicData(topic_name=topic.topic_name, partitions=found))
-    known = any(one.error_code == ErrorCode.NONE for topic in topics for one in topic.partitions)
+    known = any(partition.error_code == ErrorCode.NONE for topic in topics for partition in topic.partitions)
     return DescribeQuorumResponse(
         topics=topics,
         nodes=[DescribeQuorumResponse.Node(node_id=broker.node_id, listeners=[listener])] if known else (),

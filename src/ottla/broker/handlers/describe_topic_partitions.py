@@ -24,7 +24,7 @@ def handle(
     broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> Steps[DescribeTopicPartitionsResponse]:
     topics = broker.image.topics
-    names = sorted({one.name for one in request.topics} or topics)
+    names = sorted({topic.name for topic in request.topics} or topics)
     first = 0
     cursor = request.cursor
     if cursor is not None:
@@ -60,7 +60,7 @@ def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitions
     """A cursor that points nowhere: every topic gets the error, for there is no other place to put it."""
     topic_class = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
     return DescribeTopicPartitionsResponse(
-        topics=[topic_class(error_code=ErrorCode.INVALID_REQUEST, name=one.name) for one in request.topics]
+        topics=[topic_class(error_code=ErrorCode.INVALID_REQUEST, name=topic.name) for topic in request.topics]
     )
 
 

@@ -16,7 +16,7 @@ Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 def handle(
     broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> Steps[DescribeUserScramCredentialsResponse]:
-    counts = Counter(one.name for one in request.users or ())
+    counts = Counter(user.name for user in request.users or ())
     results = yield from each(counts.items(), _unknown)
     return DescribeUserScramCredentialsResponse(results=results)
 

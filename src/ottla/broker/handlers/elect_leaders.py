@@ -24,9 +24,9 @@ def handle(broker: Broker, context: RequestContext, request: ElectLeadersRequest
         topics = yield from each(broker.image.topics, lambda name: _topic(name, ()))
         return ElectLeadersResponse(replica_election_results=topics)
     topics = []
-    for one in request.topic_partitions or ():
-        results = yield from each(one.partitions, partial(elect, one.topic))
-        topics.append(_topic(one.topic, results))
+    for topic in request.topic_partitions or ():
+        results = yield from each(topic.partitions, partial(elect, topic.topic))
+        topics.append(_topic(topic.topic, results))
     return ElectLeadersResponse(error_code=code, replica_election_results=topics)
 
 

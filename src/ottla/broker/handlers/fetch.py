@@ -167,7 +167,7 @@ class Fetch:
         future.add_done_callback(self._on_done)
         found = (self._broker.partitions.get_by_key(*asked.key) for asked in self._partitions)
         # A partition that is named twice is watched once: its size counts once too.
-        self._watched = list(dict.fromkeys(one for one in found if one is not None))
+        self._watched = list(dict.fromkeys(partition for partition in found if partition is not None))
         for partition in self._watched:
             partition.watch(self._on_append)
 
@@ -334,7 +334,7 @@ class Fetch:
 
 
 def _asked(version: int, request: FetchRequest) -> list[FetchPartition]:
-    return [one for topic in request.topics for one in _asked_of(_key(version, topic), topic.partitions)]
+    return [asked for topic in request.topics for asked in _asked_of(_key(version, topic), topic.partitions)]
 
 
 def _asked_in_steps(version: int, request: FetchRequest) -> Steps[list[FetchPartition]]:
@@ -353,8 +353,13 @@ def _key(version: int, topic: FetchRequest.FetchTopic) -> bytes:
 
 def _asked_of(key: bytes, partitions: Sequence[FetchRequest.FetchPartition]) -> list[FetchPartition]:
     return [
-        FetchPartition((key, one.partition), one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch)
-        for one in partitions
+        FetchPartition(
+            (key, partition.partition),
+            partition.fetch_offset,
+            partition.partition_max_bytes,
+            partition.current_leader_epoch,
+        )
+        for partition in partitions
     ]
 
 

@@ -39,11 +39,13 @@ _READ_COMMITTED = 1
 def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
     version = context.version
     committed = request.isolation_level == _READ_COMMITTED
-    counts = Counter((topic.name, one.partition_index) for topic in request.topics for one in topic.partitions)
+    counts = Counter(
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    )
     topics = []
     for topic in request.topics:
         found = []
-        for asked in {one.partition_index: one for one in topic.partitions}.values():
+        for asked in {partition.partition_index: partition for partition in topic.partitions}.values():
             answer = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             if counts[topic.name, asked.partition_index] > 1:
                 answer.error_code = ErrorCode.INVALID_REQUEST

@@ -37,23 +37,26 @@ def handle(
             return ListTransactionsResponse(error_code=error.code)
     states, producer_ids = frozenset(request.state_filters), frozenset(request.producer_id_filters)
     found = []
-    for one in known:
+    for transaction in known:
         yield None
-        if states and one.state.text not in states:
+        if states and transaction.state.text not in states:
             continue
-        if producer_ids and one.producer_id not in producer_ids:
+        if producer_ids and transaction.producer_id not in producer_ids:
             continue
         # As Kafka: an id without a transaction counts as older than anything.
-        if request.duration_filter >= 0 and now_ms - one.started_ms <= request.duration_filter:
+        if request.duration_filter >= 0 and now_ms - transaction.started_ms <= request.duration_filter:
             continue
-        if pattern is None or pattern.fullmatch(one.transactional_id.encode()):
-            found.append(_state(one))
+        if pattern is None or pattern.fullmatch(transaction.transactional_id.encode()):
+            found.append(_state(transaction))
     return ListTransactionsResponse(
-        unknown_state_filters=[one for one in request.state_filters if one not in _KNOWN], transaction_states=found
+        unknown_state_filters=[state for state in request.state_filters if state not in _KNOWN],
+        transaction_states=found,
     )
 
 
-def _state(one: Transaction) -> ListTransactionsResponse.TransactionState:
+def _state(transaction: Transaction) -> ListTransactionsResponse.TransactionState:
     return ListTransactionsResponse.TransactionState(
-        transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state.text
+        transactional_id=transaction.transactional_id,
+        producer_id=transaction.producer_id,
+        transaction_state=transaction.state.text,
     )

@@ -31,15 +31,15 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
     found: Sequence[TopicImage | Topic]
     if topics is None or (version == 0 and not topics):
         found = list(broker.image.topics.values())
-    elif by_id := [one for one in topics if one.topic_id != ZERO_TOPIC_ID]:
+    elif by_id := [topic for topic in topics if topic.topic_id != ZERO_TOPIC_ID]:
         if version < 12:
-            found = [_failed(one.name or "", ErrorCode.INVALID_REQUEST) for one in topics]
+            found = [_failed(topic.name or "", ErrorCode.INVALID_REQUEST) for topic in topics]
         else:
-            found = yield from each(by_id, lambda one: _by_id(broker.image, TopicId(one.topic_id)))
-    elif any(one.name is None for one in topics):
-        found = [_failed(one.name or "", ErrorCode.INVALID_REQUEST) for one in topics]
+            found = yield from each(by_id, lambda topic: _by_id(broker.image, TopicId(topic.topic_id)))
+    elif any(topic.name is None for topic in topics):
+        found = [_failed(topic.name or "", ErrorCode.INVALID_REQUEST) for topic in topics]
     else:
-        names = list(dict.fromkeys(one.name for one in topics if one.name is not None))
+        names = list(dict.fromkeys(topic.name for topic in topics if topic.name is not None))
         missing = [name for name in names if name not in broker.image.topics]
         if missing and request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
             errors = yield _create(broker, context.requester, missing)
@@ -56,8 +56,8 @@ def _without_topics(broker: Broker, context: RequestContext, request: MetadataRe
     image = broker.image
     return MetadataResponse(
         brokers=[
-            MetadataResponse.MetadataResponseBroker(node_id=one.id, host=host, port=port, rack=one.rack)
-            for one, (host, port) in reachable(image, context.listener)
+            MetadataResponse.MetadataResponseBroker(node_id=node.id, host=host, port=port, rack=node.rack)
+            for node, (host, port) in reachable(image, context.listener)
         ],
         cluster_id=image.cluster_id,
         controller_id=image.controller,

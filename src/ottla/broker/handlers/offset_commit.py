@@ -51,10 +51,10 @@ def _resolve(
         count = 0 if found is None else len(found.partitions)
         missing = ErrorCode.UNKNOWN_TOPIC_ID if with_ids and found is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         partitions = topic.partitions
-        if not all(0 <= one.partition_index < count for one in partitions):
-            places = [at for at, one in enumerate(partitions) if not 0 <= one.partition_index < count]
+        if not all(0 <= partition.partition_index < count for partition in partitions):
+            places = [at for at, partition in enumerate(partitions) if not 0 <= partition.partition_index < count]
             refused.update(dict.fromkeys(((place, at) for at in places), missing))
-            partitions = [one for one in partitions if 0 <= one.partition_index < count]
+            partitions = [partition for partition in partitions if 0 <= partition.partition_index < count]
         if found is not None and partitions:
             known.append(CommitTopic(found.name, topic_id, partitions))
     return known, refused
@@ -70,10 +70,10 @@ def _answer(
     for place, topic in enumerate(request.topics):
         partitions = [
             _Partition(
-                partition_index=one.partition_index,
+                partition_index=partition.partition_index,
                 error_code=refused[place, at] if (place, at) in refused else next(outcomes),
             )
-            for at, one in enumerate(topic.partitions)
+            for at, partition in enumerate(topic.partitions)
         ]
         topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
     return OffsetCommitResponse(topics=topics)
@@ -86,7 +86,8 @@ def _refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResp
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[
-                    _Partition(partition_index=one.partition_index, error_code=error) for one in topic.partitions
+                    _Partition(partition_index=partition.partition_index, error_code=error)
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics

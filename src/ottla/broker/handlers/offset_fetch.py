@@ -35,7 +35,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest)
     else:
         topics = request.topics
         asked = [_Asked(group_id=request.group_id, topics=None if topics is None else _as_group_topics(topics))]
-    groups = yield from all_of(_fetch(broker, one, request.require_stable, version) for one in _told_once(asked))
+    groups = yield from all_of(_fetch(broker, group, request.require_stable, version) for group in _told_once(asked))
     if version >= _SEVERAL_GROUPS_SINCE:
         return OffsetFetchResponse(groups=groups)
     return _as_one_group(groups[0], asked[0], version)
@@ -44,12 +44,12 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest)
 def _told_once(asked: Sequence[_Asked]) -> Iterator[_Asked]:
     """All offsets of a group are told once: otherwise a small request could ask for an answer without end."""
     seen: set[str] = set()
-    for one in asked:
-        if one.topics is not None:
-            yield one
-        elif one.group_id not in seen:
-            seen.add(one.group_id)
-            yield one
+    for group in asked:
+        if group.topics is not None:
+            yield group
+        elif group.group_id not in seen:
+            seen.add(group.group_id)
+            yield group
 
 
 # --- one group
@@ -78,7 +78,7 @@ def _look_up(broker: Broker, state: GroupState, asked: _Asked, require_stable: b
             topic_id = TopicId(topic.topic_id)
             image = broker.image.topics_by_id.get(topic_id)
             if image is None:
-                lines = [_line(one, _NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_ID) for one in topic.partition_indexes]
+                lines = [_line(index, _NO_OFFSET, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes]
                 topics.append(_Topic(topic_id=topic_id, partitions=lines))
                 yield None
                 continue
@@ -134,8 +134,8 @@ def _as_group_topics(
     topics: Sequence[OffsetFetchRequest.OffsetFetchRequestTopic],
 ) -> list[OffsetFetchRequest.OffsetFetchRequestTopics]:
     return [
-        OffsetFetchRequest.OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes)
-        for one in topics
+        OffsetFetchRequest.OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+        for topic in topics
     ]
 
 
@@ -145,7 +145,7 @@ def _as_one_group(group: _Group, asked: _Asked, version: int) -> OffsetFetchResp
         group.topics = [
             _Topic(
                 name=topic.name,
-                partitions=[_line(one, _NO_OFFSET, ErrorCode(group.error_code)) for one in topic.partition_indexes],
+                partitions=[_line(index, _NO_OFFSET, ErrorCode(group.error_code)) for index in topic.partition_indexes],
             )
             for topic in asked.topics or ()
         ]
@@ -156,13 +156,13 @@ def _as_one_group(group: _Group, asked: _Asked, version: int) -> OffsetFetchResp
                 name=topic.name,
                 partitions=[
                     OffsetFetchResponse.OffsetFetchResponsePartition(
-                        partition_index=one.partition_index,
-                        committed_offset=one.committed_offset,
-                        committed_leader_epoch=one.committed_leader_epoch,
-                        metadata=one.metadata,
-                        error_code=one.error_code,
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
                     )
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ],
             )
             for topic in group.topics

@@ -155,7 +155,7 @@ async def _answer_later(version: int, correlation_id: int, acks: int, outcomes: 
 
 
 async def _all_done(waiting: Waiting) -> None:
-    done = await asyncio.gather(*(one for _, _, one in waiting))
+    done = await asyncio.gather(*(promise for _, _, promise in waiting))
     for (lines, place, _), outcome in zip(waiting, done, strict=True):
         lines[place] = outcome
 

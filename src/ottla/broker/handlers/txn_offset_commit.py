@@ -45,9 +45,9 @@ def _commit(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> St
         code = for_offsets(error.code, version)
         rows = [[code] * len(topic.partitions) for topic in topics]
     codes = {
-        (topic.name, one.partition_index): code
+        (topic.name, partition.partition_index): code
         for topic, row in zip(topics, rows, strict=True)
-        for one, code in zip(topic.partitions, row, strict=True)
+        for partition, code in zip(topic.partitions, row, strict=True)
     }
     return _answer(request, codes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -59,7 +59,7 @@ def _known_topics(broker: Broker, request: TxnOffsetCommitRequest) -> list[Commi
         image = broker.image.topics.get(topic.name)
         if image is not None:
             count = len(image.partitions)
-            known = [one for one in topic.partitions if 0 <= one.partition_index < count]
+            known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
             if known:
                 topics.append(CommitTopic(topic.name, ZERO_TOPIC_ID, known))
     return topics
@@ -85,10 +85,10 @@ def _answer(request: TxnOffsetCommitRequest, codes: _Codes, otherwise: ErrorCode
                 name=topic.name,
                 partitions=[
                     _R.TxnOffsetCommitResponsePartition(
-                        partition_index=one.partition_index,
-                        error_code=codes.get((topic.name, one.partition_index), otherwise),
+                        partition_index=partition.partition_index,
+                        error_code=codes.get((topic.name, partition.partition_index), otherwise),
                     )
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics

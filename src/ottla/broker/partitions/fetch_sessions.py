@@ -44,14 +44,14 @@ class FetchSession:
         self.last_used_ms = 0
 
     def update(self, asked: Iterable[FetchPartition], forgotten: Iterable[Key]) -> None:
-        for one in asked:
-            known = self.partitions.get(one.key)
+        for wanted in asked:
+            known = self.partitions.get(wanted.key)
             if known is None:
-                self.partitions[one.key] = one
+                self.partitions[wanted.key] = wanted
             else:
-                known.fetch_offset = one.fetch_offset
-                known.max_bytes = one.max_bytes
-                known.leader_epoch = one.leader_epoch
+                known.fetch_offset = wanted.fetch_offset
+                known.max_bytes = wanted.max_bytes
+                known.leader_epoch = wanted.leader_epoch
         for key in forgotten:
             self.partitions.pop(key, None)
 
@@ -111,7 +111,7 @@ class FetchSessions:
             session_id = random.randint(1, 0x7FFFFFFF)
             if session_id not in self._sessions:
                 break
-        session = FetchSession(session_id, by_id, OrderedDict((one.key, one) for one in partitions))
+        session = FetchSession(session_id, by_id, OrderedDict((partition.key, partition) for partition in partitions))
         session.last_used_ms = self._clock.monotonic_ms()
         self._sessions[session_id] = session
         self._partitions += len(session.partitions)

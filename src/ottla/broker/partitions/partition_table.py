@@ -52,4 +52,4 @@ class Partitions:
             yield from partitions.values()
 
     def __len__(self) -> int:
-        return sum(len(one) for one in self._by_name.values())
+        return sum(len(partitions) for partitions in self._by_name.values())

@@ -35,7 +35,11 @@ class PartitionsOfImage:
                 continue
             try:
                 # Those that are there stay, also if we are told a second time.
-                known = {one.index: one for one in self._partitions.of_topic(name) if one.topic_id == topic.id}
+                known = {
+                    partition.index: partition
+                    for partition in self._partitions.of_topic(name)
+                    if partition.topic_id == topic.id
+                }
                 self._add(topic, known, log_config)
                 if before is not None and before.configs != topic.configs:
                     self.refresh_config(topic)
@@ -47,15 +51,15 @@ class PartitionsOfImage:
     def _add(self, topic: TopicImage, known: dict[int, Partition], log_config: MakeLogConfig) -> None:
         config = log_config(topic.configs)
         partitions = dict(known)
-        for index, one in enumerate(topic.partitions):
-            if index in known or one.leader != self._node_id:
+        for index, partition_image in enumerate(topic.partitions):
+            if index in known or partition_image.leader != self._node_id:
                 continue
             log = self._logs.get(TopicPartition(topic.name, index))
             if log is None:
                 raise LookupError(f"{topic.name}-{index} has no log")
             log.high_watermark = log.log_end_offset
             # A leader notes where its epoch begins before it takes the first record (KIP-101).
-            log.leader_epochs.assign(one.leader_epoch, log.log_end_offset)
+            log.leader_epochs.assign(partition_image.leader_epoch, log.log_end_offset)
             partitions[index] = Partition(topic, index, log, config)
         self._partitions.add_topic(topic, partitions)
 
