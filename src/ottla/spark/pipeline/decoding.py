@@ -56,7 +56,7 @@ def judged(raw: DataFrame, schema: StructType, expect: Mapping[str, str] | None)
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
-    columns = StructType([_nullable(one) for one in schema.fields]).add(_END, IntegerType())
+    columns = StructType([_nullable(field) for field in schema.fields]).add(_END, IntegerType())
     wanted = StructType().add(_END, ArrayType(columns)).add(_UNFIT, StringType())
     record = F.struct(*(F.col(name) for name in _RECORD_COLUMNS))
     text = F.concat(F.lit(f'{{"{_END}":['), F.col("value").cast("string"), F.lit(f',{{"{_END}":1}}]}}'))
@@ -126,14 +126,14 @@ def _refuse_chance(frame: DataFrame, expect: Mapping[str, str]) -> None:
 def _reason(schema: StructType, expect: Mapping[str, str] | None) -> Column:
     from pyspark.sql import functions as F
 
-    columns = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in schema.fields)
+    columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields)
     reason = F.when(F.col(f"{RECORD}.value").isNull(), "the record has no value")
     is_blank = F.trim(F.col(f"{RECORD}.value").cast("string")) == ""
     unfit = F.when(is_blank, "the value is empty").otherwise(f"the value is no JSON of the columns {columns}")
     reason = reason.when(F.col(_UNFIT), unfit)
-    for one in schema.fields:
-        if not one.nullable:
-            reason = reason.when(F.col(f"`{one.name}`").isNull(), f"the column '{one.name}' is missing")
+    for field in schema.fields:
+        if not field.nullable:
+            reason = reason.when(F.col(f"`{field.name}`").isNull(), f"the column '{field.name}' is missing")
     for sentence, condition in (expect or {}).items():
         # Null is no yes: a rule about a column that is missing is broken.
         reason = reason.when(~F.coalesce(F.expr(condition), F.lit(False)), sentence)

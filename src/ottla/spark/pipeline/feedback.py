@@ -57,11 +57,11 @@ def _add(found: TopicsRead, options: Mapping[str, str]) -> None:
 
 
 def _servers(text: str) -> set[str]:
-    return {one.strip() for one in text.split(",") if one.strip()}
+    return {server.strip() for server in text.split(",") if server.strip()}
 
 
 def _topic_columns(plan: Any) -> set[int]:
-    return {int(one.exprId().id()) for one in _items(plan.output()) if one.name() == "topic"}
+    return {int(attribute.exprId().id()) for attribute in _items(plan.output()) if attribute.name() == "topic"}
 
 
 def _items(sequence: Any) -> Iterator[Any]:

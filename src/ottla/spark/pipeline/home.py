@@ -173,7 +173,7 @@ def _as_status(found: Any) -> Status:
     if not isinstance(found, dict):
         raise TypeError("not a status")
     blank = Status("")
-    known = {one.name: getattr(blank, one.name) for one in fields(Status)}
+    known = {field.name: getattr(blank, field.name) for field in fields(Status)}
     given = {name: value for name, value in found.items() if name in known}
     for name, value in given.items():
         kinds = (int, float) if isinstance(known[name], int | float) else (type(known[name]),)
@@ -189,7 +189,7 @@ def _whole_file(kind: int) -> bytes:
 def homes(folder: Path) -> list[Home]:
     if not folder.is_dir():
         return []
-    return [Home(folder, one.name) for one in sorted(folder.iterdir()) if (one / "lock").is_file()]
+    return [Home(folder, path.name) for path in sorted(folder.iterdir()) if (path / "lock").is_file()]
 
 
 def home_of(folder: Path, name: str) -> Home:

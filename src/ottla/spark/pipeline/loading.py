@@ -97,13 +97,13 @@ def _is_in(folder: Path, module: ModuleType) -> bool:
 
 
 def _only_pipeline(path: Path, module: ModuleType) -> Pipeline:
-    found = [one for one in vars(module).values() if isinstance(one, Pipeline)]
+    found = [value for value in vars(module).values() if isinstance(value, Pipeline)]
     if not found:
         raise OttlaError(
             f"{path} has no pipeline: decorate a function with `@pipeline(to=...)` from ottla.spark.pipeline."
         )
     if len(found) > 1:
-        names = ", ".join(one.name for one in found)
+        names = ", ".join(pipeline.name for pipeline in found)
         raise OttlaError(f"{path} has several pipelines ({names}): keep each in a file of its own.")
     return found[0]
 

@@ -40,11 +40,11 @@ def figures(progress: Mapping[str, Any]) -> BatchFigures:
     observed = progress.get("observedMetrics") or {}
     out = observed.get(ROWS_OUT) or {}
     dead = int(out.get("dead_letters") or 0)
-    lags = [one for one in map(_lag, progress.get("sources", ())) if one is not None]
+    lags = [lag for lag in map(_lag, progress.get("sources", ())) if lag is not None]
     times = progress.get("durationMs") or {}
     scanned = int(progress.get("numInputRows") or 0)
-    seen = [one for name, one in observed.items() if name.startswith(ROWS_IN)]
-    counts = [int(one.get("rows") or 0) for one in seen]
+    seen = [metrics for name, metrics in observed.items() if name.startswith(ROWS_IN)]
+    counts = [int(metrics.get("rows") or 0) for metrics in seen]
     # Spark counts a stream as often as the plan reads it, and for dead letters it is read once more.
     rows_in = sum(counts) if counts else scanned
     return BatchFigures(
@@ -53,11 +53,13 @@ def figures(progress: Mapping[str, Any]) -> BatchFigures:
         rows_in=rows_in,
         rows_out=int(out.get("rows") or 0) - dead,
         dead_letters=dead,
-        late_rows=sum(int(one.get("numRowsDroppedByWatermark") or 0) for one in progress.get("stateOperators", ())),
+        late_rows=sum(
+            int(operator.get("numRowsDroppedByWatermark") or 0) for operator in progress.get("stateOperators", ())
+        ),
         lag=sum(lags) if lags else None,
         input_rows_per_s=_number(progress.get("inputRowsPerSecond")) * (rows_in / scanned if scanned else 1),
         batch_ms=int(times.get("triggerExecution") or 0),
-        bytes_in=sum(int(one.get("bytes") or 0) for one in seen),
+        bytes_in=sum(int(metrics.get("bytes") or 0) for metrics in seen),
     )
 
 

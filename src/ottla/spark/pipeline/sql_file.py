@@ -137,7 +137,7 @@ def _say_once(header: _Header, line: int, *what: str) -> None:
 
 def _check_views(header: _Header) -> None:
     """A watermark or a rule for a stream that is not there would do nothing, without a word."""
-    views = [one.view for one in header.streams]
+    views = [stream.view for stream in header.streams]
     for (word, *about), line in header.said.items():
         if word in ("watermark", "expect") and about[0] not in views:
             raise OttlaError(
@@ -155,18 +155,18 @@ def _input(text: str, line: int, *, is_table: bool) -> _Input:
 
 def _build(topics: Topics, header: _Header, query: str) -> Any:
     path = header.path
-    for one in header.tables:
-        assert one.schema is not None
-        with _at(path, one.line):
-            topics.table(one.topic, one.schema, by=one.by).createOrReplaceTempView(one.view)
-    for one in header.streams:
-        rules = header.expect.get(one.view)
-        with _at(path, _line_of_rules(header, one)):
-            frame = topics.stream(one.topic, one.schema, expect=rules, **header.options)
-        if one.view in header.watermarks:
-            with _at(path, header.said["watermark", one.view]):
-                frame = frame.withWatermark(*header.watermarks[one.view])
-        frame.createOrReplaceTempView(one.view)
+    for table in header.tables:
+        assert table.schema is not None
+        with _at(path, table.line):
+            topics.table(table.topic, table.schema, by=table.by).createOrReplaceTempView(table.view)
+    for stream in header.streams:
+        rules = header.expect.get(stream.view)
+        with _at(path, _line_of_rules(header, stream)):
+            frame = topics.stream(stream.topic, stream.schema, expect=rules, **header.options)
+        if stream.view in header.watermarks:
+            with _at(path, header.said["watermark", stream.view]):
+                frame = frame.withWatermark(*header.watermarks[stream.view])
+        frame.createOrReplaceTempView(stream.view)
     with _at(path, 0):
         return topics.spark.sql(query)
 

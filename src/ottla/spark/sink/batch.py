@@ -66,7 +66,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         try:
-            reports = [one.report for one in messages if isinstance(one, TaskIsDone)]
+            reports = [message.report for message in messages if isinstance(message, TaskIsDone)]
             encoded = encoded_by(self._batch, reports)
             if encoded.bytes:
                 self._publish(encoded)

@@ -142,7 +142,7 @@ class Checkpoint:
 
     def _names_by_hadoop(self, name: str) -> list[str]:
         where, files = self._hadoop(name)
-        return [one.getPath().getName() for one in files.listStatus(where)] if files.exists(where) else []
+        return [status.getPath().getName() for status in files.listStatus(where)] if files.exists(where) else []
 
     def _read_by_hadoop(self, name: str) -> str:
         where, files = self._hadoop(name)

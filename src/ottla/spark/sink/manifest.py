@@ -50,7 +50,7 @@ class Manifest:
             if found["version"] != _VERSION:
                 raise ValueError(f"version {found['version']}")
             return Manifest(
-                dict(found["partition_counts"]), {name: TableEnd(**one) for name, one in found["tables"].items()}
+                dict(found["partition_counts"]), {name: TableEnd(**table) for name, table in found["tables"].items()}
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(str(error)) from None
@@ -66,7 +66,7 @@ class Manifests:
 
     def number_for(self, batch: int) -> int | None:
         """Of which batch the manifest is that holds for this one."""
-        return max((one for one in self._numbers if one <= batch), default=None)
+        return max((number for number in self._numbers if number <= batch), default=None)
 
     def holding(self, batch: int) -> Manifest:
         number = self.number_for(batch)

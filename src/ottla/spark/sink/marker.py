@@ -150,14 +150,14 @@ class _Scan:
         return leader
 
     def _offset(self, leader: Any, which: int) -> int:
-        one = ListOffsetsRequest.ListOffsetsPartition(partition_index=self._partition.partition, timestamp=which)
-        topic = ListOffsetsRequest.ListOffsetsTopic(name=self._partition.topic, partitions=[one])
+        asked = ListOffsetsRequest.ListOffsetsPartition(partition_index=self._partition.partition, timestamp=which)
+        topic = ListOffsetsRequest.ListOffsetsTopic(name=self._partition.topic, partitions=[asked])
         row = leader.call(ListOffsetsRequest(replica_id=-1, topics=[topic])).topics[0].partitions[0]
         self._check(row.error_code)
         return int(row.offset)
 
     def _fetch(self, leader: Any, position: int) -> Any:
-        one = FetchRequest.FetchPartition(
+        asked = FetchRequest.FetchPartition(
             partition=self._partition.partition, fetch_offset=position, partition_max_bytes=8 * 1024 * 1024
         )
         request = FetchRequest(
@@ -165,7 +165,7 @@ class _Scan:
             min_bytes=1,
             max_bytes=8 * 1024 * 1024,
             session_epoch=-1,
-            topics=[FetchRequest.FetchTopic(topic=self._partition.topic, partitions=[one])],
+            topics=[FetchRequest.FetchTopic(topic=self._partition.topic, partitions=[asked])],
         )
         row = leader.call(request, NAMES_UNTIL).responses[0].partitions[0]
         self._check(row.error_code)

@@ -54,7 +54,7 @@ def committed_offsets(
     does not know is read from its beginning. Without them it is all that the group knows.
     """
     with ClusterClient(parse_address(bootstrap, kafka)) as cluster:
-        known = {partition: one.offset for partition, one in offsets_of_group(cluster, group).items()}
+        known = {partition: committed.offset for partition, committed in offsets_of_group(cluster, group).items()}
         if topics is not None:
             known = {partition: known.get(partition, EARLIEST) for partition in cluster.leaders(topics)}
     found: dict[str, dict[str, int]] = {}

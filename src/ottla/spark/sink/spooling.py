@@ -124,13 +124,13 @@ def _pieces_that_stay_in_the_cache(spark: SparkSession) -> Iterator[None]:
 def encoded_by(batch: SpooledBatch, reports: Iterable[Report]) -> EncodedFrame:
     """What the attempts have sent whose reports Spark accepted. Raises OttlaError for the first problem among them."""
     ordered = sorted(reports)
-    for one in ordered:
-        if one.problem is not None:
-            raise OttlaError(one.problem)
-    winners = [Winner(one.task, one.attempt, Sum(one.frames, one.bytes)) for one in ordered]
+    for report in ordered:
+        if report.problem is not None:
+            raise OttlaError(report.problem)
+    winners = [Winner(report.task, report.attempt, Sum(report.frames, report.bytes)) for report in ordered]
     batch.check(winners)
-    total = sum(one.sum.bytes for one in winners)
-    return EncodedFrame(total, lambda: ((one.partition, one.data) for one in batch.frames(winners)))
+    total = sum(winner.sum.bytes for winner in winners)
+    return EncodedFrame(total, lambda: ((frame.partition, frame.data) for frame in batch.frames(winners)))
 
 
 def run_task(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

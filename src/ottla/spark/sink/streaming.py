@@ -270,9 +270,9 @@ class _BatchWriter:
     ) -> EncodedFrame:
         if not frames:
             return EncodedFrame(0, tuple)
-        for one in frames:
-            check_columns(one.schema, plan.topic)
-        frame = merged([shaped(one) for one in frames])
+        for part in frames:
+            check_columns(part.schema, plan.topic)
+        frame = merged([shaped(part) for part in frames])
         if is_small and (encoded := _encoded_here(frame, plan)) is not None:
             return encoded
         return stack.enter_context(spooled(frame, plan, self._spool))
@@ -298,9 +298,9 @@ def _several(made: Any) -> list[DataFrame]:
     from pyspark.sql import DataFrame
 
     frames = list(made) if isinstance(made, Sequence) and not isinstance(made, str) else [made]
-    if not all(isinstance(one, DataFrame) for one in frames):
+    if not all(isinstance(part, DataFrame) for part in frames):
         raise OttlaError(f"`outputs` must return a DataFrame or a list of DataFrames, but returned {described(made)}.")
-    if any(one.isStreaming for one in frames):
+    if any(part.isStreaming for part in frames):
         raise OttlaError("`outputs` returned a stream: make what it returns of the micro-batch that it is given.")
     return frames
 

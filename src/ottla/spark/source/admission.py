@@ -60,36 +60,36 @@ class Gauge:
 
     def forget_before(self, offset: int) -> None:
         """All but the last that lies before: what comes next is most likely like it."""
-        before = [one for one in self._samples if one.end <= offset]
-        self._samples = before[-1:] + [one for one in self._samples if one.end > offset]
+        before = [sample for sample in self._samples if sample.end <= offset]
+        self._samples = before[-1:] + [sample for sample in self._samples if sample.end > offset]
 
     @property
     def bytes_per_offset(self) -> float:
         """The most that was seen."""
-        return max((one.bytes_per_offset for one in self._samples), default=0.0)
+        return max((sample.bytes_per_offset for sample in self._samples), default=0.0)
 
     @property
     def sample_bytes(self) -> float:
-        return max((one.size_bytes for one in self._samples), default=0)
+        return max((sample.size_bytes for sample in self._samples), default=0)
 
     def knows(self, offset: int) -> bool:
-        return any(one.start <= offset <= one.end for one in self._samples)
+        return any(sample.start <= offset <= sample.end for sample in self._samples)
 
     def size_of(self, start: int, end: int, otherwise: float) -> float:
         """Bytes of these offsets, rather too many than too few; `otherwise` is for each where nothing is known."""
         total, at, before = 0.0, start, 0.0
-        for one in self._samples:
-            if one.end > at:
-                if one.start > at:
-                    gap = min(end, one.start) - at
-                    total += max(0, gap) * max(before, one.bytes_per_offset, self.average)
-                    at = one.start
+        for sample in self._samples:
+            if sample.end > at:
+                if sample.start > at:
+                    gap = min(end, sample.start) - at
+                    total += max(0, gap) * max(before, sample.bytes_per_offset, self.average)
+                    at = sample.start
                 if at >= end:
                     return total
-                is_whole = at == one.start and one.end <= end
-                total += one.size_bytes if is_whole else (min(end, one.end) - at) * one.bytes_per_offset
-                at = one.end
-            before = one.bytes_per_offset
+                is_whole = at == sample.start and sample.end <= end
+                total += sample.size_bytes if is_whole else (min(end, sample.end) - at) * sample.bytes_per_offset
+                at = sample.end
+            before = sample.bytes_per_offset
         return total + max(0, end - at) * (max(before, self.average) or otherwise)
 
     def steep_gap(self, offset: int) -> tuple[int, int] | None:
@@ -119,7 +119,7 @@ class Admission:
 
     def ends(self, starts: Mapping[TopicPartition, int], ends: Offsets) -> Offsets:
         """`ends`, or nearer ones: each partition moves by the same part of what it has, at least one of them moves."""
-        sizes = {one: end - starts[one] for one, end in ends.items() if end > starts[one]}
+        sizes = {partition: end - starts[partition] for partition, end in ends.items() if end > starts[partition]}
         if not sizes:
             return ends
         gauges = self._known(starts, sizes)
@@ -127,7 +127,10 @@ class Admission:
         reached = ends
         if not self._is_small(starts, sizes):
             steps = _Batch(starts, sizes, gauges, self._bytes_max, self._look).steps(self._turn)
-            reached = {one: starts[one] + steps[one] if one in steps else end for one, end in ends.items()}
+            reached = {
+                partition: starts[partition] + steps[partition] if partition in steps else end
+                for partition, end in ends.items()
+            }
         if reached == ends:
             self._caught_up, self._caught_up_at = ends, self._clock()
         return reached
@@ -136,33 +139,37 @@ class Admission:
         """Few records, or few bytes by all that is known if they are all from the last seconds."""
         if sum(sizes.values()) * RECORD_BYTES_MAX <= self._bytes_max:
             return True
-        if self._clock() > self._caught_up_at + _NEW_S or any(self._caught_up.get(one) != starts[one] for one in sizes):
+        if self._clock() > self._caught_up_at + _NEW_S or any(
+            self._caught_up.get(partition) != starts[partition] for partition in sizes
+        ):
             return False
-        ends = {one: starts[one] + size for one, size in sizes.items()}
-        known = sum(self._gauges[one].size_of(starts[one], ends[one], RECORD_BYTES_MAX) for one in sizes)
+        ends = {partition: starts[partition] + size for partition, size in sizes.items()}
+        known = sum(
+            self._gauges[partition].size_of(starts[partition], ends[partition], RECORD_BYTES_MAX) for partition in sizes
+        )
         return known <= self._bytes_max * _SMALL_SHARE
 
     def forget(self, topics: set[str]) -> None:
         """What lies under these names is something else now."""
-        self._gauges = {one: gauge for one, gauge in self._gauges.items() if one.topic not in topics}
+        self._gauges = {partition: gauge for partition, gauge in self._gauges.items() if partition.topic not in topics}
 
     def size_of(self, ranges: Iterable[OffsetRange]) -> float:
         """About how many bytes these are, as far as anything is known of them."""
         return sum(
-            self._gauges[one.where].size_of(one.start, one.end, 0.0)
-            for one in ranges
-            if one.size > 0 and one.where in self._gauges
+            self._gauges[offset_range.where].size_of(offset_range.start, offset_range.end, 0.0)
+            for offset_range in ranges
+            if offset_range.size > 0 and offset_range.where in self._gauges
         )
 
     def _known(
         self, starts: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, Gauge]:
-        new = [one for one in wanted if one not in self._gauges]
-        self._gauges |= {one: Gauge() for one in new}
-        for one, average in self._average(wanted if self._turn % _AVERAGE_BATCHES == 0 else new).items():
-            self._gauges[one].average = average
-        for one in wanted:
-            self._gauges[one].forget_before(starts[one])
+        new = [partition for partition in wanted if partition not in self._gauges]
+        self._gauges |= {partition: Gauge() for partition in new}
+        for partition, average in self._average(wanted if self._turn % _AVERAGE_BATCHES == 0 else new).items():
+            self._gauges[partition].average = average
+        for partition in wanted:
+            self._gauges[partition].forget_before(starts[partition])
         return self._gauges
 
 
@@ -188,7 +195,13 @@ class _Batch:
 
     def steps(self, turn: int) -> dict[TopicPartition, int]:
         """By how many offsets each partition moves."""
-        self._see([(one, at) for one in self._sizes if not self._gauges[one].knows(at := self._starts[one])])
+        self._see(
+            [
+                (partition, at)
+                for partition in self._sizes
+                if not self._gauges[partition].knows(at := self._starts[partition])
+            ]
+        )
         share = self._share()
         for _ in range(_ROUNDS_MAX):
             if not self._can_look or not self._see(self._unseen(share)):
@@ -207,11 +220,13 @@ class _Batch:
         """Whether there was something new to see."""
         affordable = self._affordable(positions)
         found = self._look(affordable) if affordable else {}
-        for (one, _), sample in found.items():
-            self._gauges[one].add(sample)
+        for (partition, _), sample in found.items():
+            self._gauges[partition].add(sample)
             self._look_bytes_left -= sample.size_bytes
-        for one in self._sizes:
-            self._densest[one.topic] = max(self._densest.get(one.topic, 0.0), self._gauges[one].bytes_per_offset)
+        for partition in self._sizes:
+            self._densest[partition.topic] = max(
+                self._densest.get(partition.topic, 0.0), self._gauges[partition].bytes_per_offset
+            )
         return bool(found)
 
     @property
@@ -220,7 +235,7 @@ class _Batch:
 
     def _affordable(self, positions: Sequence[Position]) -> Sequence[Position]:
         """Of very many only the first: the other partitions are taken to be like those."""
-        typical = max(self._gauges[one].sample_bytes for one in self._sizes) or RECORD_BYTES_MAX / 16
+        typical = max(self._gauges[partition].sample_bytes for partition in self._sizes) or RECORD_BYTES_MAX / 16
         least = _PLACES if len(self._sizes) <= _PLACES else 0
         return positions[: max(least, int(self._look_bytes_left / typical))]
 
@@ -228,31 +243,35 @@ class _Batch:
         """Ends first, and first of all those of the partitions that have most to read."""
         places = 1 if self._bytes(share) <= self._bytes_max * _SMALL_SHARE else _PLACES
         ranked: list[tuple[int, int, Position]] = []
-        for one, size in self._sizes.items():
-            start, gauge = self._starts[one], self._gauges[one]
+        for partition, size in self._sizes.items():
+            start, gauge = self._starts[partition], self._gauges[partition]
             end = start + int(share * size)
             seen = max(start, gauge.reach)
             if end > seen:
                 for place in range(places):
                     back = (end - seen) * place // places
-                    ranked.append((place, -size, (one, max(seen, end - back - 1))))
+                    ranked.append((place, -size, (partition, max(seen, end - back - 1))))
             elif (gap := gauge.steep_gap(end)) is not None and gap[1] - gap[0] > (end - start) / _GROWTH_MAX + 1:
-                ranked.append((0, -size, (one, (gap[0] + gap[1]) // 2)))
+                ranked.append((0, -size, (partition, (gap[0] + gap[1]) // 2)))
         return list(dict.fromkeys(position for _, _, position in sorted(ranked)))
 
     # --- counting
 
     def _bytes(self, share: float) -> float:
         return sum(
-            self._gauges[one].size_of(self._starts[one], self._starts[one] + int(share * size), self._dense(one))
-            for one, size in self._sizes.items()
+            self._gauges[partition].size_of(
+                self._starts[partition], self._starts[partition] + int(share * size), self._dense(partition)
+            )
+            for partition, size in self._sizes.items()
         )
 
-    def _dense(self, one: TopicPartition) -> float:
-        return self._densest.get(one.topic, 0.0) or RECORD_BYTES_MAX
+    def _dense(self, partition: TopicPartition) -> float:
+        return self._densest.get(partition.topic, 0.0) or RECORD_BYTES_MAX
 
-    def _one_offset(self, one: TopicPartition) -> float:
-        return self._gauges[one].size_of(self._starts[one], self._starts[one] + 1, self._dense(one))
+    def _one_offset(self, partition: TopicPartition) -> float:
+        return self._gauges[partition].size_of(
+            self._starts[partition], self._starts[partition] + 1, self._dense(partition)
+        )
 
     def _share(self) -> float:
         """About the largest part of what each partition has that is not more bytes than allowed."""
@@ -280,13 +299,13 @@ class _Batch:
         return min(sum(map(self._one_offset, self._sizes)), self._bytes_max * _RESERVE_SHARE)
 
     def _whole_offsets(self, share: float, turn: int) -> dict[TopicPartition, int]:
-        steps = {one: int(share * size) for one, size in self._sizes.items()}
-        still = [one for one, step in steps.items() if not step]
+        steps = {partition: int(share * size) for partition, size in self._sizes.items()}
+        still = [partition for partition, step in steps.items() if not step]
         must_move = len(still) == len(steps)
         left = self._reserve()
         # In turn, where there is not room for one record of each.
-        for one in still[turn % len(still) :] + still[: turn % len(still)] if still else ():
-            cost = self._one_offset(one)
+        for partition in still[turn % len(still) :] + still[: turn % len(still)] if still else ():
+            cost = self._one_offset(partition)
             if cost <= left or must_move:
-                steps[one], left, must_move = 1, left - cost, False
+                steps[partition], left, must_move = 1, left - cost, False
         return steps

@@ -48,10 +48,15 @@ class BatchReader(DataSourceReader):
 
     def _size_of(self, reader: ClusterReader, ranges: list[OffsetRange]) -> float:
         """Asked for only where it decides on the number of splits: a few thousand records may be many bytes."""
-        if not _FEW_RECORDS < sum(max(0, one.size) for one in ranges) < self._cores * SPLIT_RECORDS_MIN:
+        records = sum(max(0, offset_range.size) for offset_range in ranges)
+        if not _FEW_RECORDS < records < self._cores * SPLIT_RECORDS_MIN:
             return 0.0
-        averages = average_bytes(reader, [one.where for one in ranges if one.size > 0])
-        return sum(one.size * averages.get(one.where, 0.0) for one in ranges if one.size > 0)
+        averages = average_bytes(reader, [offset_range.where for offset_range in ranges if offset_range.size > 0])
+        return sum(
+            offset_range.size * averages.get(offset_range.where, 0.0)
+            for offset_range in ranges
+            if offset_range.size > 0
+        )
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_partition(partition, self._options, self._schema)
@@ -62,10 +67,14 @@ def plan_ranges(reader: ClusterReader, options: SourceOptions) -> list[OffsetRan
     starts = options.starting.resolve(reader, partitions)
     ends = options.ending.resolve(reader, partitions)
     on_loss = loss_handler(options.fail_on_data_loss)
-    for one in partitions:
-        if starts[one] > ends[one]:
-            on_loss(f"partition {one} ends at {ends[one]}, before the offset {starts[one]} where reading begins.")
-    return [OffsetRange(*one, starts[one], ends[one], reader.cluster.topic_ids.get(one.topic)) for one in partitions]
+    for partition in partitions:
+        if starts[partition] > ends[partition]:
+            start, end = starts[partition], ends[partition]
+            on_loss(f"partition {partition} ends at {end}, before the offset {start} where reading begins.")
+    return [
+        OffsetRange(*partition, starts[partition], ends[partition], reader.cluster.topic_ids.get(partition.topic))
+        for partition in partitions
+    ]
 
 
 def read_partition(partition: InputPartition, options: SourceOptions, schema: Any) -> Iterator[Any]:

@@ -34,26 +34,30 @@ class SourceOffset:
     def moved_to(self, offsets: Offsets, seen: SourceOffset) -> SourceOffset:
         """These offsets, with ids and epochs as they were seen for what moved, and as they were before for the rest."""
         replaced = self.replaced_by(seen)
-        moved = {one for one, offset in offsets.items() if self.offsets.get(one) != offset or one.topic in replaced}
-        moved_topics = {one.topic for one in moved}
+        moved = {
+            partition
+            for partition, offset in offsets.items()
+            if self.offsets.get(partition) != offset or partition.topic in replaced
+        }
+        moved_topics = {partition.topic for partition in moved}
         ids: dict[str, TopicId] = {}
-        for topic in {one.topic for one in offsets}:
+        for topic in {partition.topic for partition in offsets}:
             known = (seen if topic in moved_topics else self).topic_ids
             if topic in known:
                 ids[topic] = known[topic]
-        epochs = {one: (seen if one in moved else self).epochs.get(one, -1) for one in offsets}
-        return SourceOffset(offsets, ids, {one: epoch for one, epoch in epochs.items() if epoch >= 0})
+        epochs = {partition: (seen if partition in moved else self).epochs.get(partition, -1) for partition in offsets}
+        return SourceOffset(offsets, ids, {partition: epoch for partition, epoch in epochs.items() if epoch >= 0})
 
 
 def to_json(offset: SourceOffset) -> JsonOffsets:
     found: JsonOffsets = {}
-    for one in sorted(offset.offsets):
-        found.setdefault(one.topic, {})[str(one.partition)] = offset.offsets[one]
+    for partition in sorted(offset.offsets):
+        found.setdefault(partition.topic, {})[str(partition.partition)] = offset.offsets[partition]
     for topic in found:
         if topic in offset.topic_ids:
             found[topic][_ID] = topic_id_text(offset.topic_ids[topic])
-    for one in sorted(offset.epochs):
-        found[one.topic].setdefault(_EPOCHS, {})[str(one.partition)] = offset.epochs[one]
+    for partition in sorted(offset.epochs):
+        found[partition.topic].setdefault(_EPOCHS, {})[str(partition.partition)] = offset.epochs[partition]
     return found
 
 
@@ -72,14 +76,14 @@ def from_json(found: Mapping[str, Mapping[str, Any]] | None) -> SourceOffset:
 
 def limited(starts: Offsets, ends: Offsets, most: int) -> Offsets:
     """Ends at most `most` records after the starts; each partition has its share of what there is, as in Spark."""
-    sizes = {one: max(0, end - starts[one]) for one, end in ends.items()}
+    sizes = {partition: max(0, end - starts[partition]) for partition, end in ends.items()}
     total = sum(sizes.values())
     if total <= most:
         return ends
     found: Offsets = {}
-    for one, end in ends.items():
-        share = most * sizes[one] / total
+    for partition, end in ends.items():
+        share = most * sizes[partition] / total
         # At least one record, or a small partition next to large ones would never move.
-        step = int(share) if share >= 1 else -(-sizes[one] // total)
-        found[one] = min(end, starts[one] + step) if sizes[one] else end
+        step = int(share) if share >= 1 else -(-sizes[partition] // total)
+        found[partition] = min(end, starts[partition] + step) if sizes[partition] else end
     return found

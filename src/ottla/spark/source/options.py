@@ -143,7 +143,7 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
         pairs = [TopicPartition(topic, number) for topic, row in json.loads(text).items() for number in row]
     except (ValueError, AttributeError, TypeError):
         raise OttlaError(shape) from None
-    if not pairs or not all(type(one.partition) is int and one.partition >= 0 for one in pairs):
+    if not pairs or not all(type(pair.partition) is int and pair.partition >= 0 for pair in pairs):
         raise OttlaError(shape)
     return tuple(sorted(set(pairs)))
 

@@ -36,7 +36,7 @@ class Positions:
         self._check_all_named(wanted, partitions)
         if self.are_times:
             return self._at_times(reader, wanted)
-        symbolic = {one: offset for one, offset in wanted.items() if offset in (EARLIEST, LATEST)}
+        symbolic = {partition: offset for partition, offset in wanted.items() if offset in (EARLIEST, LATEST)}
         return wanted | reader.offsets(symbolic)
 
     def _check_all_named(self, wanted: Mapping[TopicPartition, int], partitions: Sequence[TopicPartition]) -> None:
@@ -51,7 +51,7 @@ class Positions:
 
     def _at_times(self, reader: ClusterReader, times: Offsets) -> Offsets:
         found = reader.offsets(times)
-        later = [one for one, offset in found.items() if offset == NO_OFFSET]
+        later = [partition for partition, offset in found.items() if offset == NO_OFFSET]
         if later and not self.latest_if_later:
             raise OttlaError(
                 f"partition {later[0]} has no record as late as {times[later[0]]}, which {self.option} asks for: "
@@ -68,9 +68,11 @@ def parse_offsets(option: str, text: str, forbidden: Mapping[int, str]) -> Posit
             raise OttlaError(f"the option {option} cannot be {text.strip().lower()}: {forbidden[word]}.")
         return Positions(option, word=word)
     offsets = parse_by_partition(option, text, least=EARLIEST)
-    for one, offset in offsets.items():
+    for partition, offset in offsets.items():
         if offset in forbidden:
-            raise OttlaError(f"the option {option} cannot have {offset} for partition {one}: {forbidden[offset]}.")
+            raise OttlaError(
+                f"the option {option} cannot have {offset} for partition {partition}: {forbidden[offset]}."
+            )
     return Positions(option, by_partition=offsets)
 
 
@@ -84,11 +86,11 @@ def parse_by_partition(option: str, text: str, least: int) -> Offsets:
         ]
     except (ValueError, AttributeError):
         raise OttlaError(shape) from None
-    for one, value in pairs:
-        if not isinstance(value, int) or isinstance(value, bool) or one.partition < 0:
+    for partition, value in pairs:
+        if not isinstance(value, int) or isinstance(value, bool) or partition.partition < 0:
             raise OttlaError(shape)
         if not least <= value < 2**63:
-            raise OttlaError(f"the option {option} has {value} for partition {one}, which is not a valid value.")
+            raise OttlaError(f"the option {option} has {value} for partition {partition}, which is not a valid value.")
     if not pairs:
         raise OttlaError(shape)
     return dict(pairs)

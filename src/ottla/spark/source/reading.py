@@ -45,15 +45,17 @@ def read_split(
 ) -> Iterator[Any]:
     """Record batches of `schema`."""
     fetched = fetch_ranges(kept_reader(settings), ranges, loss_handler(fail_on_data_loss))
-    pieces = (piece for one in fetched for piece in _pieces(one, settings, schema, with_headers))
+    pieces = (piece for answer in fetched for piece in _pieces(answer, settings, schema, with_headers))
     yield from _joined(pieces)
 
 
-def _pieces(one: Fetched, settings: ClientSettings, schema: Any, with_headers: bool) -> Iterator[Any]:
-    decoder = Decoder(one.records, one.start, one.range.end, one.aborted, with_headers, settings.check_crcs)
-    while (columns := _next_columns(decoder, one.range)) is not None:
+def _pieces(fetched: Fetched, settings: ClientSettings, schema: Any, with_headers: bool) -> Iterator[Any]:
+    decoder = Decoder(
+        fetched.records, fetched.start, fetched.range.end, fetched.aborted, with_headers, settings.check_crcs
+    )
+    while (columns := _next_columns(decoder, fetched.range)) is not None:
         key, value, *rest = columns
-        topic, partition = _constants(one.range.topic, one.range.partition)
+        topic, partition = _constants(fetched.range.topic, fetched.range.partition)
         here = [topic[: len(key)], partition[: len(key)]]
         yield pa.RecordBatch.from_arrays([key, value, *here, *rest], schema=schema)
 

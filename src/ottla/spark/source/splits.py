@@ -30,8 +30,8 @@ def make_splits(
     size_bytes: float = 0.0,
 ) -> list[Split]:
     """Every range, or its parts, in exactly one split. `size_bytes`: about how large they are, if that is known."""
-    wanted = [one for one in ranges if one.size > 0]
-    total = sum(one.size for one in wanted)
+    wanted = [offset_range for offset_range in ranges if offset_range.size > 0]
+    total = sum(offset_range.size for offset_range in wanted)
     if not total:
         return []
     count = min(cores, max(-(-total // SPLIT_RECORDS_MIN), int(size_bytes / SPLIT_BYTES_MIN)))
@@ -41,7 +41,7 @@ def make_splits(
         count = max(count, -(-total // records_max))
     count = min(count, total)
     packed = _pack(wanted, count)
-    largest = max(sum(one.size for one in split) for split in packed)
+    largest = max(sum(offset_range.size for offset_range in split) for split in packed)
     is_even = len(packed) == count and largest <= UNEVEN_MAX * total / count
     if is_even and (records_max is None or largest <= records_max):
         return packed
@@ -52,10 +52,10 @@ def _pack(ranges: Sequence[OffsetRange], count: int) -> list[Split]:
     """Largest first, each into the split that has least."""
     splits: list[Split] = [[] for _ in range(count)]
     loads = [(0, index) for index in range(count)]
-    for one in sorted(ranges, key=lambda each: -each.size):
+    for offset_range in sorted(ranges, key=lambda each: -each.size):
         load, index = heapq.heappop(loads)
-        splits[index].append(one)
-        heapq.heappush(loads, (load + one.size, index))
+        splits[index].append(offset_range)
+        heapq.heappush(loads, (load + offset_range.size, index))
     return [split for split in splits if split]
 
 
@@ -64,13 +64,13 @@ def _cut(ranges: Sequence[OffsetRange], total: int, count: int) -> list[Split]:
     splits: list[Split] = []
     current: Split = []
     taken = 0
-    for one in ranges:
-        start = one.start
-        while start < one.end:
+    for offset_range in ranges:
+        start = offset_range.start
+        while start < offset_range.end:
             # Where split number len(splits) ends, counted over all: sizes differ by one record at most.
             room = total * (len(splits) + 1) // count - taken
-            step = min(room, one.end - start)
-            current.append(one._replace(start=start, end=start + step))
+            step = min(room, offset_range.end - start)
+            current.append(offset_range._replace(start=start, end=start + step))
             start += step
             taken += step
             if step == room:

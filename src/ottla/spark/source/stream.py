@@ -95,7 +95,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadAllAvailable):
             return to_json(before.moved_to(latest.offsets, latest))
         replaced = before.replaced_by(latest)
-        starts = {one: offset for one, offset in before.offsets.items() if one.topic not in replaced}
+        starts = {partition: offset for partition, offset in before.offsets.items() if partition.topic not in replaced}
         starts |= self._beginnings(set(latest.offsets) - set(starts))
         if self._admission is not None and replaced:
             self._admission.forget(replaced)
@@ -123,7 +123,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if least is None or self._target is not None:
             return False
         now = time.monotonic()
-        there = sum(max(0, end - starts[one]) for one, end in ends.items())
+        there = sum(max(0, end - starts[partition]) for partition, end in ends.items())
         delay_s = self._options.max_trigger_delay_ms / 1000
         if there < least and self._last_batch_at is not None and now - self._last_batch_at < delay_s:
             return True
@@ -137,8 +137,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         while True:
             partitions = subscribed(self._reader, self._options, must_exist=False)
             found = self._reader.ends(partitions)
-            ends = {one: end.offset for one, end in found.items()}
-            epochs = {one: end.leader_epoch for one, end in found.items()}
+            ends = {partition: end.offset for partition, end in found.items()}
+            epochs = {partition: end.leader_epoch for partition, end in found.items()}
             latest = SourceOffset(ends, self._topic_ids(ends), epochs)
             behind = self._behind(before, latest)
             if not behind or set(behind) <= set(self._cut(before, behind)) or not deadline.pause():
@@ -148,19 +148,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Partitions, not of another topic, that end before what was read of them."""
         replaced = before.replaced_by(latest)
         return [
-            one for one, end in latest.offsets.items() if end < before.offsets.get(one, 0) and one.topic not in replaced
+            partition
+            for partition, end in latest.offsets.items()
+            if end < before.offsets.get(partition, 0) and partition.topic not in replaced
         ]
 
     def _cut(self, before: SourceOffset, partitions: Iterable[TopicPartition]) -> Offsets:
         """Those that are known to have lost records that were read, and where: a new leader did not have them."""
-        epochs = {one: before.epochs[one] for one in partitions if one in before.epochs}
+        epochs = {partition: before.epochs[partition] for partition in partitions if partition in before.epochs}
         found = self._reader.epoch_ends(epochs)
-        return {one: end for one, end in found.items() if end < before.offsets[one]}
+        return {partition: end for partition, end in found.items() if end < before.offsets[partition]}
 
     def _topic_ids(self, offsets: Offsets) -> dict[str, TopicId]:
         """Of the metadata that was asked for last."""
         known = self._reader.cluster.topic_ids
-        return {topic: known[topic] for topic in sorted({one.topic for one in offsets}) if topic in known}
+        return {topic: known[topic] for topic in sorted({partition.topic for partition in offsets}) if topic in known}
 
     def _beginnings(self, partitions: set[TopicPartition]) -> Offsets:
         return self._reader.offsets(dict.fromkeys(sorted(partitions), EARLIEST))
@@ -186,17 +188,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         made_anew = after.replaced_by(there)
         for topic in sorted(made_anew):
             on_loss(f"topic {topic} was deleted and made anew before it was read.")
-        wanted = {one for one in after.offsets if one in there.offsets and one.topic not in made_anew}
+        wanted = {
+            partition for partition in after.offsets if partition in there.offsets and partition.topic not in made_anew
+        }
         told = made_anew | before.replaced_by(after)
-        gone = sorted(one for one in {*before.offsets, *after.offsets} - wanted if one.topic not in told)
+        gone = sorted(
+            partition for partition in {*before.offsets, *after.offsets} - wanted if partition.topic not in told
+        )
         if gone:
             on_loss(f"partition {gone[0]} does not exist any more{_and_more(len(gone) - 1)}.")
-        for one, offset in self._beginnings(wanted - set(starts)).items():
-            starts[one] = offset
+        for partition, offset in self._beginnings(wanted - set(starts)).items():
+            starts[partition] = offset
             if offset > 0:
-                on_loss(f"partition {one} is new, but begins at offset {offset} instead of 0.")
+                on_loss(f"partition {partition} is new, but begins at offset {offset} instead of 0.")
         ids = after.topic_ids
-        ranges = [OffsetRange(*one, starts[one], after.offsets[one], ids.get(one.topic)) for one in sorted(wanted)]
+        ranges = [
+            OffsetRange(*partition, starts[partition], after.offsets[partition], ids.get(partition.topic))
+            for partition in sorted(wanted)
+        ]
         for each in ranges:
             if each.size < 0:
                 on_loss(f"partition {each.where} ends at offset {each.end}, but was read up to {each.start} before.")
@@ -207,18 +216,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         replaced = before.replaced_by(after)
         for topic in sorted(replaced):
             on_loss(f"topic {topic} was deleted and made anew since it was read.")
-        starts = {one: offset for one, offset in before.offsets.items() if one.topic not in replaced}
-        led_anew = [one for one in starts if one in before.epochs and after.epochs.get(one, -1) > before.epochs[one]]
-        for one, end in self._cut(before, led_anew).items():
-            on_loss(f"partition {one} was read up to {starts[one]}, but its leader had only what lies before {end}.")
-            starts[one] = end
+        starts = {partition: offset for partition, offset in before.offsets.items() if partition.topic not in replaced}
+        led_anew = [
+            partition
+            for partition in starts
+            if partition in before.epochs and after.epochs.get(partition, -1) > before.epochs[partition]
+        ]
+        for partition, end in self._cut(before, led_anew).items():
+            read = starts[partition]
+            on_loss(f"partition {partition} was read up to {read}, but its leader had only what lies before {end}.")
+            starts[partition] = end
         return starts
 
     def _existing(self, after: SourceOffset) -> SourceOffset:
         """What there is now, without a question where it was just asked for; a restarted query has asked nothing."""
         if set(after.offsets) <= set(self._latest.offsets):
             return self._latest
-        found = self._reader.partitions(sorted({one.topic for one in after.offsets}))
+        found = self._reader.partitions(sorted({partition.topic for partition in after.offsets}))
         offsets = {TopicPartition(topic, number): 0 for topic, numbers in found.items() for number in numbers}
         return SourceOffset(offsets, self._topic_ids(offsets))
 

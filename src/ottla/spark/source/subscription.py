@@ -16,12 +16,12 @@ def subscribed(reader: ClusterReader, options: SourceOptions, *, must_exist: boo
         pattern = re.compile(options.pattern)
         names = [name for name in reader.topic_names() if pattern.fullmatch(name)]
     else:
-        names = list(options.topics) or sorted({one.topic for one in options.assigned})
+        names = list(options.topics) or sorted({partition.topic for partition in options.assigned})
     there = reader.partitions(names)
     found = [TopicPartition(name, number) for name in sorted(there) for number in there[name]]
     if options.assigned:
         known = set(found)
-        found = [one for one in options.assigned if one in known]
+        found = [partition for partition in options.assigned if partition in known]
     if must_exist:
         _check_there(options, names, there, found)
     return found
@@ -36,5 +36,5 @@ def _check_there(
             raise OttlaError(f"there is no topic '{name}' in the cluster at {servers}.")
     if len(found) < len(options.assigned):
         known = set(found)
-        one = next(one for one in options.assigned if one not in known)
-        raise OttlaError(f"topic '{one.topic}' has no partition {one.partition} in the cluster at {servers}.")
+        missing = next(partition for partition in options.assigned if partition not in known)
+        raise OttlaError(f"topic '{missing.topic}' has no partition {missing.partition} in the cluster at {servers}.")

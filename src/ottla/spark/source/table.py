@@ -59,7 +59,10 @@ class TableReader(BatchReader):
 
 def write_ranges(path: Path, ranges: Sequence[OffsetRange]) -> None:
     path.with_suffix(_PLANNED).unlink(missing_ok=True)
-    rows = [[*one[:4], None if one.topic_id is None else topic_id_text(one.topic_id)] for one in ranges]
+    rows = [
+        [*offset_range[:4], None if offset_range.topic_id is None else topic_id_text(offset_range.topic_id)]
+        for offset_range in ranges
+    ]
     path.write_text(json.dumps(rows))
 
 

@@ -183,16 +183,16 @@ class SpooledBatch:
 
     def check(self, winners: Iterable[Winner]) -> None:
         """Raises SpoolDamaged when what a winner sent is not here as it sent it."""
-        for one in winners:
-            if one.sum.frames and self._sum(one) != one.sum:
-                raise SpoolDamaged(f"what task {one.task} encoded did not arrive whole on the driver: run it again.")
+        for winner in winners:
+            if winner.sum.frames and self._sum(winner) != winner.sum:
+                raise SpoolDamaged(f"what task {winner.task} encoded did not arrive whole on the driver: run it again.")
 
     def frames(self, winners: Iterable[Winner]) -> Iterator[SpooledFrame]:
         """In the order of the tasks, and of each task as it sent them. It may be read again from the start."""
-        for one in sorted(winners):
-            if one.sum.frames:
-                with self._opened(one) as file:
-                    for _ in range(one.sum.frames):
+        for winner in sorted(winners):
+            if winner.sum.frames:
+                with self._opened(winner) as file:
+                    for _ in range(winner.sum.frames):
                         yield _read_frame(file)
 
     def _opened(self, winner: Winner) -> BinaryIO:

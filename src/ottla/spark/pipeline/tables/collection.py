@@ -38,7 +38,7 @@ class Tables:
 
     @property
     def names(self) -> list[str]:
-        return [one.topic for one in self._tables]
+        return [table.topic for table in self._tables]
 
     @property
     def token(self) -> str:

@@ -96,11 +96,13 @@ class Table:
     def end_now(self) -> TableEnd:
         """Raises OttlaError when the topic is not there."""
         topic_id, partitions = self._described()
-        ends = self._reader.offsets({TopicPartition(self.topic, one): LATEST for one in partitions})
+        ends = self._reader.offsets({TopicPartition(self.topic, partition): LATEST for partition in partitions})
         before = positions(self._at) if self._at is not None and self._at.topic_id == topic_id else {}
         # After a restart a leader may state an end that lies before what it served already, for a moment.
-        now = {one.partition: max(end, before.get(one.partition, 0)) for one, end in sorted(ends.items())}
-        return TableEnd(topic_id, {str(one): end for one, end in now.items()})
+        now = {
+            partition.partition: max(end, before.get(partition.partition, 0)) for partition, end in sorted(ends.items())
+        }
+        return TableEnd(topic_id, {str(partition): end for partition, end in now.items()})
 
     def _described(self) -> tuple[str, list[int]]:
         found = self._reader.partitions([self.topic]).get(self.topic)
@@ -116,7 +118,7 @@ class Table:
             self._on_loss(f"topic '{self.topic}', read as a table, was deleted and made anew.")
             self._at = None
         wanted = positions(end)
-        behind = sum(offset - self._base_ends.get(one, 0) for one, offset in wanted.items())
+        behind = sum(offset - self._base_ends.get(partition, 0) for partition, offset in wanted.items())
         self._forget_news()
         if self._at is None or behind > max(NEWS_RECORDS_MAX, NEWS_SHARE_MAX * self._base_rows):
             self._read_base(wanted)
@@ -144,11 +146,16 @@ class Table:
         return self.end_now()
 
     def _ranges(self, since: Positions, until: Positions) -> list[OffsetRange]:
-        new = [TopicPartition(self.topic, one) for one in until if one not in since]
-        starts = {one.partition: start for one, start in self._reader.offsets(dict.fromkeys(new, EARLIEST)).items()}
+        new = [TopicPartition(self.topic, partition) for partition in until if partition not in since]
+        starts = {
+            partition.partition: start
+            for partition, start in self._reader.offsets(dict.fromkeys(new, EARLIEST)).items()
+        }
         starts |= since
         topic_id = self._reader.cluster.topic_ids.get(self.topic)
-        return [OffsetRange(self.topic, one, starts[one], end, topic_id) for one, end in until.items()]
+        return [
+            OffsetRange(self.topic, partition, starts[partition], end, topic_id) for partition, end in until.items()
+        ]
 
     # --- what was set aside
 
@@ -158,7 +165,7 @@ class Table:
         return [
             bad_rows(found, after)
             for found, last in zip((self._base, self._changed), self._bad, strict=True)
-            if any(offset >= after.get(one, 0) for one, offset in last.items())
+            if any(offset >= after.get(partition, 0) for partition, offset in last.items())
         ]
 
     def _forget_news(self) -> None:
@@ -173,7 +180,7 @@ class Table:
 
 
 def positions(end: TableEnd) -> Positions:
-    return {int(one): offset for one, offset in end.ends.items()}
+    return {int(partition): offset for partition, offset in end.ends.items()}
 
 
 def _kept(frame: DataFrame, ranges: Path) -> tuple[int, Positions]:
