@@ -173,7 +173,7 @@ async def test_who_has_resigned_does_not_move_the_alarm_of_its_successor(tmp_pat
         groups, partition = broker.broker.groups, broker.broker.partitions.get("__consumer_offsets", 0)
         assert partition is not None
         disk.hold("__consumer_offsets")
-        deleting = await held(disk, broker.broker.topics.delete(["data"]))
+        deleting = await held(disk, broker.delete_topic("data"))
         shard: Any = groups.runtime.get(0)
         groups.runtime.resign(0)
         disk.let_go(broken=True)

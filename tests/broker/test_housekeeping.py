@@ -66,7 +66,7 @@ async def test_a_topic_is_made_again_and_checkpoints_are_written_while_a_replica
         await broker.create_topic("again")
         await asyncio.gather(*map(asyncio.wrap_future, logs.checkpoint()))
         await start_move(broker, disk, "large")
-        await broker.broker.topics.delete(["again"])
+        await broker.delete_topic("again")
         assert logs.is_any_checkpointed([TopicPartition("again", 0)])
         await broker.create_topic("again")
         await asyncio.gather(*map(asyncio.wrap_future, logs.checkpoint()))
@@ -87,7 +87,7 @@ async def test_a_copy_that_nobody_wants_any_more_ends_at_once(tmp_path: Path, di
             disk.go.set()
             await ending
         elif why == "the topic is deleted":
-            await broker.broker.topics.delete(["large"])
+            await broker.delete_topic("large")
             disk.go.set()
         else:
             log = broker.broker.logs.get(tp)

@@ -32,7 +32,7 @@ async def committed(broker: LoopBroker) -> int:
 
 
 async def delete(broker: LoopBroker) -> None:
-    await broker.broker.topics.delete(["data"])
+    await broker.delete_topic("data")
 
 
 async def commit(broker: LoopBroker, offset: int) -> None:

@@ -232,8 +232,9 @@ async def test_an_internal_topic_is_made_with_its_own_settings(topics: TopicServ
 
 
 async def test_a_deleted_topic_takes_its_logs_with_it(topics: TopicService, logs: FakeLogs, store: SlowStore) -> None:
-    await topics.create([NewTopic("a"), NewTopic("b")])
-    outcomes = await topics.delete(["a", "missing"])
+    await topics.create([NewTopic("a"), NewTopic("b"), NewTopic("gone")])
+    await topics.delete([gone := topics.image.topics["gone"]])
+    outcomes = await topics.delete([topics.image.topics["a"], gone])
     assert isinstance(outcomes[0], TopicImage)
     assert code_of(outcomes[1]) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert list(topics.image.topics) == ["b"]
@@ -251,14 +252,14 @@ async def test_logs_that_cannot_be_removed_are_left_for_the_next_start(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(logs, "delete", broken)
-    assert isinstance((await topics.delete(["a"]))[0], TopicImage)
+    assert isinstance((await topics.delete([topics.image.topics["a"]]))[0], TopicImage)
     assert not topics.image.topics
     assert store.children(nodes.DELETIONS) == [nodes.deletion_path(topic.id).rsplit("/", 1)[1]]
 
 
 async def test_a_topic_that_is_made_again_has_another_id(topics: TopicService) -> None:
     first = await topics.create_one(NewTopic("a"))
-    await topics.delete(["a"])
+    await topics.delete([topics.image.topics["a"]])
     assert (await topics.create_one(NewTopic("a"))).id != first.id
 
 
@@ -304,7 +305,7 @@ async def test_listeners_hear_each_change_in_order(topics: TopicService) -> None
     topics.subscribe(lambda old, new: heard.append((list(old.topics), list(new.topics))))
     await topics.create_one(NewTopic("a"))
     await topics.create_one(NewTopic("b"))
-    await topics.delete(["a"])
+    await topics.delete([topics.image.topics["a"]])
     assert heard == [([], ["a"]), (["a"], ["a", "b"]), (["a", "b"], ["b"])]
 
 

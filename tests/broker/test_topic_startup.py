@@ -94,7 +94,7 @@ async def test_a_topic_made_again_right_after_its_deletion_is_not_missed(tmp_pat
         append(broker.logs.logs[TopicPartition("a", 0)], b"x")
     points = (tmp_path / checkpoints.RECOVERY_POINTS).read_text()
     async with running(tmp_path, clean=False) as broker:
-        await broker.topics.delete(["a"])
+        await broker.topics.delete([broker.image.topics["a"]])
         await broker.topics.create_one(NewTopic("a", 1, 1))
     shutil.rmtree(tmp_path / "a-0")
     (tmp_path / checkpoints.RECOVERY_POINTS).write_text(points)

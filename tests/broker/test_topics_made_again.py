@@ -1,14 +1,17 @@
-"""A topic that is made again has nothing of its predecessor, also where files of that one could not be removed."""
+"""A topic that is made again has nothing of its predecessor: neither files that could not be removed, nor changes."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ottla.common.errors import ApiError
+from ottla.common.errors import ApiError, ErrorCode
+from ottla.protocol import messages as m
 from ottla.storage.disk import Disk
 from tests.support.loop_broker import LoopBroker
 from tests.support.raw_client import batch_of, fetch_request, produce_request
@@ -46,7 +49,7 @@ async def test_files_that_could_not_be_removed_come_back_in_no_topic(tmp_path: P
         await broker.create_topic("topic", 3)
         await produce(broker, b"of the first")
         disk.folder = f"topic-{partition}"
-        await broker.broker.topics.delete(["topic"])
+        await broker.delete_topic("topic")
         disk.folder = ""
         await broker.create_topic("topic", 3)
         assert await sizes(broker) == [0, 0, 0]
@@ -76,3 +79,48 @@ async def test_a_topic_that_could_not_be_made_leaves_nothing_to_the_next(tmp_pat
     async with LoopBroker(tmp_path) as broker:
         size = len(batch_of(b"x"))
         assert await sizes(broker) == [size, size, size]
+
+
+# --- changes that wait for others
+
+
+async def made_again(broker: LoopBroker, meanwhile: m.Message, version: int) -> Any:
+    """The answer to a request that waits while its topic is deleted and made again."""
+    again = m.CreateTopicsRequest.CreatableTopic(name="topic", num_partitions=3, replication_factor=1)
+    changes = [
+        (m.DeleteTopicsRequest(topic_names=["topic"], timeout_ms=60_000), 5),
+        (m.CreateTopicsRequest(topics=[again], timeout_ms=60_000), 5),
+        (meanwhile, version),
+    ]
+    async with broker.broker.topics._one_at_a_time:
+        asked = []
+        for change in changes:
+            asked.append(asyncio.ensure_future(broker.call(*change)))
+            for _ in range(20):
+                await asyncio.sleep(0)
+    return [await asyncio.wait_for(one, 60) for one in asked][-1]
+
+
+async def test_a_deletion_by_id_is_not_of_the_next_topic_of_the_name(tmp_path: Path) -> None:
+    async with LoopBroker(tmp_path) as broker:
+        await broker.create_topic("topic", 3)
+        first = broker.broker.image.topics["topic"]
+        asked = m.DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=first.id)
+        answer = await made_again(broker, m.DeleteTopicsRequest(topics=[asked], timeout_ms=60_000), 6)
+        assert answer.responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        assert broker.broker.image.topics["topic"].id != first.id
+        assert await sizes(broker) == [0, 0, 0]
+
+
+async def test_settings_are_not_for_the_next_topic_of_the_name(tmp_path: Path) -> None:
+    async with LoopBroker(tmp_path) as broker:
+        await broker.create_topic("topic", 3, {"retention.ms": "1000"})
+        change = m.IncrementalAlterConfigsRequest.AlterableConfig(
+            name="max.message.bytes", config_operation=0, value="2000"
+        )
+        topic = m.IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=2, resource_name="topic", configs=[change]
+        )
+        answer = await made_again(broker, m.IncrementalAlterConfigsRequest(resources=[topic]), 1)
+        assert answer.responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert broker.broker.image.topics["topic"].configs == {}

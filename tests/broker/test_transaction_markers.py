@@ -169,7 +169,7 @@ async def test_a_topic_that_is_deleted_while_its_markers_wait_holds_nothing_back
         disk.full.add("data-1")
         await desk.end(who, True)
         assert await desk.state() == "PrepareCommit"
-        await broker.broker.topics.delete(["data"])
+        await broker.delete_topic("data")
         await broker.pass_time(1_000)
         assert await desk.state() == "CompleteCommit"
         assert await desk.code(init_request("t"), 5) is ErrorCode.NONE

@@ -140,6 +140,9 @@ class LoopBroker:
     async def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         await self.broker.topics.create_one(NewTopic(name, partitions, configs=dict(configs or {})))
 
+    async def delete_topic(self, name: str) -> None:
+        await self.broker.topics.delete([self.broker.image.topics[name]])
+
     async def pass_time(self, ms: int) -> None:
         """Move the clock; what is due then has begun when this is done."""
         timers, clock = self.broker.timers, self.broker.clock

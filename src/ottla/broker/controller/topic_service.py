@@ -228,13 +228,13 @@ class TopicService:
                 await pause.when_due()
         return is_done
 
-    async def delete(self, names: Sequence[str], by: Requester | None = None) -> list[TopicImage | ApiError]:
-        """What was deleted, or why not, in order."""
-        return await self._change(self._delete(names), by)
+    async def delete(self, topics: Iterable[TopicImage], by: Requester | None = None) -> list[TopicImage | ApiError]:
+        """What was deleted, or why not, in order. One that was made again meanwhile, under its old name, stays."""
+        return await self._change(self._delete([topic.id for topic in topics]), by)
 
-    async def _delete(self, names: Sequence[str]) -> list[TopicImage | ApiError]:
+    async def _delete(self, topic_ids: Sequence[TopicId]) -> list[TopicImage | ApiError]:
         unknown = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        outcomes = [self._image.topics.get(name, unknown) for name in names]
+        outcomes = [self._image.topics_by_id.get(topic_id, unknown) for topic_id in topic_ids]
         doomed = {outcome.name: outcome for outcome in outcomes if isinstance(outcome, TopicImage)}.values()
         if doomed:
             operations: list[Operation] = []
@@ -293,10 +293,15 @@ class TopicService:
     # --- configuration --------------------------------------------------------------------------------------------
 
     async def set_topic_configs(self, name: str, configs: Mapping[str, str], by: Requester | None = None) -> None:
-        """Replace the topic's own settings; they have been checked already."""
+        """Replace the topic's own settings; they have been checked already. They are not for one that is made again
+        meanwhile, under its old name."""
+        topic_id = self._known(name).id
 
         async def change() -> None:
-            topic = replace(self._known(name), configs=MappingProxyType(dict(configs)))
+            known = self._known(name)
+            if known.id != topic_id:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            topic = replace(known, configs=MappingProxyType(dict(configs)))
             # It may lower the retention of a topic that fills the disk.
             await self._commit([Set(nodes.topic_path(name), nodes.encode_topic(topic))], frees_room=True)
             await self._publish(images.with_topics(self._image, [topic]))

@@ -30,6 +30,16 @@ class _Asked(NamedTuple):
     topic_id: TopicId
 
 
+class _Doomed(NamedTuple):
+    """A topic that was there when it was asked for. The answer names it by both, and tells if it is gone by then."""
+
+    asked: _Asked
+    topic: TopicImage
+
+    def result(self, error: ApiError | None) -> Result:
+        return _result(_Asked(self.topic.name, self.topic.id), error)
+
+
 def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> Steps[DeleteTopicsResponse]:
     version, by = context.version, context.requester
     if version >= 6:
@@ -45,10 +55,10 @@ def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest
     return DeleteTopicsResponse(responses=results)
 
 
-def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> Steps[tuple[list[Result], dict[str, _Asked]]]:
+def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> Steps[tuple[list[Result], dict[str, _Doomed]]]:
     """Answers to what cannot be, and what is to be deleted by its name."""
     results: list[Result] = []
-    doomed: dict[str, _Asked] = {}
+    doomed: dict[str, _Doomed] = {}
     for named, count in Counter(asked).items():
         yield None
         topic = image.topics.get(named.name) if named.name is not None else image.topics_by_id.get(named.topic_id)
@@ -60,32 +70,37 @@ def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> Steps[tuple[list[
             what = "name" if named.name is not None else "id"
             fault = ApiError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
         elif topic is None:
-            fault = _UNKNOWN_ID if named.name is None else _UNKNOWN_NAME
+            fault = _unknown(named)
         elif topic.name in doomed:
             fault = ApiError(
                 ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
             )
         else:
-            doomed[topic.name] = _Asked(topic.name, topic.id)
+            doomed[topic.name] = _Doomed(named, topic)
             continue
         results.append(_result(named, fault))
     return results, doomed
 
 
-def _delete(broker: Broker, doomed: dict[str, _Asked], by: Requester, timeout_ms: int) -> Steps[list[Result]]:
+def _delete(broker: Broker, doomed: dict[str, _Doomed], by: Requester, timeout_ms: int) -> Steps[list[Result]]:
     if not doomed:
         return []
+    topics = [named.topic for named in doomed.values()]
     try:
-        outcomes = yield in_time(timeout_ms, lambda: broker.topics.delete(list(doomed), by))
+        outcomes = yield in_time(timeout_ms, lambda: broker.topics.delete(topics, by))
     except ApiError as error:
         failed = error
-        return (yield from each(doomed.values(), lambda named: _result(named, failed)))
+        return (yield from each(doomed.values(), lambda named: named.result(failed)))
     return (yield from each(zip(doomed.values(), outcomes, strict=True), _outcome))
 
 
-def _outcome(deleted: tuple[_Asked, TopicImage | ApiError]) -> Result:
-    asked, outcome = deleted
-    return _result(asked, _UNKNOWN_NAME if isinstance(outcome, ApiError) else None)
+def _outcome(deleted: tuple[_Doomed, TopicImage | ApiError]) -> Result:
+    named, outcome = deleted
+    return named.result(_unknown(named.asked) if isinstance(outcome, ApiError) else None)
+
+
+def _unknown(asked: _Asked) -> ApiError:
+    return _UNKNOWN_ID if asked.name is None else _UNKNOWN_NAME
 
 
 def _result(asked: _Asked, error: ApiError | None) -> Result:
