@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ottla.records import batch as v2
+from ottla.records.batch import (
+    CODEC_MASK,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    read_header,
+    restamp_crc,
+)
 from ottla.records.compression import Codec, compress, decompress_buffer
 
 # What one batch may decompress to unless the caller says otherwise.
@@ -60,20 +72,20 @@ def _read_sized(data: bytes, position: int, end: int) -> tuple[bytes | None, int
     return data[position : position + length], position + length
 
 
-def records_bytes(buffer: Any, position: int, header: v2.BatchHeader, limit_bytes: int) -> bytes:
+def records_bytes(buffer: Any, position: int, header: BatchHeader, limit_bytes: int) -> bytes:
     """The records of the batch at `position`, decompressed. Raises DecompressionError."""
     return bytes(records_buffer(buffer, position, header, limit_bytes))
 
 
-def records_buffer(buffer: Any, position: int, header: v2.BatchHeader, limit_bytes: int) -> bytes | bytearray:
+def records_buffer(buffer: Any, position: int, header: BatchHeader, limit_bytes: int) -> bytes | bytearray:
     """The same without a copy."""
-    raw = memoryview(buffer)[position + v2.HEADER_SIZE : position + header.size]
+    raw = memoryview(buffer)[position + HEADER_SIZE : position + header.size]
     return decompress_buffer(Codec(header.codec), raw, limit_bytes)
 
 
 def read_records(buffer: Any, position: int = 0, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:
     """Records of one batch, in order. Raises CorruptRecords or DecompressionError."""
-    header = v2.read_header(buffer, position)
+    header = read_header(buffer, position)
     data = records_bytes(buffer, position, header, limit_bytes)
     stamp = header.max_timestamp if header.uses_log_append_time else None
     at = 0
@@ -144,9 +156,9 @@ def build_batch(
     records: Sequence[Record],
     *,
     codec: Codec = Codec.NONE,
-    producer_id: int = v2.NO_PRODUCER_ID,
-    producer_epoch: int = v2.NO_PRODUCER_EPOCH,
-    base_sequence: int = v2.NO_SEQUENCE,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
     leader_epoch: int = -1,
     attributes: int = 0,
     base_offset: int | None = None,
@@ -157,14 +169,14 @@ def build_batch(
     compaction; with no records at all it is what remains of a cleaned batch."""
     base = base_offset if base_offset is not None else records[0].offset
     first_ms = base_timestamp if base_timestamp is not None else records[0].timestamp
-    max_ms = max((record.timestamp for record in records), default=v2.NO_TIMESTAMP)
+    max_ms = max((record.timestamp for record in records), default=NO_TIMESTAMP)
     last = last_offset if last_offset is not None else records[-1].offset
     body = bytearray()
     for record in records:
         encode_record(body, record, base, first_ms)
     return assemble_batch(
         compress(codec, body) if codec else body,
-        attributes=(attributes & ~v2.CODEC_MASK) | codec,
+        attributes=(attributes & ~CODEC_MASK) | codec,
         base_offset=base,
         leader_epoch=leader_epoch,
         last_offset_delta=last - base,
@@ -192,13 +204,13 @@ def assemble_batch(
     count: int,
 ) -> bytearray:
     """Put a header before records that are encoded (and compressed) already."""
-    size = v2.HEADER_SIZE + len(body)
-    out = bytearray(v2.HEADER_SIZE)
-    v2.HEADER.pack_into(
+    size = HEADER_SIZE + len(body)
+    out = bytearray(HEADER_SIZE)
+    HEADER.pack_into(
         out,
         0,
         base_offset,
-        size - v2.LOG_OVERHEAD,
+        size - LOG_OVERHEAD,
         leader_epoch,
         2,
         0,
@@ -212,17 +224,17 @@ def assemble_batch(
         count,
     )
     out += body
-    v2.restamp_crc(out, 0, size)
+    restamp_crc(out, 0, size)
     return out
 
 
-def iterate_batches(buffer: Any, start: int = 0, end: int | None = None) -> Iterable[tuple[int, v2.BatchHeader]]:
+def iterate_batches(buffer: Any, start: int = 0, end: int | None = None) -> Iterable[tuple[int, BatchHeader]]:
     """(position, header) of each complete batch in the buffer; stops before one that is cut off."""
     position = start
     limit = len(buffer) if end is None else end
-    while position + v2.HEADER_SIZE <= limit:
-        header = v2.read_header(buffer, position)
-        if header.length < v2.HEADER_SIZE - v2.LOG_OVERHEAD or position + header.size > limit:
+    while position + HEADER_SIZE <= limit:
+        header = read_header(buffer, position)
+        if header.length < HEADER_SIZE - LOG_OVERHEAD or position + header.size > limit:
             return
         yield position, header
         position += header.size

@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.records import batch as v2
-from ottla.records.batch import BatchHeader, read_header
+from ottla.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, read_header
 from ottla.records.compression import Codec, DecompressionError, TooLarge, compress, size_hint
 from ottla.records.record import assemble_batch, records_buffer
 from ottla.records.validate import HeaderFields, Rules, check_size
@@ -58,7 +57,7 @@ async def prepare_records(
         if len(batch) <= _INLINE_BYTES_MAX and not header.codec:
             return await _prepare(batch, header, rules, len(batch), _run_here, check_keys)
         limit_bytes = rules.decompressed_bytes_max
-        size = min(limit_bytes, size_hint(Codec(header.codec), memoryview(batch)[v2.HEADER_SIZE :]))
+        size = min(limit_bytes, size_hint(Codec(header.codec), memoryview(batch)[HEADER_SIZE:]))
         while True:
             # What comes out, and the same again in another codec.
             reserved = size * (1 if _target_codec(rules, header) is None else 2)
@@ -96,7 +95,7 @@ async def _run_here(work: Callable[..., Any], *arguments: Any) -> Any:
 def _with_codec(header: BatchHeader, plain: bytes, codec: Codec, level: int | None) -> bytearray:
     return assemble_batch(
         compress(codec, plain, level) if codec else plain,
-        attributes=(header.attributes & ~v2.CODEC_MASK) | codec,
+        attributes=(header.attributes & ~CODEC_MASK) | codec,
         base_offset=header.base_offset,
         leader_epoch=header.leader_epoch,
         last_offset_delta=header.last_offset_delta,

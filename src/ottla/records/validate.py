@@ -11,21 +11,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.records import batch as v2
-from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
+from ottla.records.batch import (
+    CODEC_MASK,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    compute_crc,
+    read_header,
+    set_log_append_time,
+)
 from ottla.records.checksum import crc32c
 
 _PRODUCE_VERSION_WITH_ZSTD = 7
 ZSTD = 4
 
 # Anything but a codec and the transactional bit.
-_UNUSUAL_BITS = ~(v2.CODEC_MASK | v2.TRANSACTIONAL_BIT)
+_UNUSUAL_BITS = ~(CODEC_MASK | TRANSACTIONAL_BIT)
 
 # What `length` says of a batch without records; and the smallest length that Kafka takes for a length at all.
 _HEADER_LENGTH = HEADER_SIZE - LOG_OVERHEAD
 _LENGTH_MIN = 14
 
-_unpack = v2.HEADER.unpack_from
+_unpack = HEADER.unpack_from
 
 # The fields of BatchHeader, in its order; a plain tuple where speed matters.
 HeaderFields = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
@@ -84,7 +96,7 @@ def header_if_valid(data: Any, rules: Rules, produce_version: int, now_ms: int) 
             and now_ms - first_ms <= rules.timestamp_before_max_ms
             and last_ms - now_ms <= rules.timestamp_after_max_ms
             and not rules.log_append_time
-            and crc32c(data[v2.CRC_START :]) == crc
+            and crc32c(data[CRC_START:]) == crc
             and (attributes or count * 7 <= length - _HEADER_LENGTH)
             and first_ms >= 0
         ):
@@ -97,7 +109,7 @@ def _explain(data: Any, rules: Rules, produce_version: int, now_ms: int) -> Head
     _check_shape(data)
     header = read_header(data)
     check_size(size, rules)
-    if v2.compute_crc(data, 0, size) != header.crc:
+    if compute_crc(data, 0, size) != header.crc:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, "the batch does not match its CRC")
     _check_counts(header)
     _check_attributes(header, produce_version)
@@ -126,7 +138,7 @@ def _check_shape(data: Any) -> None:
     length = int.from_bytes(data[8:12], "big", signed=True) if size >= LOG_OVERHEAD else _LENGTH_MIN
     if length < _LENGTH_MIN:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"no batch has a length of {length}")
-    magic = data[v2.MAGIC_OFFSET] if size > v2.MAGIC_OFFSET else 2
+    magic = data[MAGIC_OFFSET] if size > MAGIC_OFFSET else 2
     if magic > 2:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"there are no record batches of magic {magic}")
     if size < LOG_OVERHEAD or size < length + LOG_OVERHEAD:
@@ -169,12 +181,12 @@ def _check_timestamps(header: BatchHeader, rules: Rules, now_ms: int) -> None:
     if header.uses_log_append_time:
         raise ApiError(ErrorCode.INVALID_TIMESTAMP, "clients may not set log-append time")
     latest, earliest = header.max_timestamp, header.base_timestamp
-    if latest != v2.NO_TIMESTAMP and latest - now_ms > rules.timestamp_after_max_ms:
+    if latest != NO_TIMESTAMP and latest - now_ms > rules.timestamp_after_max_ms:
         raise ApiError(
             ErrorCode.INVALID_TIMESTAMP,
             f"timestamp {latest} is more than message.timestamp.after.max.ms ({rules.timestamp_after_max_ms}) ahead",
         )
-    if earliest != v2.NO_TIMESTAMP and now_ms - earliest > rules.timestamp_before_max_ms:
+    if earliest != NO_TIMESTAMP and now_ms - earliest > rules.timestamp_before_max_ms:
         raise ApiError(
             ErrorCode.INVALID_TIMESTAMP,
             f"timestamp {earliest} is more than message.timestamp.before.max.ms ({rules.timestamp_before_max_ms}) old",
@@ -183,5 +195,5 @@ def _check_timestamps(header: BatchHeader, rules: Rules, now_ms: int) -> None:
 
 def _stamp_append_time(data: Any, header: BatchHeader, now_ms: int) -> BatchHeader:
     """KIP-32: the broker's time replaces the maximum; readers then ignore the records' own deltas."""
-    v2.set_log_append_time(data, 0, header, now_ms)
+    set_log_append_time(data, 0, header, now_ms)
     return read_header(data)

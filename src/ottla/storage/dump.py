@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ottla.records import batch as v2
+from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, compute_crc, read_header
 from ottla.records.compression import Codec, DecompressionError
 from ottla.records.record import CorruptRecords, Record, read_records
 from ottla.storage.disk import OpenFile
@@ -34,7 +34,7 @@ class BatchDump(NamedTuple):
     """One batch. `problem` is None when it is whole; `records` only when they were asked for."""
 
     position: int
-    header: v2.BatchHeader
+    header: BatchHeader
     codec: str
     marker: str | None
     problem: str | None
@@ -76,24 +76,24 @@ def dump_log(path: Path, *, records: bool = False) -> Iterator[BatchDump]:
     size = os.fstat(file.fd).st_size
     position = 0
     while position < size:
-        raw = os.pread(file.fd, v2.HEADER_SIZE, position)
-        if len(raw) < v2.HEADER_SIZE:
+        raw = os.pread(file.fd, HEADER_SIZE, position)
+        if len(raw) < HEADER_SIZE:
             raise DumpError(f"{size - position} bytes at position {position} are less than a batch header")
-        header = v2.read_header(raw)
-        if header.magic != 2 or header.length < v2.HEADER_SIZE - v2.LOG_OVERHEAD:
+        header = read_header(raw)
+        if header.magic != 2 or header.length < HEADER_SIZE - LOG_OVERHEAD:
             raise DumpError(f"no batch at position {position}: magic {header.magic}, length {header.length}")
         data = os.pread(file.fd, header.size, position)
         yield _dump_batch(position, header, data, records)
         position += header.size
 
 
-def _dump_batch(position: int, header: v2.BatchHeader, data: bytes, with_records: bool) -> BatchDump:
+def _dump_batch(position: int, header: BatchHeader, data: bytes, with_records: bool) -> BatchDump:
     codec = Codec(header.codec).name.lower() if header.codec in tuple(Codec) else f"unknown codec {header.codec}"
     records: tuple[Record, ...] = ()
     marker = problem = None
     if len(data) < header.size:
         problem = f"the file ends {header.size - len(data)} bytes early"
-    elif v2.compute_crc(data, 0, header.size) != header.crc:
+    elif compute_crc(data, 0, header.size) != header.crc:
         problem = "wrong CRC"
     elif with_records or header.is_control:
         try:

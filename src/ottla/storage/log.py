@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
-from ottla.records import batch as v2
+from ottla.records.batch import CONTROL_BIT, HEADER, BatchHeader, read_header, stamp
 from ottla.storage import retention
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.flushing.log_flush import FlushFuture, LogFlush
@@ -31,14 +31,14 @@ from ottla.storage.results import AppendResult, Origin
 from ottla.storage.segments import rolling, timestamps
 from ottla.storage.segments.segment import Segment
 
-_HEADER = v2.HEADER
+_HEADER = HEADER
 # Base offset, length, leader epoch: the bytes of a batch that the broker writes, and what stands between them.
 _STAMP = struct.Struct(">qii")
 # Batches whose position is remembered, in two generations of this size.
 _RECENT_BATCHES = 64
 # A producer snapshot is taken inside a segment after this much.
 _SNAPSHOT_BYTES = 16 * 1024 * 1024
-_CONTROL = v2.CONTROL_BIT
+_CONTROL = CONTROL_BIT
 
 
 class Log(LogReader):
@@ -267,16 +267,16 @@ class Log(LogReader):
             self._older, self._recent = self._recent, {}
         return AppendResult(first.base_offset, last.last_offset, max_timestamp, False, self.flush_due)
 
-    def _lay_out(self, buffer: bytearray, leader_epoch: int, origin: Origin) -> list[tuple[int, v2.BatchHeader]]:
+    def _lay_out(self, buffer: bytearray, leader_epoch: int, origin: Origin) -> list[tuple[int, BatchHeader]]:
         """Give the batches their offsets, or check the ones they came with."""
-        batches: list[tuple[int, v2.BatchHeader]] = []
+        batches: list[tuple[int, BatchHeader]] = []
         next_offset = self.log_end_offset
         at = 0
         while at < len(buffer):
-            header = v2.read_header(buffer, at)
+            header = read_header(buffer, at)
             if origin is not Origin.REPLICATION:
                 header = header._replace(base_offset=next_offset, leader_epoch=leader_epoch)
-                v2.stamp(buffer, at, next_offset, leader_epoch)
+                stamp(buffer, at, next_offset, leader_epoch)
             elif header.base_offset < next_offset:
                 raise ApiError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
-from ottla.records import batch as v2
+from ottla.records.batch import LOG_OVERHEAD
 from ottla.storage.results import LogSlice
 from ottla.storage.segments.segment import Segment
 
@@ -184,5 +184,5 @@ def _limited(size: int, max_bytes: int, first_size: int, min_one: bool) -> int:
 
 
 def _first_size(fd: int, position: int) -> int:
-    raw = os.pread(fd, v2.LOG_OVERHEAD, position)
-    return int.from_bytes(raw[8:12], "big") + v2.LOG_OVERHEAD
+    raw = os.pread(fd, LOG_OVERHEAD, position)
+    return int.from_bytes(raw[8:12], "big") + LOG_OVERHEAD

@@ -16,7 +16,7 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups import records as group_records
 from ottla.groups.result import Record
 from ottla.protocol.codec import MalformedMessage
-from ottla.records import batch as v2
+from ottla.records.batch import TRANSACTIONAL_BIT, BatchHeader
 from ottla.records.compression import Codec, DecompressionError
 from ottla.records.record import CorruptRecords, build_batch, read_records
 from ottla.records.record import Record as LogRecord
@@ -50,7 +50,7 @@ class GroupLog:
                 codec=Codec(self._codec()),
                 producer_id=producer[0],
                 producer_epoch=producer[1],
-                attributes=v2.TRANSACTIONAL_BIT,
+                attributes=TRANSACTIONAL_BIT,
             )
         return self._partition.append(batch, now_ms, Origin.COORDINATOR).base_offset
 
@@ -68,7 +68,7 @@ class GroupLog:
 # --- reading
 
 
-def replay_batch(shard: GroupShard, data: bytes, position: int, header: v2.BatchHeader) -> int:
+def replay_batch(shard: GroupShard, data: bytes, position: int, header: BatchHeader) -> int:
     producer_id = header.producer_id if header.is_transactional else -1
     count = 0
     try:

@@ -20,7 +20,7 @@ from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
-from ottla.records import batch as v2
+from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
 from ottla.records.record import Record, build_batch
 from ottla.storage.results import Origin
 from ottla.transactions.coordinator import Markers
@@ -256,5 +256,5 @@ def control_batch(producer_id: int, epoch: int, commit: bool, coordinator_epoch:
         [Record(0, now_ms, key, _VALUE.pack(0, coordinator_epoch))],
         producer_id=producer_id,
         producer_epoch=epoch,
-        attributes=v2.TRANSACTIONAL_BIT | v2.CONTROL_BIT,
+        attributes=TRANSACTIONAL_BIT | CONTROL_BIT,
     )

@@ -13,7 +13,16 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from ottla.records import batch as v2
+from ottla.records.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_SIZE,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+)
 from ottla.records.compression import Codec, DecompressionError, compress
 from ottla.records.record import DECOMPRESSED_BYTES_MAX, assemble_batch, read_varint, records_bytes, write_varint
 from ottla.storage.compaction.offset_map import OffsetMap
@@ -37,10 +46,10 @@ class LastRecord:
         self.epoch = epoch
 
 
-def open_batch(chunk: bytes, at: int, header: v2.BatchHeader) -> Walked:
+def open_batch(chunk: bytes, at: int, header: BatchHeader) -> Walked:
     """The records of the batch at `at`. Raises UnreadableRecords."""
-    if not header.attributes & v2.CODEC_MASK:
-        return walk(chunk, at + v2.HEADER_SIZE, at + header.size, header.record_count)
+    if not header.attributes & CODEC_MASK:
+        return walk(chunk, at + HEADER_SIZE, at + header.size, header.record_count)
     try:
         plain = records_bytes(chunk, at, header, DECOMPRESSED_BYTES_MAX)
     except (DecompressionError, ValueError) as error:
@@ -70,7 +79,7 @@ class BatchFilter:
         # Batches whose records make no sense: their producer wrote garbage. They stay, whatever keys they have.
         self.batches_unreadable = 0
 
-    def apply(self, chunk: bytes, at: int, header: v2.BatchHeader) -> Verdict | bytearray:
+    def apply(self, chunk: bytes, at: int, header: BatchHeader) -> Verdict | bytearray:
         """What stays of the batch at `at`: a verdict, or the batch that takes its place."""
         if header.is_control:
             return self._apply_to_marker(chunk, at, header)
@@ -87,7 +96,7 @@ class BatchFilter:
             return Verdict.KEEP
         return self._apply_to_records(header, walked)
 
-    def _apply_to_marker(self, chunk: bytes, at: int, header: v2.BatchHeader) -> Verdict | bytearray:
+    def _apply_to_marker(self, chunk: bytes, at: int, header: BatchHeader) -> Verdict | bytearray:
         marker = read_marker(chunk, at) if header.record_count else None
         is_done = self._transactions.marker_is_done(header, marker)
         if header.record_count == 0 or (is_done and self._is_past_horizon(header)):
@@ -97,10 +106,10 @@ class BatchFilter:
             return self._rebuild(header, walked, range(header.record_count), set_horizon=True)
         return Verdict.KEEP
 
-    def _is_past_horizon(self, header: v2.BatchHeader) -> bool:
+    def _is_past_horizon(self, header: BatchHeader) -> bool:
         return header.has_delete_horizon and header.base_timestamp <= self._now_ms
 
-    def _apply_to_records(self, header: v2.BatchHeader, walked: Walked) -> Verdict | bytearray:
+    def _apply_to_records(self, header: BatchHeader, walked: Walked) -> Verdict | bytearray:
         kept: Sequence[int] = range(header.record_count)
         found = list(map(self._find, walked.keys))
         # In the part that is clean already hardly any key is in the map.
@@ -124,7 +133,7 @@ class BatchFilter:
         self.records_removed += header.record_count - len(kept)
         return self._rebuild(header, walked, kept, set_horizon=set_horizon)
 
-    def _without_records(self, header: v2.BatchHeader) -> Verdict | bytearray:
+    def _without_records(self, header: BatchHeader) -> Verdict | bytearray:
         """An empty batch where one must stand, else nothing."""
         self.records_removed += header.record_count
         # The last batch of a round stays as well, so that what the log reached is not forgotten.
@@ -132,10 +141,10 @@ class BatchFilter:
             return Verdict.DROP
         if header.record_count == 0:
             return Verdict.KEEP
-        kinds = v2.TIMESTAMP_TYPE_BIT | v2.TRANSACTIONAL_BIT | v2.CONTROL_BIT
-        return _assemble(header, b"", header.attributes & kinds, v2.NO_TIMESTAMP, header.max_timestamp, 0)
+        kinds = TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
+        return _assemble(header, b"", header.attributes & kinds, NO_TIMESTAMP, header.max_timestamp, 0)
 
-    def _ends_a_producer(self, header: v2.BatchHeader) -> bool:
+    def _ends_a_producer(self, header: BatchHeader) -> bool:
         last = self._last_records.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return False
@@ -143,7 +152,7 @@ class BatchFilter:
             return header.last_offset == last.last_data_offset
         return header.is_control and header.producer_epoch == last.epoch
 
-    def _rebuild(self, header: v2.BatchHeader, walked: Walked, kept: Sequence[int], *, set_horizon: bool) -> bytearray:
+    def _rebuild(self, header: BatchHeader, walked: Walked, kept: Sequence[int], *, set_horizon: bool) -> bytearray:
         data, starts = walked.data, walked.starts
         max_timestamp = header.max_timestamp
         # With log-append time the header has the time of all records, and nobody looks at their deltas.
@@ -151,7 +160,7 @@ class BatchFilter:
             max_timestamp = header.base_timestamp + max(timestamp_delta(data, starts[number]) for number in kept)
         base_timestamp, attributes = header.base_timestamp, header.attributes
         if set_horizon:
-            base_timestamp, attributes = self._new_horizon_ms, attributes | v2.DELETE_HORIZON_BIT
+            base_timestamp, attributes = self._new_horizon_ms, attributes | DELETE_HORIZON_BIT
         if set_horizon and not header.uses_log_append_time:
             later = header.base_timestamp - base_timestamp
             body = b"".join([_shift_timestamp(data, starts[number], later) for number in kept])
@@ -163,7 +172,7 @@ class BatchFilter:
 
 
 def _assemble(
-    header: v2.BatchHeader, body: Any, attributes: int, base_timestamp: int, max_timestamp: int, count: int
+    header: BatchHeader, body: Any, attributes: int, base_timestamp: int, max_timestamp: int, count: int
 ) -> bytearray:
     return assemble_batch(
         body,

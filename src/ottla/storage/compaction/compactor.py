@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ottla.records import batch as v2
+from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, compute_crc, read_header
 from ottla.storage.compaction.batch_filter import BatchFilter, LastRecord, Verdict, open_batch
 from ottla.storage.compaction.job import CompactionJob, GroupResult, RoundResult, SourceSegment
 from ottla.storage.compaction.offset_map import OffsetMap
@@ -92,7 +92,7 @@ class _Round:
             self._map.latest = max(self._map.latest, end - 1)
         return self._map.latest + 1
 
-    def _add_to_map(self, chunk: bytes, at: int, header: v2.BatchHeader) -> None:
+    def _add_to_map(self, chunk: bytes, at: int, header: BatchHeader) -> None:
         try:
             walked = open_batch(chunk, at, header)
         except UnreadableRecords:
@@ -161,20 +161,20 @@ class _Round:
 
     # -- reading --
 
-    def _batches(self, segment: SourceSegment) -> Iterator[tuple[int, bytes, int, v2.BatchHeader]]:
+    def _batches(self, segment: SourceSegment) -> Iterator[tuple[int, bytes, int, BatchHeader]]:
         """(position, chunk, position in the chunk, header) of each batch, whole and with a CRC that is right."""
         fd = self._sources[segment.base_offset].fd
         position, wanted = 0, _CHUNK_BYTES
         while position < segment.size:
             chunk = os.pread(fd, min(wanted, segment.size - position), position)
-            at, needed = 0, v2.HEADER_SIZE
-            while at + v2.HEADER_SIZE <= len(chunk):
-                header = v2.read_header(chunk, at)
+            at, needed = 0, HEADER_SIZE
+            while at + HEADER_SIZE <= len(chunk):
+                header = read_header(chunk, at)
                 _check_header(segment, position + at, header)
                 if at + header.size > len(chunk):
                     needed = header.size
                     break
-                if v2.compute_crc(chunk, at, header.size) != header.crc:
+                if compute_crc(chunk, at, header.size) != header.crc:
                     raise CorruptSegment(f"wrong CRC at position {position + at} of segment {segment.base_offset}")
                 yield position + at, chunk, at, header
                 at += header.size
@@ -186,11 +186,11 @@ class _Round:
             position += at
 
 
-def _check_header(segment: SourceSegment, position: int, header: v2.BatchHeader) -> None:
-    too_short = header.length < v2.HEADER_SIZE - v2.LOG_OVERHEAD
+def _check_header(segment: SourceSegment, position: int, header: BatchHeader) -> None:
+    too_short = header.length < HEADER_SIZE - LOG_OVERHEAD
     if header.magic != 2 or too_short or position + header.size > segment.size:
         raise CorruptSegment(f"no batch at position {position} of segment {segment.base_offset}")
 
 
-def _marker(chunk: bytes, at: int, header: v2.BatchHeader) -> EndMarker | None:
+def _marker(chunk: bytes, at: int, header: BatchHeader) -> EndMarker | None:
     return read_marker(chunk, at) if header.record_count else None

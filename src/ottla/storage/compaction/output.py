@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from ottla.records import batch as v2
+from ottla.records.batch import BatchHeader, read_header
 from ottla.storage.compaction.throttle import Throttle
 from ottla.storage.disk import DISK, Disk, OpenFile
 from ottla.storage.segments.indexes import INT32_MAX
@@ -49,7 +49,7 @@ class CleanedSegment:
         self._start = self._end = 0
         self.differs = False
 
-    def keep(self, source: OpenFile, position: int, chunk: bytes, at: int, header: v2.BatchHeader) -> None:
+    def keep(self, source: OpenFile, position: int, chunk: bytes, at: int, header: BatchHeader) -> None:
         """The batch stays as it is: at `position` of the source, and at `at` of the chunk that was read from it."""
         size = header.size
         if self._buffer and size <= _SHORT_BYTES:
@@ -62,7 +62,7 @@ class CleanedSegment:
         self._note(size, header.last_offset, header.max_timestamp)
 
     def write(self, batch: bytearray) -> None:
-        header = v2.read_header(batch)
+        header = read_header(batch)
         if self._source is not None:
             self._flush()
         self._append(batch)

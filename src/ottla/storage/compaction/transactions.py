@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import attrgetter
 
-from ottla.records import batch as v2
+from ottla.records.batch import TRANSACTIONAL_BIT, BatchHeader
 from ottla.storage.producers.producer_state import EndMarker
 from ottla.storage.segments.txn_index import AbortedTxn
 
@@ -27,9 +27,9 @@ class TransactionWalk:
         self._committed: set[int] = set()
         self.retained: list[AbortedTxn] = []
 
-    def is_aborted(self, header: v2.BatchHeader) -> bool:
+    def is_aborted(self, header: BatchHeader) -> bool:
         """Whether this batch of data belongs to an aborted transaction."""
-        if not header.attributes & v2.TRANSACTIONAL_BIT:
+        if not header.attributes & TRANSACTIONAL_BIT:
             return False
         self._begin_up_to(header.last_offset)
         if header.producer_id in self._aborted:
@@ -38,7 +38,7 @@ class TransactionWalk:
         self._committed.add(header.producer_id)
         return False
 
-    def marker_is_done(self, header: v2.BatchHeader, marker: EndMarker | None) -> bool:
+    def marker_is_done(self, header: BatchHeader, marker: EndMarker | None) -> bool:
         """Whether nothing that is left of its transaction needs this marker. None: its record is gone already."""
         self._begin_up_to(header.last_offset)
         if header.record_count == 0:

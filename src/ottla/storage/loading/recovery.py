@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from ottla.records import batch as v2
+from ottla.records.batch import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.segments.batch_scan import BrokenChain, Trail, scan_batches, scan_headers
 from ottla.storage.segments.indexes import CorruptIndex
@@ -49,7 +49,7 @@ class Recovery:
         position = self._trusted_position(segment)
         valid_end = position
         for at, header in self._whole_batches(segment, position, file_size):
-            size = header.length + v2.LOG_OVERHEAD
+            size = header.length + LOG_OVERHEAD
             last_offset = header.base_offset + header.last_offset_delta
             segment.note_batch(at, size, last_offset, header.max_timestamp)
             if header.leader_epoch > self._epochs.latest:
@@ -83,7 +83,7 @@ class Recovery:
         segment.forget_batches()
         return 0
 
-    def _whole_batches(self, segment: Segment, position: int, end: int) -> Iterator[tuple[int, v2.BatchHeader]]:
+    def _whole_batches(self, segment: Segment, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
         fd, trail = segment.file().fd, Trail(segment.base_offset)
         synced = segment.base_offset < self._recovery_point
         while position < end:
@@ -93,7 +93,7 @@ class Recovery:
                         break
                     yield at, header
                     trail.passed(at, header.base_offset + header.last_offset_delta)
-                    position = at + header.length + v2.LOG_OVERHEAD
+                    position = at + header.length + LOG_OVERHEAD
                 synced = False
             except BrokenChain as broken:
                 found = trail.resume(fd, broken.position, end) if synced else None
@@ -167,7 +167,7 @@ def _largest_timestamp(segment: Segment, last: int) -> tuple[int, int]:
     it, unless the file lacks later ones: of the active segment it is not synced. Raises CorruptIndex when the entry is
     wrong."""
     timestamp, offset = segment.times.last()
-    is_confirmed = timestamp == v2.NO_TIMESTAMP
+    is_confirmed = timestamp == NO_TIMESTAMP
     start = 0 if is_confirmed else segment.offsets.lookup(offset)[1]
     for position, header in scan_headers(segment.file().fd, start, segment.size):
         if position > last:

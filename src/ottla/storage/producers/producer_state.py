@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.records import batch as v2
+from ottla.records.batch import CODEC_MASK, HEADER_SIZE, TRANSACTIONAL_BIT
 from ottla.records.record import CorruptRecords, read_records
 from ottla.storage.producers.producer_snapshot import ProducerSnapshotEntry
 from ottla.storage.results import Origin
@@ -33,7 +33,7 @@ BATCHES_KEPT = 5
 # (version, type); the length of the value; the value (version, coordinator epoch); no headers.
 _USUAL_MARKER = struct.Struct(">5shhBhiB")
 _USUAL_START = b"\x20\x00\x00\x00\x08"
-_RECORDS_AT = v2.HEADER_SIZE
+_RECORDS_AT = HEADER_SIZE
 _USUAL_MARKER_SIZE = _RECORDS_AT + _USUAL_MARKER.size
 _CODEC_AT = 22  # the low byte of the attributes
 _SEQUENCE_MASK = 0x7FFFFFFF
@@ -163,7 +163,7 @@ class ProducerState:
         if is_client and epoch == entry.epoch:
             duplicate = entry.find(sequence, (sequence + delta) & _SEQUENCE_MASK)
             if duplicate is not None:
-                if header[5] & v2.TRANSACTIONAL_BIT and not 0 <= entry.txn_first_offset <= duplicate[1]:
+                if header[5] & TRANSACTIONAL_BIT and not 0 <= entry.txn_first_offset <= duplicate[1]:
                     raise ApiError(
                         ErrorCode.UNKNOWN_PRODUCER_ID,
                         f"sequence {sequence} of producer {producer_id} in {self.name} is of a transaction that ended",
@@ -178,7 +178,7 @@ class ProducerState:
                     f"producer {producer_id} epoch {epoch} sent sequence {sequence} to {self.name},"
                     f" where {expected} comes next",
                 )
-        if entry.txn_first_offset >= 0 and not header[5] & v2.TRANSACTIONAL_BIT and origin is not Origin.REPLICATION:
+        if entry.txn_first_offset >= 0 and not header[5] & TRANSACTIONAL_BIT and origin is not Origin.REPLICATION:
             raise ApiError(
                 ErrorCode.INVALID_TXN_STATE,
                 f"producer {producer_id} has an open transaction in {self.name} and wrote outside of it",
@@ -228,7 +228,7 @@ class ProducerState:
         last_sequence = (header[11] + delta) & _SEQUENCE_MASK if header[11] >= 0 else -1
         entry.add(last_sequence, base_offset + delta, delta, header[8])
         entry.last_seen_ms = now_ms
-        if header[5] & v2.TRANSACTIONAL_BIT and entry.txn_first_offset < 0:
+        if header[5] & TRANSACTIONAL_BIT and entry.txn_first_offset < 0:
             entry.txn_first_offset = base_offset
             self._ongoing[base_offset] = producer_id
 
@@ -346,7 +346,7 @@ def read_marker(batch: Any, position: int = 0) -> EndMarker | None:
     """The marker inside a control batch; None for control records of other kinds."""
     if len(batch) - position >= _USUAL_MARKER_SIZE:
         before, _, kind, between, _, coordinator_epoch, after = _USUAL_MARKER.unpack_from(batch, position + _RECORDS_AT)
-        codec = batch[position + _CODEC_AT] & v2.CODEC_MASK
+        codec = batch[position + _CODEC_AT] & CODEC_MASK
         if (before, between, after, codec) == (_USUAL_START, 12, 0, 0) and kind in (0, 1):
             return EndMarker(kind == 1, coordinator_epoch)
     for record in read_records(batch, position):

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ottla.records import batch as v2
+from ottla.records.batch import CONTROL_BIT, BatchHeader
 from ottla.records.compression import DecompressionError
 from ottla.records.record import CorruptRecords
 from ottla.storage.producers.producer_state import BATCHES_KEPT, Batch, EndMarker, ProducerState, read_marker
@@ -37,7 +37,7 @@ def record_batch(log: Log, segment: Segment, header: tuple[Any, ...], marker: En
         segment.txns.append(aborted)
 
 
-def replay_batch(producers: ProducerState, fd: int, position: int, header: v2.BatchHeader) -> AbortedTxn | None:
+def replay_batch(producers: ProducerState, fd: int, position: int, header: BatchHeader) -> AbortedTxn | None:
     """Account for a batch that is in the file; gives the transaction that it aborts."""
     if header.producer_id < 0:
         return None
@@ -60,7 +60,7 @@ def _apply(
     producers: ProducerState, header: tuple[Any, ...], marker: EndMarker | None, now_ms: int
 ) -> AbortedTxn | None:
     if marker is None:
-        if not header[5] & v2.CONTROL_BIT:
+        if not header[5] & CONTROL_BIT:
             producers.record(header, header[0], now_ms)
         return None
     done = producers.record_marker(header, marker, now_ms)

@@ -14,17 +14,17 @@ import re
 import struct
 from collections.abc import Iterator
 
-from ottla.records import batch as v2
+from ottla.records.batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_OFFSET, BatchHeader
 from ottla.records.checksum import crc32c
 
 CHUNK_BYTES = 64 * 1024
 RECOVERY_CHUNK_BYTES = 1024 * 1024
 _SMALL_CHUNK_BYTES = 4 * 1024
-_LENGTH_MIN = v2.HEADER_SIZE - v2.LOG_OVERHEAD
+_LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
 # Base offset, length, last offset delta: all that a look-up needs.
 _OFFSETS = struct.Struct(">qi11xi")
-_unpack_from = v2.HEADER.unpack_from
-_make = v2.BatchHeader._make
+_unpack_from = HEADER.unpack_from
+_make = BatchHeader._make
 
 
 class BrokenChain(ValueError):
@@ -35,25 +35,25 @@ class BrokenChain(ValueError):
         self.position = position
 
 
-def _fits(header: v2.BatchHeader, previous: int, size: int, room: int) -> bool:
+def _fits(header: BatchHeader, previous: int, size: int, room: int) -> bool:
     """Whether this can be the header after a batch that ended with offset `previous`, in `room` bytes."""
     return (
         header.magic == 2
-        and v2.HEADER_SIZE <= size <= room
+        and HEADER_SIZE <= size <= room
         and header.base_offset > previous
         and header.last_offset_delta >= 0
     )
 
 
-def _problem(header: v2.BatchHeader, previous: int, room: int) -> str:
+def _problem(header: BatchHeader, previous: int, room: int) -> str:
     if header.magic != 2:
         return f"magic {header.magic}"
-    if not v2.HEADER_SIZE <= header.size <= room:
+    if not HEADER_SIZE <= header.size <= room:
         return f"length {header.length} with {room} bytes left"
     return f"offset {header.base_offset} after {previous}"
 
 
-def scan_headers(fd: int, position: int, end: int, previous: int = -1) -> Iterator[tuple[int, v2.BatchHeader]]:
+def scan_headers(fd: int, position: int, end: int, previous: int = -1) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each batch in [position, end). Raises BrokenChain where it stops making sense.
 
     Only structure is checked: magic, a length that fits, offsets that grow.
@@ -63,23 +63,23 @@ def scan_headers(fd: int, position: int, end: int, previous: int = -1) -> Iterat
     chunk_bytes = _SMALL_CHUNK_BYTES
     while position < end:
         at = position - chunk_start
-        if at + v2.HEADER_SIZE > len(chunk):
+        if at + HEADER_SIZE > len(chunk):
             chunk = os.pread(fd, min(chunk_bytes, end - position), position)
             chunk_start, at = position, 0
-            if len(chunk) < v2.HEADER_SIZE:
+            if len(chunk) < HEADER_SIZE:
                 raise BrokenChain(position, "the file ends inside a header")
         header = _make(_unpack_from(chunk, at))
-        size = header.length + v2.LOG_OVERHEAD
+        size = header.length + LOG_OVERHEAD
         if not _fits(header, previous, size, end - position):
             raise BrokenChain(position, _problem(header, previous, end - position))
         yield position, header
         previous = header.base_offset + header.last_offset_delta
         position += size
         # Chunks pay only while several headers share one.
-        chunk_bytes = CHUNK_BYTES if size < CHUNK_BYTES // 4 else v2.HEADER_SIZE
+        chunk_bytes = CHUNK_BYTES if size < CHUNK_BYTES // 4 else HEADER_SIZE
 
 
-def scan_batches(fd: int, position: int, end: int, previous: int = -1) -> Iterator[tuple[int, v2.BatchHeader]]:
+def scan_batches(fd: int, position: int, end: int, previous: int = -1) -> Iterator[tuple[int, BatchHeader]]:
     """As `scan_headers`, but every batch is read and its CRC must be right. The loop of recovery, hence without calls
     to the helpers of `ottla.records`: a gigabyte may hold millions of batches."""
     chunk = b""
@@ -87,14 +87,14 @@ def scan_batches(fd: int, position: int, end: int, previous: int = -1) -> Iterat
     chunk_start = position
     while position < end:
         at = position - chunk_start
-        if at + v2.HEADER_SIZE > len(chunk):
+        if at + HEADER_SIZE > len(chunk):
             chunk = os.pread(fd, min(RECOVERY_CHUNK_BYTES, end - position), position)
             view = memoryview(chunk)
             chunk_start, at = position, 0
-            if len(chunk) < v2.HEADER_SIZE:
+            if len(chunk) < HEADER_SIZE:
                 raise BrokenChain(position, "the file ends inside a header")
         header = _make(_unpack_from(chunk, at))
-        size = header.length + v2.LOG_OVERHEAD
+        size = header.length + LOG_OVERHEAD
         if not _fits(header, previous, size, end - position):
             raise BrokenChain(position, _problem(header, previous, end - position))
         if at + size > len(chunk):
@@ -103,7 +103,7 @@ def scan_batches(fd: int, position: int, end: int, previous: int = -1) -> Iterat
             chunk_start, at = position, 0
             if len(chunk) < size:
                 raise BrokenChain(position, "the file ends inside a batch")
-        if crc32c(view[at + v2.CRC_START : at + size]) != header.crc:
+        if crc32c(view[at + CRC_START : at + size]) != header.crc:
             raise BrokenChain(position, "wrong CRC")
         yield position, header
         previous = header.base_offset + header.last_offset_delta
@@ -123,20 +123,20 @@ def find_batch(
     while position < end:
         chunk = os.pread(fd, min(chunk_bytes, end - position), position)
         at = 0
-        last_header = len(chunk) - v2.HEADER_SIZE
+        last_header = len(chunk) - HEADER_SIZE
         if last_header < 0:
             raise BrokenChain(position, "the file ends inside a header")
         while at <= last_header:
             base, length, delta = unpack_from(chunk, at)
-            if length < _LENGTH_MIN or chunk[at + v2.MAGIC_OFFSET] != 2:
+            if length < _LENGTH_MIN or chunk[at + MAGIC_OFFSET] != 2:
                 raise BrokenChain(position + at, f"length {length}")
             if indexed is not None:
                 if base + delta > indexed:
                     raise BrokenChain(position, f"the index has offset {indexed} here, the file {base + delta}")
                 indexed = None
             if base + delta >= offset:
-                return position + at, base, base + delta, length + v2.LOG_OVERHEAD
-            at += length + v2.LOG_OVERHEAD
+                return position + at, base, base + delta, length + LOG_OVERHEAD
+            at += length + LOG_OVERHEAD
             if position + at > end:
                 raise BrokenChain(position + at, f"a length of {length} leads out of the file")
         position += at
@@ -182,7 +182,7 @@ def _find_next_valid(fd: int, position: int, end: int, previous: int) -> int | N
     pattern = re.compile(likely)
     start = position + 1
     while start < end:
-        chunk = os.pread(fd, RECOVERY_CHUNK_BYTES + v2.HEADER_SIZE, start)
+        chunk = os.pread(fd, RECOVERY_CHUNK_BYTES + HEADER_SIZE, start)
         for match in pattern.finditer(chunk):
             at = start + match.start()
             if _is_valid_batch(fd, at, end, previous):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ottla.records import batch as v2
+from ottla.records.batch import NO_TIMESTAMP, BatchHeader
 from ottla.storage.disk import DISK, Disk, OpenFile
 from ottla.storage.segments.batch_scan import BrokenChain, Trail, find_batch, scan_batches, scan_headers
 from ottla.storage.segments.indexes import INT32_MAX, CorruptIndex, OffsetIndex, TimeIndex
@@ -87,7 +87,7 @@ class Segment:
         self.times = TimeIndex(self._path_text(TIME_INDEX_SUFFIX), base_offset, disk)
         self.txns = TxnIndex(self._path_text(TXN_INDEX_SUFFIX), base_offset, disk)
         self.bytes_since_index = 0
-        self.max_timestamp = v2.NO_TIMESTAMP
+        self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         # The largest timestamp of the first batch: segment.ms counts from here. None until it is needed.
         self.first_timestamp: int | None = None
@@ -142,7 +142,7 @@ class Segment:
         """Take over existing files without looking into them."""
         self.size = size
         self.created_ms = self.modified_ms = modified_ms
-        self.max_timestamp = UNKNOWN_TIMESTAMP if size else v2.NO_TIMESTAMP
+        self.max_timestamp = UNKNOWN_TIMESTAMP if size else NO_TIMESTAMP
         self.offsets.attach_later()
         self.times.attach_later()
 
@@ -269,11 +269,11 @@ class Segment:
         found = self.find(offset)
         return found[0] if found else self.size
 
-    def headers(self, position: int = 0) -> Iterator[tuple[int, v2.BatchHeader]]:
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """(position, header) of the batches from `position` on. Damaged ones are stepped over, never an error."""
         return self._walk(position, self.size)
 
-    def _walk(self, position: int, end: int) -> Iterator[tuple[int, v2.BatchHeader]]:
+    def _walk(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
         # Held to the end: the segment may be released between two steps, and the descriptor be of another file then.
         file, trail = self.file(), Trail()
         while True:
@@ -307,7 +307,7 @@ class Segment:
         except BrokenChain:
             return False
 
-    def headers_from(self, offset: int) -> Iterator[tuple[int, v2.BatchHeader]]:
+    def headers_from(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """The batches from the one that holds `offset` on."""
         found = self.find(offset)
         return self.headers(found[0]) if found else iter(())
@@ -320,7 +320,7 @@ class Segment:
 
     def _load_largest_timestamp(self) -> None:
         timestamp, offset = self.times.last()
-        confirmed = timestamp == v2.NO_TIMESTAMP
+        confirmed = timestamp == NO_TIMESTAMP
         for _, header in self.headers_from(offset):
             if header.base_offset <= offset <= header.last_offset and header.max_timestamp == timestamp:
                 confirmed = True
@@ -354,7 +354,7 @@ class Segment:
         """The largest timestamp of the first batch, -1 when there is none."""
         if self.first_timestamp is None:
             first = next(self.headers(), None)
-            self.first_timestamp = first[1].max_timestamp if first else v2.NO_TIMESTAMP
+            self.first_timestamp = first[1].max_timestamp if first else NO_TIMESTAMP
         return self.first_timestamp
 
     # -- changing --
@@ -365,7 +365,7 @@ class Segment:
         self.offsets.reset()
         self.times.reset()
         self.bytes_since_index = 0
-        self.max_timestamp = v2.NO_TIMESTAMP
+        self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = self.base_offset
         self.first_timestamp = None
 

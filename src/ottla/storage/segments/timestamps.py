@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ottla.records import batch as v2
+from ottla.records.batch import NO_TIMESTAMP, BatchHeader
 from ottla.records.time_search import PLAIN_BYTES_MAX, first_record_since, needs_records, open_batch
 from ottla.storage.disk import OpenFile
 from ottla.storage.segments.segment import Segment
@@ -97,7 +97,7 @@ def _first_since(
 
 
 def _first_in_batch(
-    file: OpenFile, position: int, header: v2.BatchHeader, timestamp: int, start_offset: int, elsewhere: Elsewhere
+    file: OpenFile, position: int, header: BatchHeader, timestamp: int, start_offset: int, elsewhere: Elsewhere
 ) -> Search[tuple[int, int] | None]:
     if not needs_records(header):
         return (yield from first_record_since(None, header, timestamp, start_offset))
@@ -113,7 +113,7 @@ def _first_in_batch(
         elsewhere.release(reserved)
 
 
-def _read_and_open(file: OpenFile, position: int, header: v2.BatchHeader) -> bytes | bytearray | None:
+def _read_and_open(file: OpenFile, position: int, header: BatchHeader) -> bytes | bytearray | None:
     return open_batch(os.pread(file.fd, header.size, position), header)
 
 
@@ -125,6 +125,6 @@ def find_max_timestamp(log: Log, elsewhere: Elsewhere) -> Search[TimestampOffset
         return None
     latest = max(live, key=lambda segment: segment.largest_timestamp())
     timestamp = latest.largest_timestamp()
-    if timestamp == v2.NO_TIMESTAMP:
+    if timestamp == NO_TIMESTAMP:
         return None
     return (yield from _first_since(latest, timestamp, log.log_start_offset, elsewhere))
