@@ -150,13 +150,18 @@ def fetch_offset(
 # --- delete ------------------------------------------------------------------------------------------------------
 
 
-def check_offset_delete(group: Group) -> None:
-    """Without the consumer protocol we cannot tell which topics a group reads, so it must have no members."""
+def delete_offsets(
+    state: GroupState, group_id: str, topics: Sequence[tuple[str, Sequence[int]]], out: Result
+) -> list[list[ErrorCode]]:
+    """An error for each partition of each topic. Without the consumer protocol we cannot tell which topics a group
+    reads, so it must have no members."""
+    group = state.group(group_id)
     if isinstance(group, ClassicGroup) and not group.is_empty and not group.uses_consumer_protocol:
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+    return [[_delete_offset(state, group, topic, index, out) for index in indexes] for topic, indexes in topics]
 
 
-def delete_offset(state: GroupState, group: Group, topic: str, partition: int, out: Result) -> ErrorCode:
+def _delete_offset(state: GroupState, group: Group, topic: str, partition: int, out: Result) -> ErrorCode:
     if group.is_subscribed_to(topic):
         return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     group_id = group.group_id

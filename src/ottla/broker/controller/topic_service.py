@@ -69,12 +69,6 @@ class TopicConfigs(Protocol):
     def log_config(self, overrides: Mapping[str, str]) -> LogConfig: ...
 
 
-class InternalTopic(Protocol):
-    """How an internal topic is made: from `offsets.topic.*` and `transaction.state.log.*`."""
-
-    def __call__(self, name: str) -> NewTopic: ...
-
-
 class TopicService:
     def __init__(
         self,
@@ -85,8 +79,9 @@ class TopicService:
         logs: Logs,
         configs: TopicConfigs,
         placement: Placement,
-        internal_topic: InternalTopic,
+        internal_topic: Callable[[str], NewTopic],
     ) -> None:
+        """`internal_topic`: how one is made, by `offsets.topic.*` and `transaction.state.log.*`."""
         self._store = store
         self._image = image
         # That of this controller: no change is made in the name of another one.

@@ -91,6 +91,13 @@ class GroupShard:
     def begin(self) -> Result:
         return Result(self._clock.now_ms())
 
+    def _run(self, operation: Callable[[Result], Any]) -> Result:
+        """`operation` fills a Result, or raises ApiError and has changed nothing. What it gives back is the reply."""
+        out = self.begin()
+        out.reply = operation(out)
+        self.settle(out)
+        return out
+
     def settle(self, out: Result) -> None:
         """Carry out what an operation asked for. `out.error` is set when it has come to its end."""
         if self._has_resigned:
@@ -113,9 +120,7 @@ class GroupShard:
             self.state.replay(record, offset + number, producer_id)
         self._set_timers(out.timers)
         for step in out.next_steps:
-            following = self.begin()
-            step(following)
-            self.settle(following)
+            self._run(step)
         self._log.when_committed(partial(self._finish, out))
 
     def _set_timers(self, orders: Sequence[TimerOrder]) -> None:
@@ -135,9 +140,7 @@ class GroupShard:
             error = ErrorCode.NOT_COORDINATOR  # what would follow a success can be neither written nor timed any more
         try:
             for follow_up in out.follow_ups:
-                following = self.begin()
-                follow_up(error, following)
-                self.settle(following)
+                self._run(partial(follow_up, error))
         except Exception:
             out.error = ErrorCode.UNKNOWN_SERVER_ERROR
             raise
@@ -150,42 +153,26 @@ class GroupShard:
     def read(self, look: Callable[[GroupState], Any]) -> Result:
         """What `look` makes of the groups, as `reply`: an answer like any other, it shows nothing that is not
         durable."""
-        out = self.begin()
-        out.reply = look(self.state)
-        self.settle(out)
-        return out
+        return self._run(lambda _: look(self.state))
 
     # --- classic protocol
 
     def join(self, client: Client, request: JoinGroupRequest, ticket: Ticket) -> None:
-        out = self.begin()
-        requests.join_group(self.state, Join(client, request, ticket), out)
-        self.settle(out)
+        self._run(partial(requests.join_group, self.state, Join(client, request, ticket)))
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket) -> None:
-        out = self.begin()
-        requests.sync_group(self.state, request, ticket, out)
-        self.settle(out)
+        self._run(partial(requests.sync_group, self.state, request, ticket))
 
     def heartbeat(self, request: HeartbeatRequest) -> Result:
-        out = self.begin()
-        out.reply = requests.heartbeat(self.state, request, out)
-        self.settle(out)
-        return out
+        return self._run(partial(requests.heartbeat, self.state, request))
 
     def leave(self, request: LeaveGroupRequest) -> Result:
-        out = self.begin()
-        out.reply = requests.leave_group(self.state, request, out)
-        self.settle(out)
-        return out
+        return self._run(partial(requests.leave_group, self.state, request))
 
     # --- consumer protocol
 
     def consumer_heartbeat(self, client: Client, request: ConsumerGroupHeartbeatRequest) -> Result:
-        out = self.begin()
-        out.reply = consumer_heartbeat.consumer_heartbeat(self.state, client, request, out)
-        self.settle(out)
-        return out
+        return self._run(partial(consumer_heartbeat.consumer_heartbeat, self.state, client, request))
 
     # --- offsets
 
@@ -193,30 +180,16 @@ class GroupShard:
         """`reply` holds an error for each partition of each topic."""
         if self.state.forgetting:
             self._forget_before_commit(topics)
-        out = self.begin()
-        out.reply = offset_requests.commit_offsets(self.state, request, version, topics, out)
-        self.settle(out)
-        return out
+        return self._run(partial(offset_requests.commit_offsets, self.state, request, version, topics))
 
     def commit_transactional(self, request: TxnOffsetCommitRequest, topics: Sequence[CommitTopic]) -> Result:
         if self.state.forgetting:
             self._forget_before_commit(topics)
-        out = self.begin()
-        out.reply = offset_requests.commit_transactional(self.state, request, topics, out)
-        self.settle(out)
-        return out
+        return self._run(partial(offset_requests.commit_transactional, self.state, request, topics))
 
     def delete_offsets(self, group_id: str, topics: Sequence[tuple[str, Sequence[int]]]) -> Result:
         """`reply` holds an error for each partition of each topic."""
-        out = self.begin()
-        group = self.state.group(group_id)
-        offset_requests.check_offset_delete(group)
-        out.reply = [
-            [offset_requests.delete_offset(self.state, group, topic, partition, out) for partition in partitions]
-            for topic, partitions in topics
-        ]
-        self.settle(out)
-        return out
+        return self._run(partial(offset_requests.delete_offsets, self.state, group_id, topics))
 
     def forget_topics(self, topics: Iterable[str]) -> None:
         """They are deleted: nobody may find their offsets again, least of all in a later topic of the name."""
@@ -253,10 +226,7 @@ class GroupShard:
     # --- groups as a whole
 
     def delete_group(self, group_id: str) -> Result:
-        out = self.begin()
-        out.reply = describe.delete_group(self.state, group_id, out)
-        self.settle(out)
-        return out
+        return self._run(partial(describe.delete_group, self.state, group_id))
 
     def expire(self, group_id: str, retention_now_ms: int) -> Result:
         """Offsets past their retention go, and with the last of them a group that has no members."""
@@ -311,9 +281,7 @@ class GroupShard:
         """The log has been read: from now on members are expected to be heard of."""
         self.state.is_loading = False
         self._forget_what_was_deleted()
-        out = self.begin()
-        requests.expect_members(self.state, out)
-        self.settle(out)
+        self._run(partial(requests.expect_members, self.state))
 
     def _forget_what_was_deleted(self) -> None:
         """While the log was read, or before: a crash may have come between a deletion and its tombstones."""
