@@ -12,7 +12,7 @@ import pytest
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import ProduceRequest
 from ottla.storage.log import Log
-from ottla.storage.producers import transactions
+from ottla.storage.producers import log_transactions
 from tests.support.loop_broker import LoopBroker
 from tests.support.raw_client import batch_of, fetch_request
 
@@ -41,14 +41,14 @@ async def park(broker: LoopBroker, **fields: Any) -> asyncio.Task[Any]:
 
 
 def break_reading(monkeypatch: pytest.MonkeyPatch, partition: int, error: Exception) -> None:
-    find = transactions.aborted_between
+    find = log_transactions.aborted_between
 
     def broken(log: Log, start: int, upper: int) -> list[tuple[int, int]]:
         if log.partition == partition:
             raise error
         return find(log, start, upper)
 
-    monkeypatch.setattr(transactions, "aborted_between", broken)
+    monkeypatch.setattr(log_transactions, "aborted_between", broken)
 
 
 @pytest.mark.parametrize("max_wait_ms", [50, 600_000], ids=["at its deadline", "when records come"])

@@ -17,7 +17,7 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.metadata import nodes
 from ottla.metadata.image import ClusterImage, ConfigKind, TopicImage
-from ottla.metastore import cluster
+from ottla.metastore import stored_image
 from ottla.metastore.embedded import EmbeddedStore
 from ottla.metastore.port import Operation, StoreUnavailable
 from ottla.storage.log_config import LogConfig
@@ -82,7 +82,7 @@ class SlowStore(EmbeddedStore):
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SlowStore]:
     opened = SlowStore(tmp_path / "store.sqlite")
-    cluster.initialise(opened, "cluster")
+    stored_image.initialise(opened, "cluster")
     yield opened
     opened.close()
 
@@ -96,7 +96,7 @@ def logs() -> FakeLogs:
 async def topics(store: SlowStore, logs: FakeLogs) -> TopicService:
     return TopicService(
         store=store,
-        image=cluster.load_image(store),
+        image=stored_image.load_image(store),
         epoch=controller_epoch.elect(store, 1),
         logs=logs,
         configs=AnyConfigs(),
@@ -117,7 +117,7 @@ async def test_a_created_topic_has_its_logs_and_is_in_the_store(
     assert topics.image.topics["orders"] is created
     assert topics.image.topics_by_id[created.id] is created
     assert logs.made == {TopicPartition("orders", index): created.id for index in range(3)}
-    assert cluster.load_image(store).topics["orders"] == created
+    assert stored_image.load_image(store).topics["orders"] == created
 
 
 async def test_defaults_fill_what_a_request_leaves_open(topics: TopicService) -> None:
@@ -270,7 +270,7 @@ async def test_more_partitions(topics: TopicService, logs: FakeLogs, store: Slow
     assert outcome.id == created.id
     assert len(topics.image.topics["a"].partitions) == 5
     assert len(logs.made) == 5
-    assert len(cluster.load_image(store).topics["a"].partitions) == 5
+    assert len(stored_image.load_image(store).topics["a"].partitions) == 5
 
 
 async def test_more_partitions_on_a_full_disk_leave_the_topic_as_it_was(topics: TopicService, logs: FakeLogs) -> None:
@@ -289,13 +289,13 @@ async def test_settings_are_replaced_and_survive(topics: TopicService, store: Sl
     await topics.set_configs(ConfigKind.BROKER, "1", {"log.retention.ms": "7"})
     await topics.set_configs(ConfigKind.GROUP, "g/.", {"consumer.session.timeout.ms": "8"})
     await topics.set_features({"group.version": 1})
-    assert cluster.load_image(store) == topics.image
+    assert stored_image.load_image(store) == topics.image
     await topics.set_configs(ConfigKind.BROKER, "1", {})
     await topics.set_configs(ConfigKind.GROUP, "g/.", {})
     await topics.set_configs(ConfigKind.GROUP, "never", {})
     assert topics.image.broker_configs == {"": {"log.retention.ms": "6"}}
     assert topics.image.group_configs == {}
-    assert cluster.load_image(store) == topics.image
+    assert stored_image.load_image(store) == topics.image
     with pytest.raises(ApiError):
         await topics.set_topic_configs("missing", {})
 
@@ -324,7 +324,7 @@ async def make_again(store: SlowStore, logs: FakeLogs) -> Callable[[], TopicServ
     def make() -> TopicService:
         return TopicService(
             store=store,
-            image=cluster.load_image(store),
+            image=stored_image.load_image(store),
             epoch=controller_epoch.elect(store, 1),
             logs=logs,
             configs=AnyConfigs(),

@@ -13,7 +13,7 @@ from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import Failure, Retriable, failure_in
 from ottla.common.ids import TopicPartition
 from ottla.spark.pipeline.cluster_checks import ensure_dead_letter_topic
-from ottla.spark.pipeline.failures import Retry, judge
+from ottla.spark.pipeline.verdicts import Retry, judge
 from ottla.spark.sink.marker import Marker, ensure_marker_topic
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from ottla.testing import Broker

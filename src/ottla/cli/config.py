@@ -11,7 +11,7 @@ import click
 from ottla.cli.config_entries import KINDS, SHOWN_SOURCES, change_entries, fetch_entries, human_value, unknown_setting
 from ottla.cli.connection import Cluster
 from ottla.cli.lazy import Lazy, Section
-from ottla.cli.names import complete_group, complete_topic
+from ottla.cli.name_completion import complete_group, complete_topic
 from ottla.cli.output import done, notice, show, table
 from ottla.cli.settings import Settings, VerbGroup, command, parse_assignment
 from ottla.common.errors import OttlaError

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
-from ottla.cli.failures import failed
+from ottla.cli.error_sentences import failed
 from ottla.cli.output import human_bytes, human_ms
 from ottla.common.errors import OttlaError
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ottla.cli.failures import bad_client_setting, detail_of, failed, sentence
+from ottla.cli.error_sentences import bad_client_setting, detail_of, failed, sentence
 from ottla.cli.interrupts import uninterrupted
 from ottla.cli.settings import DEFAULT_BOOTSTRAP, Settings
 from ottla.common.errors import OttlaError

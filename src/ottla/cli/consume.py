@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ottla.cli.connection import Cluster
-from ottla.cli.names import complete_group, complete_topic
+from ottla.cli.name_completion import complete_group, complete_topic
 from ottla.cli.records.positions import START, Kind, Span, parse_span
 from ottla.cli.records.reader import Filter, Plan, Printer, Reader
 from ottla.cli.settings import Settings, at_least, command, partition_option

@@ -130,7 +130,7 @@ def _invoke(arguments: list[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except Exception as error:
-        from ottla.cli.failures import explain
+        from ottla.cli.error_sentences import explain
 
         if (explained := explain(error)) is None:
             raise

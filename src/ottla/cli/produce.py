@@ -19,8 +19,8 @@ from typing import Any, cast
 import click
 
 from ottla.cli.connection import Cluster, require_topic_name
-from ottla.cli.failures import sentence
-from ottla.cli.names import complete_topic
+from ottla.cli.error_sentences import sentence
+from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import notice, plural
 from ottla.cli.records.record_format import Draft, compile_reader, parse_header, unescape
 from ottla.cli.settings import Settings, at_least, command, parse_assignment

@@ -71,7 +71,7 @@ def start(
     import asyncio
 
     from ottla.common.config import load_from_cli
-    from ottla.common.logs import set_up_logging
+    from ottla.common.logging_setup import set_up_logging
     from ottla.server.server import run_until_signal
 
     given = settings.overrides | dict(parse_assignment(override, "-X") for override in overrides)

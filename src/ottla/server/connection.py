@@ -6,7 +6,7 @@ Theory of operation
   never reads its answers, or sends a byte a second, holds one request's memory and nothing else, and that only for
   `connections.max.idle.ms`.
 - A frame that one read brings is handled where it lies, in a buffer that all connections share (`frames.py` has the
-  rest). An answer is a list of byte strings and file slices (`output.py`).
+  rest). An answer is a list of byte strings and file slices (`output_queue.py`).
 
 We are called by our own poller instead of using asyncio transports: several callbacks fewer per request, `recv_into`
 our own buffers, and `sendfile` as a plain system call.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import CloseConnection
 from ottla.server.frames import FRAME_BYTES_MIN, FrameReader, FrameRefused
-from ottla.server.output import OutputQueue, Part
+from ottla.server.output_queue import OutputQueue, Part
 from ottla.server.poller import HANG_UP, READ, WRITE
 from ottla.server.transport import Transport
 

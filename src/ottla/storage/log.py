@@ -24,7 +24,7 @@ from ottla.storage.log_config import LogConfig
 from ottla.storage.log_dirs.refusals import FULL, PASSING
 from ottla.storage.log_reader import LogReader
 from ottla.storage.owner import LogOwner
-from ottla.storage.producers import transactions
+from ottla.storage.producers import log_transactions
 from ottla.storage.producers.producer_snapshot_files import SnapshotFiles
 from ottla.storage.producers.producer_state import Batch, EndMarker, ProducerState, read_marker
 from ottla.storage.results import AppendResult, Origin
@@ -200,7 +200,7 @@ class Log(LogReader):
             self._finish_short_write(data, position, written)
 
         if marker is not None:
-            transactions.record_batch(self, segment, (base_offset, *header[1:]), marker, now_ms)
+            log_transactions.record_batch(self, segment, (base_offset, *header[1:]), marker, now_ms)
         elif producer_id >= 0:
             self.producers.record(header, base_offset, now_ms)
         since_index = segment.bytes_since_index
@@ -259,7 +259,7 @@ class Log(LogReader):
             self._recent[header.base_offset] = start + at
             self.leader_epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:
-                transactions.record_batch(self, segment, header, markers.get(at), now_ms)
+                log_transactions.record_batch(self, segment, header, markers.get(at), now_ms)
         segment.modified_ms = now_ms
         if segment.is_index_full(self.config.segment_index_bytes):
             self._forget_limits()
@@ -295,7 +295,7 @@ class Log(LogReader):
         except ApiError as error:
             if error.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 raise
-            if not transactions.refill_history(self, header[9]):
+            if not log_transactions.refill_history(self, header[9]):
                 raise
             return self.producers.check(header, origin)
 
@@ -313,7 +313,7 @@ class Log(LogReader):
         """Before a marker is written: what it aborts goes into this index, and then nothing may fail any more."""
         if not self._active.txns.loaded:
             try:
-                transactions.aborted_in(self, self._active)
+                log_transactions.aborted_in(self, self._active)
             except OSError as error:
                 raise self._disk_error(error) from error
 
@@ -424,7 +424,7 @@ class Log(LogReader):
     def aborted_transactions(self, start: int, upper: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions that a reader of [start, upper) must filter."""
         try:
-            return transactions.aborted_between(self, start, upper)
+            return log_transactions.aborted_between(self, start, upper)
         except OSError as error:
             raise self._disk_error(error) from error
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.storage.producers.transactions import load_producers
+from ottla.storage.producers.log_transactions import load_producers
 from ottla.storage.segments.segment import DELETED_SUFFIX, Segment
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from dataclasses import asdict
 from typing import Any
 
 from ottla.records.record import CorruptRecords
+from ottla.storage.compaction.cleaned_segment import SegmentTooLarge
 from ottla.storage.compaction.compactor import CorruptSegment, compact
 from ottla.storage.compaction.job import DAMAGED, DISK, GONE, UNEXPECTED, CompactionJob
-from ottla.storage.compaction.output import SegmentTooLarge
 
 NICENESS = 10
 

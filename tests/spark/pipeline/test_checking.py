@@ -15,8 +15,8 @@ from pyspark.logger import PySparkLogger
 
 from ottla.spark.pipeline.checking import Checked, check
 from ottla.spark.pipeline.definition import Pipeline, pipeline
-from ottla.spark.pipeline.failures import Retry, judge
 from ottla.spark.pipeline.spark_process import stack_traces_to
+from ottla.spark.pipeline.verdicts import Retry, judge
 from tests.cli.command import Cli
 from tests.spark import topics as kafka
 

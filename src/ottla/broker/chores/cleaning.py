@@ -14,6 +14,7 @@ from typing import Any
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import ApiError
+from ottla.storage.compaction.cleaned_segment import remove_cleaned
 from ottla.storage.compaction.job import (
     DAMAGED,
     DISK,
@@ -23,7 +24,6 @@ from ottla.storage.compaction.job import (
     GroupResult,
     RoundResult,
 )
-from ottla.storage.compaction.output import remove_cleaned
 from ottla.storage.compaction.plan import dirtiest, make_job, survey
 from ottla.storage.compaction.swap import SegmentsChanged, is_unchanged, swap_in
 from ottla.storage.log import Log

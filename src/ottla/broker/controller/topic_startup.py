@@ -29,7 +29,7 @@ from ottla.common.random_ids import random_topic_id
 from ottla.metadata import image as images
 from ottla.metadata import nodes
 from ottla.metadata.image import INTERNAL_TOPICS, ClusterImage, TopicImage, initial_partition
-from ottla.metastore import cluster
+from ottla.metastore import stored_image
 from ottla.metastore.port import Create, Delete, MetadataStore, Set
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_dirs import checkpoints
@@ -59,7 +59,7 @@ def read_metadata(
     internal_configs: Callable[[str], Mapping[str, str]],
 ) -> ClusterImage:
     """The image to start with. Raises OttlaError where folders are found that nothing is known about."""
-    new = cluster.is_new(store)
+    new = stored_image.is_new(store)
     folders = _folders(dirs) if new or adopt else []
     if new:
         if folders and not adopt:
@@ -67,8 +67,8 @@ def read_metadata(
                 f"{dirs[0]} holds partitions (such as {folders[0].topic_partition}) but no metadata of Ottla; start "
                 "once with -X ottla.adopt.logs=true to take them in, or choose another data directory."
             )
-        cluster.initialise(store, _cluster_id_of(dirs) or topic_id_text(random_topic_id()), INITIAL_LEVELS)
-    image = cluster.load_image(store)
+        stored_image.initialise(store, _cluster_id_of(dirs) or topic_id_text(random_topic_id()), INITIAL_LEVELS)
+    image = stored_image.load_image(store)
     if not new and not all((path / CLEAN_SHUTDOWN_FILE).exists() for path in dirs):
         image = raise_leader_epochs(store, image)
     if adopt:

@@ -25,7 +25,7 @@ from ottla.protocol.messages import FetchRequest
 
 if TYPE_CHECKING:
     from ottla.server.connection import Answer
-    from ottla.server.output import Part
+    from ottla.server.output_queue import Part
 
 # A request of this size, or a session with so many partitions, is worked on in turns.
 _LARGE_BYTES = 16 * 1024

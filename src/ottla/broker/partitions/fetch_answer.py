@@ -12,7 +12,7 @@ from ottla.protocol.framing import response_prefix
 from ottla.storage.results import LogSlice
 
 if TYPE_CHECKING:
-    from ottla.server.output import Part
+    from ottla.server.output_queue import Part
 
 _WITH_SESSIONS = 7
 _FLEXIBLE = 12

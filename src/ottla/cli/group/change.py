@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
-from ottla.cli.failures import failed
+from ottla.cli.error_sentences import failed
 from ottla.cli.group.group_offsets import committed_offsets, describe_groups, existing
-from ottla.cli.names import complete_group, complete_topic
+from ottla.cli.name_completion import complete_group, complete_topic
 from ottla.cli.output import Planned, confirm, plural, show, table
 from ottla.cli.records.positions import Bounds, Partition, log_bounds, parse_position, resolve
 from ottla.cli.settings import Settings, command

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
-from ottla.cli.failures import failed
+from ottla.cli.error_sentences import failed
 from ottla.cli.group.remainder import without_records
 from ottla.cli.records.positions import Bounds, Partition, log_bounds
 from ottla.common.errors import OttlaError

@@ -16,7 +16,7 @@ from ottla.cli.group.group_offsets import (
     total_lag,
     without_commit,
 )
-from ottla.cli.names import complete_group
+from ottla.cli.name_completion import complete_group
 from ottla.cli.output import facts, show, table
 from ottla.cli.settings import Settings, command
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from ottla.cli.connection import Cluster
-from ottla.cli.failures import sentence
-from ottla.cli.names import complete_topic
+from ottla.cli.error_sentences import sentence
+from ottla.cli.name_completion import complete_topic
 from ottla.cli.perf.report import ProgressLine, Tally, report
 from ottla.cli.records.positions import log_bounds
 from ottla.cli.settings import Settings, at_least, command

@@ -127,8 +127,8 @@ class _Checker:
 
 
 def _problem(file: Path, error: Exception) -> str:
-    from ottla.spark.pipeline.failures import judge
     from ottla.spark.pipeline.loading import line_of
+    from ottla.spark.pipeline.verdicts import judge
 
     sentence = judge(error).sentence
     return sentence if str(file) in sentence else f"{file}{line_of(error, file)}: {sentence}"

@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
-from ottla.cli.failures import failed
+from ottla.cli.error_sentences import failed
 
 Partition = tuple[str, int]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.cli.connection import Cluster
-from ottla.cli.failures import sentence
+from ottla.cli.error_sentences import sentence
 from ottla.cli.output import notice
 from ottla.cli.records.positions import Bounds, Kind, Partition, Span, log_bounds, resolve
 from ottla.cli.streams import cannot_write

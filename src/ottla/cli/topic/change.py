@@ -9,8 +9,8 @@ import click
 
 from ottla.cli.config_entries import change_entries
 from ottla.cli.connection import ANSWER_S_MAX, Cluster, require_topic_name
-from ottla.cli.failures import failed
-from ottla.cli.names import complete_topic
+from ottla.cli.error_sentences import failed
+from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import Planned, at_most, confirm, done, plural, show, table
 from ottla.cli.records.positions import Kind, Partition, log_bounds, parse_position, resolve
 from ottla.cli.settings import Settings, at_least, command, parse_assignment, partition_option

@@ -10,7 +10,7 @@ import click
 
 from ottla.cli.config_entries import fetch_entries, human_value
 from ottla.cli.connection import Cluster
-from ottla.cli.names import complete_topic
+from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import facts, show, table
 from ottla.cli.records.positions import Bounds, Partition, log_bounds, offsets_at_time, parse_time
 from ottla.cli.settings import Settings, command, partition_option

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ottla.cli.names import complete_topic
+from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import Planned, human_ms, show, table
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.txn.show import cluster_of, utc

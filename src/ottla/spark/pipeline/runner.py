@@ -23,11 +23,11 @@ from ottla.kernel.loading import slow_notice
 from ottla.spark.pipeline import home as states
 from ottla.spark.pipeline.cluster_checks import ensure_dead_letter_topic, refuse_foreign_marker, require_topics
 from ottla.spark.pipeline.definition import Pipeline
-from ottla.spark.pipeline.failures import Retry, Verdict, judge
 from ottla.spark.pipeline.home import Home, Status
 from ottla.spark.pipeline.progress import BatchFigures, figures
 from ottla.spark.pipeline.reporting import Reporter
 from ottla.spark.pipeline.spark_process import close_session, open_session
+from ottla.spark.pipeline.verdicts import Retry, Verdict, judge
 from ottla.spark.requirements import refuse_connect_settings
 from ottla.spark.sink.checkpoint import Checkpoint, local_path, query_of, remove_folder
 

@@ -26,7 +26,7 @@ from ottla.records.batch import (
 from ottla.records.compression import Codec, DecompressionError, compress
 from ottla.records.record import DECOMPRESSED_BYTES_MAX, assemble_batch, read_varint, records_bytes, write_varint
 from ottla.storage.compaction.offset_map import OffsetMap
-from ottla.storage.compaction.transactions import TransactionWalk
+from ottla.storage.compaction.transaction_walk import TransactionWalk
 from ottla.storage.compaction.walk import UnreadableRecords, Walked, timestamp_delta, walk
 from ottla.storage.producers.producer_state import read_marker
 

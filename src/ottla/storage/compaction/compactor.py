@@ -13,11 +13,11 @@ from pathlib import Path
 
 from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, compute_crc, read_header
 from ottla.storage.compaction.batch_filter import BatchFilter, LastRecord, Verdict, open_batch
+from ottla.storage.compaction.cleaned_segment import CleanedSegment, remove_cleaned
 from ottla.storage.compaction.job import CompactionJob, GroupResult, RoundResult, SourceSegment
 from ottla.storage.compaction.offset_map import OffsetMap
-from ottla.storage.compaction.output import CleanedSegment, remove_cleaned
 from ottla.storage.compaction.throttle import Throttle
-from ottla.storage.compaction.transactions import TransactionWalk
+from ottla.storage.compaction.transaction_walk import TransactionWalk
 from ottla.storage.compaction.walk import UnreadableRecords
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.producers.producer_state import EndMarker, read_marker

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ottla.storage.compaction.job import CompactionJob, SourceSegment
 from ottla.storage.log import Log
-from ottla.storage.producers.transactions import aborted_in
+from ottla.storage.producers.log_transactions import aborted_in
 from ottla.storage.segments.indexes import INT32_MAX
 from ottla.storage.segments.segment import Segment
 from ottla.storage.segments.txn_index import AbortedTxn

@@ -18,9 +18,9 @@ from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_dirs.checkpoints import LEADER_EPOCHS
 from ottla.storage.owner import LogOwner
+from ottla.storage.producers.log_transactions import load_producers, rebuild_txn_index
 from ottla.storage.producers.producer_snapshot_files import SnapshotFiles
 from ottla.storage.producers.producer_state import ProducerState
-from ottla.storage.producers.transactions import load_producers, rebuild_txn_index
 from ottla.storage.segments.segment import Segment
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
 from ottla.client.settings import parse_settings
 from ottla.common.errors import OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition, topic_id_text
-from ottla.spark.pipeline.tables.frames import (
+from ottla.spark.pipeline.tables.winners import (
     IS_BAD,
     OFFSET,
     PARTITION,

@@ -10,7 +10,7 @@ from ottla.client.producing import ProducerFenced, TransactionRefused
 from ottla.client.security import AccessRefused
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Failure, Retriable
-from ottla.spark.pipeline.failures import Retry, judge
+from ottla.spark.pipeline.verdicts import Retry, judge
 from ottla.spark.sink.publishing import StaleCheckpoint
 
 # As Spark passes an exception on that our source raised in a process of its own.
