@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from ottla.client.lookup import EARLIEST_LOCAL, LATEST, ClusterReader
 from ottla.common.errors import OttlaError
-from ottla.common.ids import TopicPartition, by_topic
+from ottla.common.ids import TopicPartition, partitions_by_topic
 from ottla.protocol.messages import DescribeLogDirsRequest
 
 
@@ -31,7 +31,7 @@ def _log_bytes(reader: ClusterReader, partitions: Collection[TopicPartition]) ->
     for leader, led in reader.cluster.by_leader(partitions).items():
         topics = [
             DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=numbers)
-            for name, numbers in by_topic((partition, partition.partition) for partition in led).items()
+            for name, numbers in partitions_by_topic(led).items()
         ]
         for log_dir in reader.cluster.broker(leader).call(DescribeLogDirsRequest(topics=topics)).results:
             for topic in log_dir.topics:

@@ -26,7 +26,7 @@ from ottla.client.retrying import Deadline
 from ottla.client.transactions import describe_transactions
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.failures import ClientFailure, Failure, failure_of, refusal
-from ottla.common.ids import TopicPartition, by_topic
+from ottla.common.ids import TopicPartition, by_topic, partitions_by_topic
 from ottla.kernel.patching import patch, record_count
 from ottla.protocol.messages import (
     AddOffsetsToTxnRequest,
@@ -305,7 +305,7 @@ class TransactionalProducer:
         self._joined |= new
         if self._is_v2:
             return
-        topics = by_topic((partition, partition.partition) for partition in sorted(new))
+        topics = partitions_by_topic(sorted(new))
         # A coordinator does not tell a topic that is missing from one that it has not heard of yet.
         self._leaders.require(topics)
         request = AddPartitionsToTxnRequest(

@@ -10,7 +10,7 @@ from typing import Any
 from ottla.client.cluster import ClusterClient
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import check
-from ottla.common.ids import TopicPartition, by_topic
+from ottla.common.ids import TopicPartition, partitions_by_topic
 from ottla.protocol.messages import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -132,7 +132,7 @@ def open_in_logs(cluster: ClusterClient, topics: Sequence[str] | None) -> list[O
     for leader, partitions in cluster.by_leader(led).items():
         asked = [
             DescribeProducersRequest.TopicRequest(name=name, partition_indexes=numbers)
-            for name, numbers in by_topic((partition, partition.partition) for partition in partitions).items()
+            for name, numbers in partitions_by_topic(partitions).items()
         ]
         for topic in cluster.broker(leader).call(DescribeProducersRequest(topics=asked)).topics:
             for row in topic.partitions:

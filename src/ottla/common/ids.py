@@ -34,6 +34,13 @@ def by_topic(rows: Iterable[tuple[TopicPartition, T]]) -> dict[str, list[T]]:
     return grouped
 
 
+def partitions_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        grouped.setdefault(topic, []).append(partition)
+    return grouped
+
+
 def topic_id_text(topic_id: TopicId) -> str:
     """Kafka's text form: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()

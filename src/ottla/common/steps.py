@@ -44,11 +44,11 @@ def to_the_end(steps: Steps[T]) -> T:
 
 def all_of(several: Iterable[Steps[T]]) -> Steps[list[T]]:
     """One after the other."""
-    results = []
+    results: list[T] = []
     for steps in several:
-        result = yield from steps
-        results.append(result)
-        yield None
+        if results:
+            yield None
+        results.append((yield from steps))
     return results
 
 
@@ -74,6 +74,8 @@ def pieces(items: Sequence[S]) -> Iterator[Sequence[S]]:
 
 def in_pieces(items: Sequence[S], work: Callable[[Sequence[S]], list[T]]) -> Steps[list[T]]:
     """What `work` makes of all items; may be interrupted between two pieces."""
+    if len(items) <= PIECE:
+        return work(items)
     results: list[T] = []
     for piece in pieces(items):
         results += work(piece)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ottla.common.ids import TopicPartition, by_topic
+from ottla.common.ids import TopicPartition, partitions_by_topic
 from ottla.protocol import codec
 from ottla.protocol.messages import TransactionLogKey, TransactionLogValue
 from ottla.transactions.states import TxnState
@@ -67,7 +67,8 @@ class Transaction:
 
 @lru_cache(maxsize=4096)
 def encode_key(transactional_id: str) -> bytes:
-    return _KEY_TYPE.to_bytes(2, "big") + bytes(codec.encode(TransactionLogKey(transactional_id=transactional_id), 0))
+    key = TransactionLogKey(transactional_id=transactional_id)
+    return bytes(codec.encode(key, 0, _KEY_TYPE.to_bytes(2, "big")))
 
 
 def decode_key(raw: bytes) -> str | None:
@@ -82,7 +83,7 @@ def encode_value(transaction: Transaction, transaction_version: int = 2) -> byte
     """Before transaction.version 1 the record has no tagged fields, so that an older broker can read it."""
     version = 0 if transaction_version == 0 else 1
     schema = TransactionLogValue.PartitionsSchema
-    topics = by_topic((partition, partition.partition) for partition in transaction.partitions)
+    topics = partitions_by_topic(transaction.partitions)
     partitions = [schema(topic=topic, partition_ids=ids) for topic, ids in topics.items()]
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
@@ -97,7 +98,7 @@ def encode_value(transaction: Transaction, transaction_version: int = 2) -> byte
         transaction_start_timestamp_ms=transaction.started_ms,
         client_transaction_version=transaction.client_version,
     )
-    return version.to_bytes(2, "big") + bytes(codec.encode(value, version))
+    return bytes(codec.encode(value, version, version.to_bytes(2, "big")))
 
 
 def decode_value(transactional_id: str, raw: bytes) -> Transaction:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from ottla.broker.coordinators.transaction_errors import for_produce
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
-from ottla.common.steps import Steps, run
 from ottla.protocol.produce_frames import ProduceRequest, Topics
 from ottla.records.batch import HEADER, HEADER_SIZE, TRANSACTIONAL_BIT
 
@@ -92,15 +91,16 @@ class VerificationGuard:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         self._note_sequence()
-        return run(self._admit(name))
-
-    def _admit(self, name: str) -> Steps[None]:
-        transactions = self._broker.transactions
         try:
-            if self._adds:
-                yield from transactions.add_partitions(name, self._producer_id, self._epoch, [self._where()], _V2)
-            elif (shard := self._verify(name)) is not None:
-                yield from transactions.committed(shard)
+            shard = self._add(name) if self._adds else self._verify(name)
+        except ApiError as error:
+            raise self._refused(error) from None
+        waiting = None if shard is None else shard.log.wait_for_commit()
+        return None if waiting is None else self._wait(waiting)
+
+    async def _wait(self, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
         except ApiError as error:
             raise self._refused(error) from None
 
@@ -123,13 +123,15 @@ class VerificationGuard:
     def _is_verifying(self) -> bool:
         return self._broker.config.transaction_partition_verification_enable
 
-    def _verify(self, name: str) -> TransactionShard | None:
-        if self._adds or self._is_verifying:
-            return self._broker.transactions.verify(name, self._producer_id, self._epoch, self._where())
-        return None
+    def _add(self, name: str) -> TransactionShard:
+        partition = self._partition.log.topic_partition
+        return self._broker.transactions.note_partitions(name, self._producer_id, self._epoch, [partition], _V2)
 
-    def _where(self) -> TopicPartition:
-        return TopicPartition(self._partition.topic, self._partition.index)
+    def _verify(self, name: str) -> TransactionShard | None:
+        if not (self._adds or self._is_verifying):
+            return None
+        partition = self._partition.log.topic_partition
+        return self._broker.transactions.verify(name, self._producer_id, self._epoch, partition)
 
     def _refused(self, error: ApiError) -> ApiError:
         return ApiError(for_produce(error.code, self._version), error.message)

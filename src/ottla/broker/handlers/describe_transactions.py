@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.ids import by_topic
+from ottla.common.ids import partitions_by_topic
 from ottla.common.steps import Steps, all_of
 from ottla.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
 
@@ -34,7 +34,7 @@ def _describe(broker: Broker, transactional_id: str) -> Steps[_State]:
         known = None
     if known is None:
         return _State(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-    topics = by_topic((partition, partition.partition) for partition in known.partitions)
+    topics = partitions_by_topic(known.partitions)
     return _State(
         transactional_id=transactional_id,
         transaction_state=known.state.text,

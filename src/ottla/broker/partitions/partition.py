@@ -184,7 +184,8 @@ class Partition:
         """On one node what is in the log (and flushed, where that was asked for) is committed: readers may see it, and
         those who wait for it are told."""
         log = self.log
-        log.high_watermark = max(log.high_watermark, end_offset)
+        if end_offset > log.high_watermark:
+            log.high_watermark = end_offset
         gained = self._uncommitted_bytes
         if log.high_watermark >= log.log_end_offset:
             # Else some of them are told again when they are committed: who looks in vain loses less than who sleeps.
