@@ -17,6 +17,7 @@ import pytest
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol import messages as m
+from ottla.protocol.codec import Message
 from ottla.storage.disk import Disk
 from tests.support import transactional_client as t
 from tests.support.faulty_calls import READS, SYNCS, WRITES, FaultyCalls
@@ -49,9 +50,9 @@ class Client:
     def __init__(self, broker: LoopBroker) -> None:
         self._broker = broker
 
-    async def ask(self, make: Callable[[], Any], version: int) -> Any:
+    async def ask(self, request: Message, version: int) -> Any:
         for _ in range(TRIES):
-            answer = await asyncio.wait_for(self._broker.call(make(), version), PATIENCE_S)
+            answer = await asyncio.wait_for(self._broker.call(request, version), PATIENCE_S)
             codes = {ErrorCode(code) for code in t.all_codes(answer) if code}
             if not codes:
                 return answer
@@ -62,35 +63,33 @@ class Client:
 
     async def transaction(self, who: t.Identity, *values: bytes, offset: int, commit: bool) -> t.Identity:
         for number, value in enumerate(values):
-            batch = t.transactional_batch(who, value, sequence=number)
-            await self.ask(lambda batch=batch: t.produce_request("t", bytearray(batch), "data"), 12)
-        await self.ask(lambda: t.offsets_request("t", who, "g", {("data", 1): offset}), 5)
-        return await self.identity(lambda: t.end_request("t", who, commit))
+            await self.ask(t.produce_request("t", t.transactional_batch(who, value, sequence=number), "data"), 12)
+        await self.ask(t.offsets_request("t", who, "g", {("data", 1): offset}), 5)
+        return await self.identity(t.end_request("t", who, commit))
 
-    async def identity(self, make: Callable[[], Any]) -> t.Identity:
-        answer = await self.ask(make, 5)
+    async def identity(self, request: Message) -> t.Identity:
+        answer = await self.ask(request, 5)
         return t.Identity(answer.producer_id, answer.producer_epoch)
 
     async def produce(self, value: bytes, producer_id: int, sequence: int) -> None:
         batch = batch_of(value, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
-        await self.ask(lambda: produce_request("data", bytearray(batch), partition=1), 9)
+        await self.ask(produce_request("data", batch, partition=1), 9)
 
     async def commit(self, offset: int) -> None:
         one = m.OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         topic = m.OffsetCommitRequest.OffsetCommitRequestTopic(name="data", partitions=[one])
-        request = m.OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
-        await self.ask(lambda: request, 9)
+        await self.ask(m.OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic]), 9)
 
     async def read(self, partition: int) -> list[bytes]:
         request = fetch_request([("data", partition, 0)], isolation_level=1, max_wait_ms=0)
-        line = (await self.ask(lambda: request, 12)).responses[0].partitions[0]
+        line = (await self.ask(request, 12)).responses[0].partitions[0]
         found = t.committed_records(bytes(line.records or b""), line.aborted_transactions, line.last_stable_offset)
         return [one.value or b"" for one in found]
 
     async def offsets(self) -> list[int]:
         topic = m.OffsetFetchRequest.OffsetFetchRequestTopics(name="data", partition_indexes=[0, 1])
         asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=[topic])
-        (group,) = (await self.ask(lambda: m.OffsetFetchRequest(groups=[asked]), 9)).groups
+        (group,) = (await self.ask(m.OffsetFetchRequest(groups=[asked]), 9)).groups
         return [int(one.committed_offset) for one in group.topics[0].partitions]
 
 
@@ -104,9 +103,9 @@ class Story:
         self.offsets = [-1, -1]
 
     async def go_on(self, client: Client, name: bytes) -> None:
-        who = await client.identity(lambda: t.init_request("t"))
+        who = await client.identity(t.init_request("t"))
         idempotent = m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
-        producer_id = (await client.ask(lambda: idempotent, 4)).producer_id
+        producer_id = (await client.ask(idempotent, 4)).producer_id
         values = [name + b" committed, %d" % number for number in range(2)]
         self.in_doubt = values
         who = await client.transaction(who, *values, offset=len(self.sure[0]), commit=True)

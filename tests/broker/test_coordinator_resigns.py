@@ -183,6 +183,28 @@ async def test_who_has_resigned_does_not_move_the_alarm_of_its_successor(tmp_pat
         assert not groups._alarms
 
 
+async def test_a_request_that_waited_writes_nothing_for_one_who_has_resigned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first producer id of a block is waited for; meanwhile the partition has another coordinator, or the same one
+    again, which has read the log already."""
+    async with LoopBroker(tmp_path, clock=clock()) as broker:
+        await Desk(broker).init()
+        runtime, partition = broker.broker.transactions.runtime, broker.broker.partitions.get("__transaction_state", 0)
+        assert partition is not None
+        ids: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        monkeypatch.setattr(broker.broker.producer_ids, "take", lambda: ids)
+        asking = asyncio.ensure_future(broker.call(init_request("late"), 5))
+        await turns()
+        runtime.resign(0)
+        runtime.elect(partition)
+        await broker.loaded()
+        end = partition.log.log_end_offset
+        ids.set_result(77)
+        assert (await asking).error_code == ErrorCode.NOT_COORDINATOR
+        assert partition.log.log_end_offset == end
+
+
 # --- a stop
 
 
