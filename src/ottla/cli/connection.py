@@ -108,6 +108,15 @@ class Cluster:
                 raise OttlaError(f"{self.bootstrap} did not answer within {seconds_max:.0f} s: is the cluster healthy?")
         return answer.result()
 
+    def wait_about(self, subject: str, answer: Future[Answer]) -> Answer:
+        """As `wait`; what a broker refuses is told of `subject`."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return self.wait(answer)
+        except KafkaException as error:
+            raise failed(error, subject) from None
+
     def _require_advertised_reachable(self) -> None:
         """The classic of Kafka in containers: bootstrap answers, and sends us to addresses that do not."""
         from confluent_kafka import KafkaException

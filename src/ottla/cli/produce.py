@@ -32,6 +32,13 @@ READ_BYTES = 1 << 16
 
 LineReader = Callable[[bytes], Draft | None]
 
+acks_option = click.option(
+    "--acks",
+    type=click.Choice(("0", "1", "all")),
+    default="all",
+    help="Which replicas must have a record: none, the leader, all in sync [all].",
+)
+
 
 @command("produce", changes=True)
 @click.argument("topic", shell_complete=complete_topic)
@@ -46,12 +53,7 @@ LineReader = Callable[[bytes], Draft | None]
 @click.option("-p", "--partition", type=at_least(0), help="Send to this partition.")
 @click.option("-z", "--compression", type=click.Choice(CODECS), help="Codec of the batches [none].")
 @click.option("--null", "empty_is_null", is_flag=True, help="Send an empty key or value as null (a tombstone).")
-@click.option(
-    "--acks",
-    type=click.Choice(("0", "1", "all")),
-    default="all",
-    help="Which replicas must have a record: none, the leader, all in sync [all].",
-)
+@acks_option
 @click.option("-q", "--quiet", is_flag=True, help="No summary on stderr.")
 def produce(
     settings: Settings,

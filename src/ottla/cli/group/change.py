@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
-from ottla.cli.error_sentences import failed
 from ottla.cli.group.group_offsets import committed_offsets, describe_groups, existing
 from ottla.cli.name_completion import complete_group, complete_topic
 from ottla.cli.output import Planned, confirm, plural, show, table
@@ -126,17 +125,13 @@ def _plan_and_move(
 
 
 def _commit(cluster: Cluster, group: str, offsets: Mapping[Partition, int]) -> None:
-    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
     wanted = [TopicPartition(topic, index, offset) for (topic, index), offset in offsets.items()]
     answers = cluster.admin.alter_consumer_group_offsets(
         [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=ANSWER_S_MAX
     )
-    try:
-        outcome = cluster.wait(answers[group])
-    except KafkaException as error:
-        raise failed(error, f"group '{group}'") from None
-    for partition in outcome.topic_partitions:
+    for partition in cluster.wait_about(f"group '{group}'", answers[group]).topic_partitions:
         if partition.error is not None:
             raise OttlaError(f"{partition.topic}-{partition.partition}: {partition.error.str()}.")
 
@@ -148,7 +143,6 @@ def _commit(cluster: Cluster, group: str, offsets: Mapping[Partition, int]) -> N
 @click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=complete_group)
 def delete(settings: Settings, groups: tuple[str, ...]) -> None:
     """Delete groups and their committed offsets; their consumers must be stopped."""
-    from confluent_kafka import KafkaException
 
     cluster = Cluster(settings)
     described = describe_groups(cluster, groups)
@@ -158,10 +152,7 @@ def delete(settings: Settings, groups: tuple[str, ...]) -> None:
     if not settings.dry_run:
         confirm(settings, f"delete {', '.join(names)} and the committed offsets?")
         for name, answer in cluster.admin.delete_consumer_groups(names, request_timeout=ANSWER_S_MAX).items():
-            try:
-                cluster.wait(answer)
-            except KafkaException as error:
-                raise failed(error, f"group '{name}'") from None
+            cluster.wait_about(f"group '{name}'", answer)
     data: Any = [{"name": name, "deleted": not settings.dry_run} for name in names]
     verb = "would delete" if settings.dry_run else "deleted"
     show(settings, data, lambda: [f"{verb} {name}" for name in names])

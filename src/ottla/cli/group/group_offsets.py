@@ -78,15 +78,12 @@ def no_group(cluster: Cluster, name: str) -> OttlaError:
 
 
 def committed_offsets(cluster: Cluster, name: str) -> dict[Partition, int]:
-    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+    from confluent_kafka import ConsumerGroupTopicPartitions
 
     answers = cluster.admin.list_consumer_group_offsets(
         [ConsumerGroupTopicPartitions(name)], request_timeout=ANSWER_S_MAX
     )
-    try:
-        answer = cluster.wait(answers[name])
-    except KafkaException as error:
-        raise failed(error, f"group '{name}'") from None
+    answer = cluster.wait_about(f"group '{name}'", answers[name])
     return {
         (partition.topic, partition.partition): partition.offset
         for partition in answer.topic_partitions or ()

@@ -13,7 +13,7 @@ from ottla.cli.connection import Cluster
 from ottla.cli.error_sentences import sentence
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.perf.report import ProgressLine, Tally, report
-from ottla.cli.produce import CODECS
+from ottla.cli.produce import CODECS, acks_option
 from ottla.cli.settings import Settings, at_least, command
 from ottla.common.errors import OttlaError
 
@@ -28,12 +28,7 @@ POLL_EVERY = 64
 @click.option("--size", type=at_least(1), default=1000, help="Bytes of a value [1000].")
 @click.option("--rate", type=at_least(0.1), help="Records per second [as fast as it goes].")
 @click.option("-z", "--compression", type=click.Choice(CODECS), default="none", help="Codec of the batches [none].")
-@click.option(
-    "--acks",
-    type=click.Choice(("0", "1", "all")),
-    default="all",
-    help="Which replicas must have a record: none, the leader, all in sync [all].",
-)
+@acks_option
 def produce(
     settings: Settings, topic: str, count: int, size: int, rate: float | None, compression: str, acks: str
 ) -> None:

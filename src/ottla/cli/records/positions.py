@@ -23,7 +23,6 @@ from typing import Any
 import click
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
-from ottla.cli.error_sentences import failed
 
 Partition = tuple[str, int]
 
@@ -146,7 +145,7 @@ def offsets_at_time(cluster: Cluster, bounds: Mapping[Partition, Bounds], at_ms:
 
 
 def list_offsets(cluster: Cluster, wanted: Mapping[Partition, Any], isolation: Any = None) -> dict[Partition, int]:
-    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka import TopicPartition
 
     if not wanted:
         return {}
@@ -155,10 +154,8 @@ def list_offsets(cluster: Cluster, wanted: Mapping[Partition, Any], isolation: A
     answers = cluster.admin.list_offsets(asked, request_timeout=ANSWER_S_MAX, **more)
     offsets: dict[Partition, int] = {}
     for partition, answer in answers.items():
-        try:
-            offsets[partition.topic, partition.partition] = cluster.wait(answer).offset
-        except KafkaException as error:
-            raise failed(error, f"offsets of {partition.topic}-{partition.partition}") from None
+        subject = f"offsets of {partition.topic}-{partition.partition}"
+        offsets[partition.topic, partition.partition] = cluster.wait_about(subject, answer).offset
     return offsets
 
 

@@ -122,16 +122,12 @@ def alter(
 
 
 def _grow(cluster: Cluster, topic: str, partitions: int, validate_only: bool) -> None:
-    from confluent_kafka import KafkaException
     from confluent_kafka.admin import NewPartitions
 
     answers = cluster.admin.create_partitions(
         [NewPartitions(topic, partitions)], validate_only=validate_only, request_timeout=ANSWER_S_MAX
     )
-    try:
-        cluster.wait(answers[topic])
-    except KafkaException as error:
-        raise failed(error, f"topic '{topic}'") from None
+    cluster.wait_about(f"topic '{topic}'", answers[topic])
 
 
 # -- delete --------------------------------------------------------------------------------------------------------
@@ -218,11 +214,8 @@ def trim(settings: Settings, topic: str, to: str, partitions: tuple[int, ...]) -
 
 
 def _delete_records(cluster: Cluster, plan: dict[Partition, int]) -> None:
-    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka import TopicPartition
 
     wanted = [TopicPartition(topic, index, offset) for (topic, index), offset in plan.items()]
     for partition, answer in cluster.admin.delete_records(wanted, request_timeout=ANSWER_S_MAX).items():
-        try:
-            cluster.wait(answer)
-        except KafkaException as error:
-            raise failed(error, f"{partition.topic}-{partition.partition}") from None
+        cluster.wait_about(f"{partition.topic}-{partition.partition}", answer)
