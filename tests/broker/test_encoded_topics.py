@@ -10,7 +10,7 @@ from ottla.broker.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
 from ottla.broker.encoded_topics import EncodedTopics, Topic, _describe
 from ottla.common.errors import ErrorCode
 from ottla.common.random_ids import random_topic_id
-from ottla.common.steps import run
+from ottla.common.steps import to_the_end
 from ottla.metadata.image import ClusterImage, TopicImage, initial_partition, with_topics, without_topics
 from ottla.protocol import codec
 from ottla.protocol.messages import MetadataResponse
@@ -39,12 +39,12 @@ def test_the_bytes_are_those_of_the_whole_message(version: int, with_operations:
     operations = TOPIC_OPERATIONS if with_operations else NOT_ASKED
     expected = frame()
     for number in (0, 1, 200):
-        expected.topics = [*(run(_describe(one, operations)) for one in images[:number]), failed]
+        expected.topics = [*(to_the_end(_describe(one, operations)) for one in images[:number]), failed]
         failed.topic_authorized_operations = operations
         for _ in range(2):  # made, then kept
             encoded.follow(image.topics)
             given: list[TopicImage | Topic] = [*images[:number], failed]
-            found = run(encoded.response(frame(), given, version, with_operations=with_operations))
+            found = to_the_end(encoded.response(frame(), given, version, with_operations=with_operations))
             assert found == codec.encode(expected, version)
 
 
@@ -52,11 +52,11 @@ def test_a_changed_topic_is_encoded_anew_and_a_deleted_one_is_forgotten() -> Non
     first = topic("t", 1)
     image, encoded = with_topics(ClusterImage("cluster"), [first]), EncodedTopics()
     encoded.follow(image.topics)
-    before = run(encoded.response(frame(), [first], 12, with_operations=False))
+    before = to_the_end(encoded.response(frame(), [first], 12, with_operations=False))
     second = replace(first, partitions=first.partitions * 2)
     image = with_topics(image, [second])
     encoded.follow(image.topics)
-    after = run(encoded.response(frame(), [second], 12, with_operations=False))
+    after = to_the_end(encoded.response(frame(), [second], 12, with_operations=False))
     assert len(after) > len(before)
     encoded.follow(without_topics(image, ["t"]).topics)
     assert encoded._kept == {}

@@ -2,9 +2,9 @@
 
 A coroutine that waits for nothing still costs a task and a turn of the event loop, which is more than most requests
 cost altogether. So such work is written as a generator that yields what it waits for, if anything, and None where it
-may be interrupted. `run` carries it out at once when nothing is to be waited for, and gives back an awaitable when
-something is; `Turns.start` does the same and interrupts it when others have waited long enough; `Turns.queue` is for
-what is known to be long, and waits for its first turn as well; `to_the_end` is for what is short and waits for nothing.
+may be interrupted. `Turns.start` carries it out at once when it is short and nothing is to be waited for, else gives
+back an awaitable, and interrupts it when others have waited long enough; `Turns.queue` is for what is known to be long,
+and waits for its first turn as well; `to_the_end` is for what is short and waits for nothing.
 """
 
 from __future__ import annotations
@@ -19,17 +19,6 @@ Steps = Generator[Awaitable[Any] | None, Any, T]
 Pauses = Generator[None, None, T]
 # Things that are done between two interruptions, where each takes some microseconds.
 PIECE = 64
-
-
-def run(steps: Steps[T]) -> T | Awaitable[T]:
-    waiting = None
-    try:
-        while waiting is None:
-            waiting = next(steps)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    return _go_on(steps, waiting)
 
 
 def to_the_end(steps: Steps[T]) -> T:
@@ -50,21 +39,6 @@ def all_of(several: Iterable[Steps[T]]) -> Steps[list[T]]:
             yield None
         results.append((yield from steps))
     return results
-
-
-async def _go_on(steps: Steps[T], waiting: Awaitable[Any] | None) -> T:
-    while True:
-        outcome, failure = None, None
-        try:
-            if waiting is not None:
-                outcome = await waiting
-        except Exception as error:
-            failure = error
-        try:
-            waiting = steps.send(outcome) if failure is None else steps.throw(failure)
-        except StopIteration as end:
-            result: T = end.value
-            return result
 
 
 def pieces(items: Sequence[S]) -> Iterator[Sequence[S]]:

@@ -3,7 +3,7 @@
 The machines in `ottla.transactions` decide; here the decisions are written down, carried out, and finished after a
 crash. On one node the markers go straight into the partitions' logs: between the record that decides a transaction and
 the one that completes it the event loop does nothing else (unless a topic wants its records on disk), so clients hardly
-ever meet CONCURRENT_TRANSACTIONS. Methods that give `Steps` are carried out with `steps.run`.
+ever meet CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.broker.coordinators.transaction_shard import TransactionShard
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
-from ottla.common.steps import Steps, run
+from ottla.common.steps import Steps
 from ottla.metadata.image import ClusterImage
 from ottla.records.batch import BatchHeader
 from ottla.transactions.coordinator import Decision, NewProducerId, ProducerIdentity, TransactionCoordinator
@@ -172,9 +172,7 @@ class TransactionService:
                 continue
             for transactional_id in shard.coordinator.overdue(self.now_ms()):
                 try:
-                    waiting = run(self._abort_overdue(shard, transactional_id))
-                    if waiting is not None:
-                        await waiting
+                    await self._broker.turns.queue(self._abort_overdue(shard, transactional_id))
                 except ApiError as error:
                     what = {"transactional_id": transactional_id, "why": str(error)}
                     log.error("cannot abort an overdue transaction, will try again", extra=what)
