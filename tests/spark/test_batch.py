@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -50,6 +51,21 @@ def test_every_session_can_have_the_format(spark: Any, servers: str) -> None:
     ottla.spark.register(other)
     ottla.spark.register(other)  # a second time changes nothing
     assert load(other, servers, subscribe=topic).count() == 3
+    assert load(spark, servers, subscribe=topic).count() == 3
+
+
+def test_a_thread_of_its_own_writes_once_it_has_registered(spark: Any, servers: str) -> None:
+    topic = topics.create(servers)
+
+    def write() -> None:
+        ottla.spark.register(spark)
+        frame = spark.range(3).selectExpr("cast(id as string) as value")
+        frame.write.format("ottla").option("kafka.bootstrap.servers", servers).option("topic", topic).mode(
+            "append"
+        ).save()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(write).result()
     assert load(spark, servers, subscribe=topic).count() == 3
 
 

@@ -88,7 +88,8 @@ class OttlaDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("ottla")` known to this session."""
+    """Make `format("ottla")` known to this session, and in a thread of its own to that thread: Spark looks formats up
+    in the session that is the thread's active one."""
     from ottla.spark.source.table import TableSource
 
     refuse_connect(spark)
@@ -101,7 +102,8 @@ def register(spark: SparkSession) -> None:
 
 @contextmanager
 def _being_active(spark: SparkSession) -> Iterator[None]:
-    """Spark looks whether a name is taken in the active session, also when it is asked to register it in another."""
+    """Spark looks whether a name is taken in the active session, also when it is asked to register it in another. Where
+    there is none, this one stays active: nothing could be read or written there without."""
     sessions: Any = spark._jvm.SparkSession  # type: ignore[union-attr]
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)
@@ -110,8 +112,6 @@ def _being_active(spark: SparkSession) -> Iterator[None]:
     finally:
         if before.isDefined():
             sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
 
 
 def data_source_for(

@@ -8,12 +8,10 @@ the batch runs again.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
 import struct
-import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -24,10 +22,10 @@ from typing import BinaryIO, NamedTuple
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
+from ottla.spark.driver_folder import DriverFolder
 from ottla.spark.spool.wire import FRAME, SUM, Hello, SpoolRefused, Sum, frame_head, last_frame
 
 _PREFIX = "ottla-spool-"
-_LOCK = "lock"
 _ID = re.compile(r"[0-9a-f]{32}")
 # A thousand tasks may be at it.
 _WRITE_BYTES = 64 * 1024
@@ -58,33 +56,17 @@ class SpoolDamaged(Retriable):
 
 
 class SpoolFolder:
-    """A folder that is locked while its driver lives; those of drivers that died are removed by the next one."""
-
     def __init__(self, parent: str | Path) -> None:
         """Raises OttlaError when files cannot be written there."""
-        self._parent = Path(parent)
         try:
-            self._parent.mkdir(parents=True, exist_ok=True)
-            # Under another name until it is locked: one without a lock is a leftover.
-            unnamed = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=self._parent))
-            self._lock = (unnamed / _LOCK).open("wb")
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-            self.path = unnamed.rename(self._parent / unnamed.name.removeprefix("."))
+            self._folder = DriverFolder(parent, _PREFIX)
         except OSError as error:
             raise OttlaError(
-                f"the driver cannot keep encoded records in {self._parent}: {error.strerror}; "
+                f"the driver cannot keep encoded records in {parent}: {error.strerror}; "
                 "set spark.ottla.spool.dir to a folder on a disk with room for a batch."
             ) from None
-        self._remove_leftovers()
-
-    def _remove_leftovers(self) -> None:
-        for other in self._parent.glob(f"{_PREFIX}*"):
-            try:
-                with (other / _LOCK).open("rb") as lock:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(other, ignore_errors=True)
-            except OSError:
-                continue  # it lives, or is another user's
+        self.path = self._folder.path
+        self.close = self._folder.close
 
     def begin(self) -> SpooledBatch:
         """Raises FileNotFoundError when somebody has removed the folder, as those who clean up /tmp do."""
@@ -96,10 +78,6 @@ class SpoolFolder:
     def find(self, batch_id: str) -> SpooledBatch | None:
         batch = SpooledBatch(self.path / batch_id)
         return batch if _ID.fullmatch(batch_id) and batch.is_open else None
-
-    def close(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        self._lock.close()
 
 
 @dataclass(frozen=True)

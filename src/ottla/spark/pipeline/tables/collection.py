@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ottla.spark.driver_folder import DriverFolder
 from ottla.spark.pipeline.decoding import dead_letters
 from ottla.spark.pipeline.tables.table import Table
 from ottla.spark.sink.checkpoint import Checkpoint
@@ -29,7 +28,7 @@ class Tables:
         self._dead_letter_topic = dead_letter_topic
         self._tables: list[Table] = []
         self._gate: Gate | None = None
-        self._folder: Path | None = None
+        self._folder: DriverFolder | None = None
         self._checkpoint: Checkpoint | None = None
         self._manifests: Manifests | None = None
         self._on_failure: Callable[[Exception], None] = lambda error: None
@@ -48,8 +47,8 @@ class Tables:
         return self._gate.token
 
     def add(self, topic: str, schema: StructType, options: Mapping[str, str], by: Sequence[str]) -> DataFrame:
-        self._folder = self._folder or Path(tempfile.mkdtemp(prefix="ottla-tables-"))
-        folder = self._folder / str(len(self._tables))
+        self._folder = self._folder or DriverFolder(tempfile.gettempdir(), "ottla-tables-")
+        folder = self._folder.path / str(len(self._tables))
         folder.mkdir()
         table = Table(self._spark, topic, schema, options, folder, by)
         self._tables.append(table)
@@ -105,7 +104,7 @@ class Tables:
                     table.close()
             self._tables = []
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.close()
 
     # --- before a batch
 
