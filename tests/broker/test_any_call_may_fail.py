@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ottla.common.errors import ErrorCode
+from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.protocol import messages as m
 from ottla.protocol.codec import Message
@@ -214,6 +214,46 @@ async def test_a_disk_that_fails_takes_nothing_back(
         await _tell(folder, properties, faults, passes=False)
 
     await _at_every_step(tmp_path, errno.EIO, calls, tell)
+
+
+@slow
+@pytest.mark.parametrize("clean", [True, False], ids=["after a clean stop", "after a crash"])
+@pytest.mark.parametrize(
+    ("code", "calls"),
+    [
+        pytest.param(errno.EMFILE, OPENS, id="descriptors"),
+        pytest.param(errno.ENOSPC, WRITES, id="room"),
+        pytest.param(errno.EIO, READS, id="a disk that fails"),
+    ],
+)
+async def test_a_start_that_meets_a_failure_says_so_and_harms_nothing(
+    tmp_path: Path, code: int, calls: frozenset[str], clean: bool
+) -> None:
+    async def tell(folder: Path, faults: FaultyCalls) -> None:
+        story = Story()
+        first = await a_broker(folder, {}).__aenter__()
+        await first.create_topic("data", 2)
+        await first.call(m.FindCoordinatorRequest(key="g"), 3)
+        await story.go_on(Client(first), b"before")
+        await first.broker.close(clean=clean)
+        second = a_broker(folder, {})
+        with faults:
+            try:
+                await second.__aenter__()
+                for _ in range(3 * TRIES):  # a disk that is offline is not read again
+                    await second.pass_time(1_000)
+                    await asyncio.sleep(0.001)
+                clean_stop = clean
+            except OttlaError:
+                clean_stop = False
+        await second.broker.close(clean=clean_stop)
+        async with a_broker(folder, {}) as third:
+            await _at_rest(third)
+            await story.check(Client(third))
+            await story.go_on(Client(third), b"after")
+            await story.check(Client(third))
+
+    await _at_every_step(tmp_path, code, calls, tell)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +65,17 @@ def test_a_second_opener_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(OttlaError, match="in use by another process"):
         EmbeddedStore(tmp_path / "store.sqlite")
     store.close()
+
+
+def test_a_store_that_could_not_be_opened_can_be_opened_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def scarce(*_: Any) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", scarce)
+        with pytest.raises(OttlaError, match="Too many open files"):
+            EmbeddedStore(tmp_path / "store")
+    EmbeddedStore(tmp_path / "store").close()
 
 
 def test_a_file_that_is_no_store_is_refused_with_a_sentence(tmp_path: Path) -> None:

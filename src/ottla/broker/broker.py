@@ -116,6 +116,8 @@ class Broker:
             raise OttlaError(f"{error}{advice}.") from error
         except ApiError as error:
             raise OttlaError(f"{error.message}.") from error
+        except OSError as error:
+            raise OttlaError(f"cannot read the data directories: {error}; look at the disk first.") from error
         self._is_open = True
         self._register()
         self._start_chores()

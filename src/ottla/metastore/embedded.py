@@ -81,6 +81,10 @@ class EmbeddedStore:
                 connection.execute("INSERT INTO node VALUES ('/', '', x'', 0, 0)")
             connection.execute("DELETE FROM node WHERE ephemeral = 1")
             connection.execute("COMMIT")
+            _sync_directory(path.parent)
+        except OSError as error:
+            connection.close()
+            raise OttlaError(f"cannot open the metadata store {path}: {error.strerror}") from None
         except sqlite3.OperationalError as error:
             connection.close()
             if "locked" in str(error):
@@ -92,7 +96,6 @@ class EmbeddedStore:
         except BaseException:
             connection.close()
             raise
-        _sync_directory(path.parent)
         return connection
 
     def get(self, path: str) -> Node | None:
