@@ -234,3 +234,13 @@ async def test_who_looks_for_a_coordinator_during_a_stop_is_told_to_ask_again(tm
         answer = await broker.call(request, version)
         codes = [one.error_code for one in answer.coordinators] if version >= 4 else [answer.error_code]
         assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * (2 if version >= 4 else 1)
+
+
+async def test_a_coordinator_whose_topic_is_gone_before_it_knows_is_not_found(tmp_path: Path) -> None:
+    async with LoopBroker(tmp_path, clock=clock()) as broker:
+        await broker.create_topic("data")
+        await commit(broker, 1)
+        broker.broker.topics._subscribers.clear()  # who is to tell it has failed
+        await broker.delete_topic("__consumer_offsets")
+        (answer,) = (await broker.call(m.FindCoordinatorRequest(coordinator_keys=["g"]), 4)).coordinators
+        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -23,6 +23,7 @@ from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage, Message
+from ottla.protocol.definitions import is_within
 from ottla.protocol.framing import (
     API_VERSIONS,
     flexible_from,
@@ -144,21 +145,23 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
     handle = module.handle
     request_name, response_name = f"{api.name}Request", f"{api.name}Response"
     flexible = flexible_from(request_name)
+    fields = {field["name"]: field["versions"] for field in codec.definition(response_name)["fields"]}
 
     def framed(version: int, correlation_id: int, body: bytearray) -> bytes:
         flexible_header = version >= flexible and api.key != API_VERSIONS
         return response_prefix(len(body), correlation_id, flexible_header) + body
 
-    def failed(error: Exception) -> Message:
-        """What a handler did not answer itself, in the response's own error code."""
+    def failed(version: int, error: Exception) -> Message:
+        """What a handler did not answer itself, in the response's own error code. Where the version has none the error
+        is raised, which closes the connection: an empty answer would be taken for a success."""
         if not isinstance(error, ApiError):
             log.error("request failed", exc_info=error, extra={"api": api.name})
         code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
-        response_class: Any = codec.message_class(response_name)
-        if "error_code" not in response_class.__slots__:
+        if not is_within(version, fields.get("error_code")):
             raise error
+        response_class: Any = codec.message_class(response_name)
         response: Any = response_class(error_code=code)
-        if "error_message" in response_class.__slots__:
+        if "error_message" in fields:
             response.error_message = getattr(error, "message", None)
         return cast(Message, response)
 
@@ -170,7 +173,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
         try:
             response = handle(broker, context, request)
         except Exception as error:
-            response = failed(error)
+            response = failed(context.version, error)
         return (yield from later(context.version, context.correlation_id, response))
 
     def later(version: int, correlation_id: int, response: Any) -> Steps[bytes]:
@@ -181,7 +184,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             elif not isinstance(response, (Message, bytearray)):
                 response = yield response
         except Exception as error:
-            response = failed(error)
+            response = failed(version, error)
         if isinstance(response, Message):
             response = yield from codec.encode_in_steps(response, version)
         return framed(version, correlation_id, response)
@@ -199,7 +202,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             if isinstance(response, GeneratorType):
                 response = broker.turns.start(response)
         except Exception as error:
-            response = failed(error)
+            response = failed(version, error)
         # What was found at once is short enough to be encoded at once.
         if isinstance(response, Message):
             return framed(version, correlation_id, codec.encode(response, version))

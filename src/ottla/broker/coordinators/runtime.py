@@ -178,6 +178,8 @@ class CoordinatorRuntime(Generic[S]):
                 again = partial(self._load_soon, partition, shard, min(2 * retry_ms, _RETRY_MS_MAX))
                 self._broker.call_later(retry_ms, again)
         self._loading = None
+        if not partitions:
+            return
         took_ms = round((time.perf_counter() - began) * 1000)
         done = {"topic": self._topic, "partitions": partitions, "records": records, "took_ms": took_ms}
         self._log.info("coordinator loaded", extra=done)

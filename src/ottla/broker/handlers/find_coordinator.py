@@ -59,7 +59,8 @@ def _find(image: ClusterImage, listener: str, runtime: CoordinatorRuntime[Any], 
         where = runtime.partition_of(key)
     except ApiError as error:
         return _Found(error=error.code, message=error.message)
-    leader = image.brokers.get(image.topics[where.topic].partitions[where.partition].leader)
+    topic = image.topics.get(where.topic)
+    leader = None if topic is None else image.brokers.get(topic.partitions[where.partition].leader)
     endpoint = None if leader is None else leader.endpoints.get(listener)
     if leader is None or endpoint is None:
         return _Found(error=ErrorCode.COORDINATOR_NOT_AVAILABLE, message=f"{where} has no leader now")
