@@ -15,9 +15,12 @@ from ottla.spark.sink.manifest import Manifests
 from ottla.spark.sink.publishing import Publisher
 from ottla.spark.sink.streaming import _BatchWriter
 from ottla.spark.spool.files import SpooledBatch
+from ottla.spark.spool.sending import SpoolTarget
+from ottla.spark.spool.server import SpoolServer
 
 Crash = Callable[[], None]
 SetAttribute = Callable[[type, str, Any], None]
+SENDING = "while tasks send to the spool"
 
 
 class Countdown:
@@ -44,7 +47,7 @@ SEAMS: dict[str, tuple[type, str, bool]] = {
     "after the manifest, before Spark's log": (Tables, "_move_on", False),
     "after Spark's log and the plan": (_BatchWriter, "write", True),
     "after the partition counts": (_BatchWriter, "_partition_counts", False),
-    "while tasks send to the spool": (SpooledBatch, "note", True),
+    SENDING: (SpooledBatch, "keep", True),
     "after the spool": (Publisher, "publish", True),
     "in an open transaction": (TransactionalProducer, "produce", False),
     "before the transaction's offsets": (TransactionalProducer, "commit_offsets", True),
@@ -61,6 +64,9 @@ def install(seam: str, set_attribute: SetAttribute, crash: Crash, times: int, ch
     if seam in FILES:
         threading.Thread(target=_watch, args=(checkpoint / FILES[seam], times, crash), daemon=True).start()
         return
+    if seam == SENDING:
+        # Those that write their files themselves do not come by here.
+        set_attribute(SpoolServer, "target", lambda spool, batch: SpoolTarget(spool.address, f"/elsewhere/{batch.id}"))
     owner, name, is_before = SEAMS[seam]
     method = getattr(owner, name)
     reached = Countdown(crash, times)

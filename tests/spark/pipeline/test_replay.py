@@ -65,6 +65,11 @@ def test_a_batch_that_runs_again_sees_the_tables_that_it_saw_before(
     assert scene.problems() == []
 
 
+@pytest.mark.parametrize("seam", seams.SEAMS)
+def test_every_seam_is_a_step_that_there_is(seam: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seams.install(seam, monkeypatch.setattr, lambda: None, 1, tmp_path)
+
+
 @pytest.mark.slow
 def test_the_check_finds_a_table_that_is_read_to_its_present_end_when_a_batch_runs_again(
     spark: Any, servers: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -120,7 +125,7 @@ def _driver(scene: ReplayScene, folder: Path, seam: str | None, times: int) -> i
         "seam": seam,
         "times": times,
         # Executors encode and send to the spool, or the driver encodes what are few rows.
-        "encodes_few_rows": times == 1 and seam != "while tasks send to the spool",
+        "encodes_few_rows": times == 1 and seam != seams.SENDING,
     }
     search_path = [str(REPO_ROOT / "src"), str(REPO_ROOT), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, search_path))}
