@@ -132,14 +132,14 @@ def test_a_session_that_ends_is_followed_by_another(kafka: SecuredKafka) -> None
     with ClusterClient(settings.address) as cluster, ClusterReader(settings) as reader:
         producer = TransactionalProducer(cluster, "writer-sessions")
         producer.start()
-        first = reader.cluster.any_broker()
+        first = reader.any_broker()
         for _ in range(2):
             producer.begin()
             producer.produce([(OUT, batch(b"session"))])
             producer.commit()
             time.sleep(1.5 * SESSION_MS / 1000)
         wait_for(reader, b"session", 2)
-        assert reader.cluster.any_broker() is not first
+        assert reader.any_broker() is not first
         producer.close()
 
 

@@ -129,8 +129,8 @@ class ClusterClient:
         self.brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         return answer
 
-    def partitions(self, topics: Sequence[str] | None) -> dict[str, list[int]]:
-        """The partitions of each of these topics that is there, whose leaders are known from now on."""
+    def refresh(self, topics: Sequence[str] | None) -> dict[str, list[int]]:
+        """The partitions of each of these topics that is there. Their leaders, and the ids of topics, are known now."""
         found: dict[str, list[int]] = {}
         for topic in self.metadata(topics).topics:
             self.topic_ids.pop(topic.name, None)
@@ -145,7 +145,7 @@ class ClusterClient:
 
     def leaders(self, topics: Sequence[str] | None) -> dict[TopicPartition, int]:
         """The broker that leads each partition. Raises OttlaError for a topic that is not there."""
-        found = self.partitions(topics)
+        found = self.refresh(topics)
         for topic in topics or ():
             if topic not in found:
                 raise OttlaError(f"there is no topic '{topic}': `ottla topic list` shows what there is.")
@@ -164,7 +164,7 @@ class ClusterClient:
         """Raises Retriable while one of them has no leader, Absent while one is not there."""
         wanted = list(partitions)
         if unknown := {partition.topic for partition in wanted if self._leader(partition, -1) < 0}:
-            self.partitions(sorted(unknown))
+            self.refresh(sorted(unknown))
         grouped: dict[int, list[TopicPartition]] = {}
         for partition in wanted:
             leader = self._leader(partition, None)

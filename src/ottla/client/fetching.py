@@ -104,7 +104,7 @@ def fetch_ranges(reader: ClusterReader, ranges: Sequence[OffsetRange], on_loss: 
     deadline = reader.deadline(has_met=True)
     while waiting:
         try:
-            leader, led = next(iter(reader.cluster.by_leader(waiting).items()))
+            leader, led = next(iter(reader.by_leader(waiting).items()))
             yield from _LeaderFetch(reader, leader, [waiting[where] for where in led], deadline, on_loss).run()
         except (OSError, Retriable) as error:
             reader.close()
@@ -123,10 +123,10 @@ def _is_replaced(reader: ClusterReader, topic: str, waiting: Mapping[TopicPartit
     """Whether there is another topic of this name now."""
     planned = {progress.range.topic_id for where, progress in waiting.items() if where.topic == topic}
     try:
-        reader.cluster.by_leader([where for where in waiting if where.topic == topic])
+        reader.by_leader([where for where in waiting if where.topic == topic])
     except (OSError, Retriable):
         return False
-    return reader.cluster.topic_ids.get(topic, ZERO_TOPIC_ID) not in {*planned, ZERO_TOPIC_ID}
+    return reader.topic_ids.get(topic, ZERO_TOPIC_ID) not in {*planned, ZERO_TOPIC_ID}
 
 
 def fetch_request(
@@ -165,7 +165,7 @@ class _LeaderFetch:
         on_loss: OnLoss,
     ) -> None:
         self._reader = reader
-        self._connection: BrokerConnection = reader.cluster.broker(leader)
+        self._connection: BrokerConnection = reader.broker(leader)
         self._wanted = {progress.range.where: progress for progress in wanted}
         self._deadline = deadline
         self._on_loss = on_loss

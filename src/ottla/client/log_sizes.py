@@ -28,12 +28,12 @@ def average_bytes(reader: ClusterReader, partitions: Collection[TopicPartition])
 
 def _log_bytes(reader: ClusterReader, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
-    for leader, led in reader.cluster.by_leader(partitions).items():
+    for leader, led in reader.by_leader(partitions).items():
         topics = [
             DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=numbers)
             for name, numbers in partitions_by_topic(led).items()
         ]
-        for log_dir in reader.cluster.broker(leader).call(DescribeLogDirsRequest(topics=topics)).results:
+        for log_dir in reader.broker(leader).call(DescribeLogDirsRequest(topics=topics)).results:
             for topic in log_dir.topics:
                 for row in topic.partitions:
                     if not row.is_future_key:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ottla.client.cluster import ClusterClient
 from ottla.client.retrying import Backoff, Deadline, retried
@@ -30,23 +30,14 @@ class LogEnd(NamedTuple):
     leader_epoch: int
 
 
-class ClusterReader:
+class ClusterReader(ClusterClient):
     """Reads what a cluster has. Retries what passes; keeps its connections until `close`."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        self.settings = settings
         timeout_s = settings.request_timeout_ms / 1000
-        self.cluster = ClusterClient(settings.address, timeout_s=timeout_s, client_id=settings.client_id)
+        super().__init__(settings.address, timeout_s=timeout_s, client_id=settings.client_id)
+        self.settings = settings
         self._missing: set[str] = set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.cluster.close()
 
     def deadline(self, *, has_met: bool) -> Deadline:
         """`has_met`: the cluster is known to exist, if only to somebody else."""
@@ -57,13 +48,13 @@ class ClusterReader:
 
     def retried(self, ask: Callable[[], T]) -> T:
         """`ask` until it neither loses its broker nor meets a retriable error. Raises OttlaError."""
-        return retried(ask, self.deadline(has_met=bool(self.cluster.brokers)), self.cluster.forget)
+        return retried(ask, self.deadline(has_met=bool(self.brokers)), self.forget)
 
     # --- topics
 
     def topic_names(self) -> list[str]:
         """All but internal ones."""
-        answer = self.retried(lambda: self.cluster.metadata(None))
+        answer = self.retried(lambda: self.metadata(None))
         return sorted(topic.name for topic in answer.topics if not topic.is_internal and not topic.error_code)
 
     def partitions(self, topics: Sequence[str]) -> dict[str, list[int]]:
@@ -72,7 +63,7 @@ class ClusterReader:
             return {}
         deadline = Deadline(MISSING_TOPIC_TIMEOUT_S)
         while True:
-            found = self.retried(lambda: self.cluster.partitions(topics))
+            found = self.retried(lambda: self.refresh(topics))
             missing = set(topics) - set(found)
             if missing <= self._missing or not deadline.pause():
                 self._missing = missing  # next time they are believed at once
@@ -96,7 +87,7 @@ class ClusterReader:
 
     def _list_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogEnd]:
         found: dict[TopicPartition, LogEnd] = {}
-        for leader, partitions in self.cluster.by_leader(wanted).items():
+        for leader, partitions in self.by_leader(wanted).items():
             rows = by_topic((partition, _time_row(partition, wanted[partition])) for partition in partitions)
             request = ListOffsetsRequest(
                 replica_id=-1,
@@ -104,7 +95,7 @@ class ClusterReader:
                 topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=its) for name, its in rows.items()],
                 timeout_ms=self.settings.request_timeout_ms,
             )
-            for topic in self.cluster.broker(leader).call(request).topics:
+            for topic in self.broker(leader).call(request).topics:
                 for row in topic.partitions:
                     partition = TopicPartition(topic.name, row.partition_index)
                     check(row.error_code, f"partition {partition}")
@@ -118,8 +109,8 @@ class ClusterReader:
 
     def _epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         found: dict[TopicPartition, int] = {}
-        for leader, partitions in self.cluster.by_leader(epochs).items():
-            broker = self.cluster.broker(leader)
+        for leader, partitions in self.by_leader(epochs).items():
+            broker = self.broker(leader)
             if not broker.knows("OffsetForLeaderEpochRequest"):
                 continue
             rows = by_topic((partition, _epoch_row(partition, epochs[partition])) for partition in partitions)

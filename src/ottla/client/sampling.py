@@ -43,7 +43,7 @@ def look_at(reader: ClusterReader, positions: Sequence[Position]) -> dict[Positi
         # A request names a partition once.
         together = dict(reversed(left))
         try:
-            for leader, partitions in reader.cluster.by_leader(together).items():
+            for leader, partitions in reader.by_leader(together).items():
                 found |= _look(reader, leader, {partition: together[partition] for partition in partitions})
         except (OSError, Retriable):
             reader.close()
@@ -58,7 +58,7 @@ def _look(reader: ClusterReader, leader: int, wanted: dict[TopicPartition, int])
     while left and tries < _TRIES_MAX:
         settings = reader.settings
         request = fetch_request(settings, left, partition_bytes_max=min(look_bytes, settings.partition_fetch_bytes_max))
-        answer = reader.cluster.broker(leader).call(request, NAMES_UNTIL)
+        answer = reader.broker(leader).call(request, NAMES_UNTIL)
         check(answer.error_code, "a fetch")
         samples = _samples(answer, left)
         tries = 0 if samples else tries + 1

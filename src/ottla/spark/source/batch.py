@@ -72,7 +72,7 @@ def plan_ranges(reader: ClusterReader, options: SourceOptions) -> list[OffsetRan
             start, end = starts[partition], ends[partition]
             on_loss(f"partition {partition} ends at {end}, before the offset {start} where reading begins.")
     return [
-        OffsetRange(*partition, starts[partition], ends[partition], reader.cluster.topic_ids.get(partition.topic))
+        OffsetRange(*partition, starts[partition], ends[partition], reader.topic_ids.get(partition.topic))
         for partition in partitions
     ]
 

@@ -161,7 +161,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _topic_ids(self, offsets: Offsets) -> dict[str, TopicId]:
         """Of the metadata that was asked for last."""
-        known = self._reader.cluster.topic_ids
+        known = self._reader.topic_ids
         return {topic: known[topic] for topic in sorted({partition.topic for partition in offsets}) if topic in known}
 
     def _beginnings(self, partitions: set[TopicPartition]) -> Offsets:

@@ -108,7 +108,7 @@ class Table:
         found = self._reader.partitions([self.topic]).get(self.topic)
         if found is None:
             raise OttlaError(f"there is no topic '{self.topic}', which is read as a table.")
-        return topic_id_text(self._reader.cluster.topic_ids.get(self.topic, ZERO_TOPIC_ID)), found
+        return topic_id_text(self._reader.topic_ids.get(self.topic, ZERO_TOPIC_ID)), found
 
     def follow(self, end: TableEnd) -> None:
         """Be what the topic says up to there. Raises OttlaError."""
@@ -152,7 +152,7 @@ class Table:
             for partition, start in self._reader.offsets(dict.fromkeys(new, EARLIEST)).items()
         }
         starts |= since
-        topic_id = self._reader.cluster.topic_ids.get(self.topic)
+        topic_id = self._reader.topic_ids.get(self.topic)
         return [
             OffsetRange(self.topic, partition, starts[partition], end, topic_id) for partition, end in until.items()
         ]
