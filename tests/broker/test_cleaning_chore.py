@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -250,6 +251,41 @@ async def test_a_folder_that_cannot_be_synced_goes_offline(chore: Chore, monkeyp
     assert log.failed is not None
     await chore.cleaning.tick()
     assert len(chore.worker.jobs) == 1
+
+
+async def test_a_folder_that_finds_no_descriptor_is_synced_later(chore: Chore, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = chore.dirty_log("a")
+    log.flush()
+    synced, fsync_path = [], log.disk.fsync_path
+
+    def scarce(path: str | Path) -> None:
+        synced.append(path)
+        if len(synced) == 1:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        fsync_path(path)
+
+    monkeypatch.setattr("ottla.broker.chores.cleaning._SYNC_AGAIN_S", 0)
+    monkeypatch.setattr(type(log.disk), "fsync_path", staticmethod(scarce))
+    await chore.cleaning.tick()
+    assert (log.failed, chore.logs.dirs[0].offline) == (None, None)
+    assert len(synced) > 1 and set(synced) == {log.dir}
+    assert len(pairs(log)) == 3
+
+
+async def test_a_worker_that_nobody_listens_to_any_more_is_ended(chore: Chore) -> None:
+    """Or its answers would be taken for those to the next job, of another log."""
+    log = chore.dirty_log("a")
+
+    def fail(_: dict[str, Any]) -> None:
+        chore.worker.before_answer = lambda answer: None
+        raise OSError(5, os.strerror(5))
+
+    chore.worker.before_answer = fail
+    await chore.cleaning.tick()
+    assert chore.worker.kills == 1
+    chore.clock.advance(60_000)
+    await chore.cleaning.tick()
+    assert len(pairs(log)) == 3 and leftovers(log.dir) == []
 
 
 async def test_an_idle_worker_is_let_go(chore: Chore) -> None:

@@ -7,6 +7,8 @@ worker that died) puts it off. Compaction is never needed for a correct read, so
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
@@ -37,6 +39,9 @@ log = logging.getLogger("ottla.broker.chores.cleaning")
 _WORKER_IDLE_MS = 30_000
 _PUT_OFF_MS = 60_000
 _NO_LIMIT = 1e300
+# All descriptors are in use: that says nothing of the disk.
+_NOT_OPENED = (errno.EMFILE, errno.ENFILE)
+_SYNC_AGAIN_S = 1.0
 
 
 class RoundFailed(Exception):
@@ -110,7 +115,12 @@ class Cleaning:
             log.info("compaction starts over: %s", error)
             await self._abandon(target)
             return
+        except (RoundFailed, WorkerDied) as error:
+            self._failed(target, error)
+            return
         except Exception as error:
+            # Its next answers would be taken for those to the next job.
+            await self._abandon(target)
             self._failed(target, error)
             return
         log.info(
@@ -158,13 +168,18 @@ class Cleaning:
 
     async def _sync_folder(self, target: Log) -> None:
         """Before the next group is swapped in: that one may lack tombstones that this one still needed."""
-        try:
-            await self._run_in_thread(target.disk.fsync_path, target.dir)
-        except FileNotFoundError:
-            raise SegmentsChanged(f"{target.name} is gone") from None
-        except OSError as error:
-            target.owner.disk_failed(target, error)
-            raise
+        while True:
+            try:
+                await self._run_in_thread(target.disk.fsync_path, target.dir)
+                return
+            except FileNotFoundError:
+                raise SegmentsChanged(f"{target.name} is gone") from None
+            except OSError as error:
+                if error.errno not in _NOT_OPENED:
+                    target.owner.disk_failed(target, error)
+                    raise
+                target.owner.disk_refused(target, error)
+            await asyncio.sleep(_SYNC_AGAIN_S)
 
     async def _abandon(self, target: Log) -> None:
         """End a job whose results nobody wants."""
