@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ottla.testing.list_checker import Element, ListChecker
 from tests.crash.list_worker import LISTS, TOPIC
 from tests.crash.storm import Storm
 from tests.support.brokers import OttlaProcess
-from tests.support.checkers.list_checker import Element, ListChecker
 from tests.support.proxy import Proxy
 
 

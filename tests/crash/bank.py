@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from ottla.testing.transaction_checker import TransactionChecker, entries
 from tests.crash.storm import Storm
 from tests.crash.transactional_worker import OFFSET_PARTITION, PARTITIONS, TOPIC, group_of
 from tests.support.brokers import OttlaProcess
-from tests.support.checkers.transaction_checker import TransactionChecker, entries
 from tests.support.proxy import Proxy
 from tests.support.transactional_libraries import committed_offset
 

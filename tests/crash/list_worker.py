@@ -15,7 +15,7 @@ import sys
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from tests.support.checkers.list_checker import Element, element_value
+from ottla.testing.list_checker import Element, element_value
 from tests.support.transactional_libraries import TRANSACTIONAL, Failed, Fenced, TransactionalLibrary
 
 TOPIC = "lists"

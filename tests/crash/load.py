@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from ottla.protocol.messages import InitProducerIdRequest
-from tests.support.checkers.checker import Checker, Stamp, stamped
+from ottla.testing.checker import Checker, Stamp, stamped
 from tests.support.raw_client import RawClient, batch_of
 
 TOPIC = "ledger"

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from ottla.testing.checker import Violation
 from tests.support.brokers import OttlaProcess
-from tests.support.checkers.checker import Violation
 from tests.support.kafka_jars import REPO_ROOT
 from tests.support.proxy import Proxy
 

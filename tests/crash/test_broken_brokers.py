@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from ottla.testing.checker import Checker
 from tests.crash.broken_broker import BrokenBroker
 from tests.crash.load import OneShotProducer, Producing, RetryingProducer, read_log, wait_until
 from tests.crash.test_kills import PROPERTIES, create_topic, verdict
 from tests.crash.test_lost_answers import lose_and_kill
 from tests.support.brokers import OttlaProcess
-from tests.support.checkers.checker import Checker
 from tests.support.kafka_jars import REPO_ROOT
 from tests.support.proxy import Proxy
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from ottla.common.errors import ErrorCode
+from ottla.testing.checker import Checker, Stamp, stamped
 from tests.crash.load import TOPIC, read_log, wait_until
 from tests.crash.test_kills import create_topic, verdict
 from tests.support.brokers import OttlaProcess
-from tests.support.checkers.checker import Checker, Stamp, stamped
 from tests.support.process import BrokerDidNotStart
 from tests.support.raw_client import ConnectionClosed, RawClient, batch_of
 from tests.support.small_disk import small_tmpfs

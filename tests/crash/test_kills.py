@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ottla.protocol.messages import CreateTopicsRequest
+from ottla.testing.checker import Checker
 from tests.crash.load import (
     PARTITIONS,
     TOPIC,
@@ -22,7 +23,6 @@ from tests.crash.load import (
     wait_until,
 )
 from tests.support.brokers import OttlaProcess
-from tests.support.checkers.checker import Checker
 from tests.support.raw_client import RawClient
 
 pytestmark = pytest.mark.xdist_group("crash")

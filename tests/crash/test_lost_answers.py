@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ottla.testing import Broker
+from ottla.testing.checker import Checker
 from tests.crash.load import (
     PARTITIONS,
     TOPIC,
@@ -21,7 +22,6 @@ from tests.crash.load import (
 )
 from tests.crash.test_kills import PROPERTIES, create_topic, verdict
 from tests.support.brokers import OttlaProcess
-from tests.support.checkers.checker import Checker
 from tests.support.proxy import Proxy
 
 pytestmark = pytest.mark.xdist_group("crash")

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from ottla.testing.checker import Checker
 from tests.crash.broken_broker import BrokenBroker
 from tests.crash.load import ConfluentProducer, KafkaPythonProducer, RetryingProducer, read_log, wait_until
 from tests.crash.test_kills import create_topic, verdict
 from tests.support.brokers import OttlaProcess
-from tests.support.checkers.checker import Checker
 from tests.support.kafka_jars import REPO_ROOT
 from tests.support.loop_device import make_image, mounted, pull_the_plug, require_loop_device
 

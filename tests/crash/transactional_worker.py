@@ -13,7 +13,7 @@ import itertools
 import random
 import sys
 
-from tests.support.checkers.transaction_checker import entries, entry_value
+from ottla.testing.transaction_checker import entries, entry_value
 from tests.support.transactional_libraries import TRANSACTIONAL, Failed, Fenced, TransactionalLibrary
 
 TOPIC = "bank"

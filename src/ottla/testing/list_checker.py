@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tests.support.checkers.checker import Violation
-from tests.support.checkers.ledger import Ledger, title_of
-from tests.support.checkers.sealed import seal, unseal
+from ottla.testing.checker import Violation
+from ottla.testing.ledger import Ledger, title_of
+from ottla.testing.sealed import seal, unseal
 
 
 class Element(NamedTuple):

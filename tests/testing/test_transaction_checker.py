@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.checkers.transaction_checker import Entry, TransactionChecker, entries, entry_value, read_entry
+from ottla.testing.transaction_checker import Entry, TransactionChecker, entries, entry_value, read_entry
 
 
 class History:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Container, Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from tests.support.checkers.checker import Violation
+from ottla.testing.checker import Violation
 
 
 class Written(Protocol):

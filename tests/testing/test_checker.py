@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.checkers.checker import Checker, Stamp, read_stamp, stamped
+from ottla.testing.checker import Checker, Stamp, read_stamp, stamped
 
 
 def value(number: int, producer: str = "p", partition: int = 0) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.checkers.list_checker import Element, ListChecker, element_value, read_element
+from ottla.testing.list_checker import Element, ListChecker, element_value, read_element
 
 
 class History:

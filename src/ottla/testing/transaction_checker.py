@@ -25,9 +25,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tests.support.checkers.checker import Violation
-from tests.support.checkers.ledger import Ledger, title_of
-from tests.support.checkers.sealed import seal, unseal
+from ottla.testing.checker import Violation
+from ottla.testing.ledger import Ledger, title_of
+from ottla.testing.sealed import seal, unseal
 
 
 class Entry(NamedTuple):
