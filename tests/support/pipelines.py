@@ -47,6 +47,13 @@ class Pipeline:
         return words
 
     def until(self, start: str, timeout_s: float = 60.0) -> str:
+        line = self.hears(start, timeout_s)
+        if line is None:
+            raise AssertionError(f"no '{start}' within {timeout_s:g} s: {self.said[-5:]}")
+        return line
+
+    def hears(self, start: str, timeout_s: float) -> str | None:
+        """A line that begins so; None if there is none for so long."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             line = self.listen(1.0)
@@ -54,7 +61,7 @@ class Pipeline:
                 raise AssertionError(f"the pipeline ended: {self.said[-5:]}")
             if line is not None and line.startswith(start):
                 return line
-        raise AssertionError(f"no '{start}' within {timeout_s:g} s: {self.said[-5:]}")
+        return None
 
     def drain(self) -> None:
         while self.listen(0.0):
