@@ -46,6 +46,8 @@ class ClusterClient:
         self._leaders: dict[str, dict[int, int]] = {}
         # Of all that were ever named: empty as long as nobody has answered.
         self.brokers: dict[int, tuple[str, int]] = {}
+        # Those that were not where they should be: they may have moved.
+        self._lost: set[int] = set()
         # Of the topics that were asked for last; brokers before Kafka 2.8 know none.
         self.topic_ids: dict[str, TopicId] = {}
 
@@ -109,7 +111,7 @@ class ClusterClient:
 
     def broker(self, node_id: int) -> BrokerConnection:
         if node_id not in self._connections:
-            if node_id not in self.brokers:
+            if node_id not in self.brokers or node_id in self._lost:
                 self.metadata([])
             if node_id not in self.brokers:
                 raise Unreachable(f"broker {node_id} is not part of the cluster now.")
@@ -117,6 +119,7 @@ class ClusterClient:
             try:
                 self._connections[node_id] = self._connect(host, port)
             except OSError:
+                self._lost.add(node_id)
                 raise Unreachable(f"broker {node_id} cannot be reached at {host}:{port}.") from None
         return self._connections[node_id]
 
@@ -127,6 +130,7 @@ class ClusterClient:
         wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         answer = self.any_broker().call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
         self.brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        self._lost = set()
         return answer
 
     def refresh(self, topics: Sequence[str] | None) -> dict[str, list[int]]:
