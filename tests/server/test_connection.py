@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import select
 import socket
 import ssl
 import struct
@@ -396,6 +398,40 @@ async def test_stopping_answers_what_was_asked_behind_answers_that_leave_slowly(
             received += chunk
     assert received[15 * 10_004 :] == framed(b"work is done")
     await stopping
+
+
+async def test_no_answer_overtakes_those_that_leave_slowly(listener: Listener, echo: Echo) -> None:
+    """A request of which half had come is completed while answers before it have not left. Its own is short, and such
+    ones are held to the end of the turn: if there is room again by then, it may not go past the others."""
+    echo.answers[b"short-question"] = framed(bytes(10_000))
+    question = framed(b"x" * 100_000)
+    echo.answers[b"x" * 100_000] = framed(b"the last answer")
+    with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(peer, ("127.0.0.1", listener.port))
+        (connection,) = await _connections(listener)
+        connection._transport._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        await loop.sock_sendall(peer, framed(b"short-question") * 15 + question[:1000])
+        while not connection._out or connection._frames.buffer is None:
+            await asyncio.sleep(0.001)
+        received = bytearray()
+        listener.poller.in_turn = True  # one turn of the poller, in which the client reads
+        for start in range(1000, len(question), 2000):
+            peer.sendall(question[start : start + 2000])
+            select.select([connection._transport.fd], [], [], 10)
+            connection.on_readable()
+        listener.poller.in_turn = False
+        assert len(echo.frames) == 16
+        with contextlib.suppress(BlockingIOError):
+            while select.select([peer], [], [], 0.1)[0]:
+                received += peer.recv(65536)
+        connection.release_held()
+        expected = framed(bytes(10_000)) * 15 + framed(b"the last answer")
+        while len(received) < len(expected):
+            received += await asyncio.wait_for(loop.sock_recv(peer, 65536), 60)
+    assert received == expected
 
 
 async def _connections(listener: Listener) -> list[Any]:

@@ -299,7 +299,8 @@ class Connection:
 
     def _handle(self, frame: memoryview) -> None:
         answer = self.listener.handle(self, frame)
-        if type(answer) is bytes and self._poller.in_turn and len(answer) <= _HELD_BYTES_MAX:
+        # Behind what has not left yet nothing is held: it would go past it.
+        if type(answer) is bytes and self._poller.in_turn and len(answer) <= _HELD_BYTES_MAX and not self._out:
             if not self._held:
                 self._poller.holding.append(self)
             self._held.append(answer)
