@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.broker.coordinators.offset_pieces import OFFSETS_AT_ONCE, in_pieces
+from ottla.broker.coordinators.offset_pieces import OFFSETS_AT_ONCE, answered_in_pieces
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps, to_the_end
 from ottla.protocol import messages as m
@@ -45,7 +45,7 @@ def test_pieces_are_small_and_the_answer_is_in_the_order_of_the_request() -> Non
             ]
         )
 
-    topics = to_the_end(in_pieces(request, work)).topics
+    topics = to_the_end(answered_in_pieces(request, work)).topics
     assert max(sizes) <= OFFSETS_AT_ONCE
     asked = [(topic.name, [one.partition_index for one in topic.partitions]) for topic in request.topics]
     assert [(topic.name, [one.partition_index for one in topic.partitions]) for topic in topics] == asked

@@ -377,13 +377,8 @@ async def test_stopping_answers_what_was_asked_behind_answers_that_leave_slowly(
 
     echo.answers[b"short-question"] = framed(bytes(10_000))
     echo.answers[b"work-for-me"] = work
-    with socket.socket() as peer:
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        peer.setblocking(False)
-        loop = asyncio.get_running_loop()
-        await loop.sock_connect(peer, ("127.0.0.1", listener.port))
-        (connection,) = await _connections(listener)
-        connection._transport._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    loop = asyncio.get_running_loop()
+    async with _small_buffers(listener) as (peer, _):
         await loop.sock_sendall(peer, framed(b"short-question") * 15 + framed(b"work-for-me"))
         while len(echo.frames) < 16:
             await asyncio.sleep(0.001)
@@ -406,13 +401,8 @@ async def test_no_answer_overtakes_those_that_leave_slowly(listener: Listener, e
     echo.answers[b"short-question"] = framed(bytes(10_000))
     question = framed(b"x" * 100_000)
     echo.answers[b"x" * 100_000] = framed(b"the last answer")
-    with socket.socket() as peer:
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        peer.setblocking(False)
-        loop = asyncio.get_running_loop()
-        await loop.sock_connect(peer, ("127.0.0.1", listener.port))
-        (connection,) = await _connections(listener)
-        connection._transport._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    loop = asyncio.get_running_loop()
+    async with _small_buffers(listener) as (peer, connection):
         await loop.sock_sendall(peer, framed(b"short-question") * 15 + question[:1000])
         while not connection._out or connection._frames.buffer is None:
             await asyncio.sleep(0.001)
@@ -434,10 +424,18 @@ async def test_no_answer_overtakes_those_that_leave_slowly(listener: Listener, e
     assert received == expected
 
 
-async def _connections(listener: Listener) -> list[Any]:
-    while not listener.connection_count:
-        await asyncio.sleep(0.001)
-    return list(listener._connections.values())
+@contextlib.asynccontextmanager
+async def _small_buffers(listener: Listener) -> AsyncIterator[tuple[socket.socket, Any]]:
+    """The client's end of a connection that takes little at a time, and the listener's."""
+    with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(peer, ("127.0.0.1", listener.port))
+        while not listener.connection_count:
+            await asyncio.sleep(0.001)
+        (connection,) = listener._connections.values()
+        connection._transport._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        yield peer, connection
 
 
 async def test_a_connection_that_fails_is_closed_and_holds_nobody_back(listener: Listener, echo: Echo) -> None:

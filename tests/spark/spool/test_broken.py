@@ -18,7 +18,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 from ottla.spark.spool import server
 from ottla.spark.spool.files import EncodedBatch, SpoolDamaged, SpooledBatch, Winner
-from ottla.spark.spool.sending import SpoolTarget, SpoolUnreachable, begin, keep, send
+from ottla.spark.spool.sending import SpoolTarget, SpoolUnreachable, begin, deliver, send
 from ottla.spark.spool.server import SpoolServer
 from ottla.spark.spool.wire import (
     FRAME,
@@ -138,7 +138,7 @@ def test_an_attempt_of_another_machine_or_user_sends(spool: SpoolServer, tmp_pat
     """The folder is not there, or may not be written to: that is no failure."""
     batch = spool.begin()
     elsewhere = SpoolTarget(spool.address, str(tmp_path / "not-here" / batch.id))
-    total = keep(elsewhere, 0, 1, batches(1))
+    total = deliver(elsewhere, 0, 1, batches(1))
     assert read(batch, [Winner(0, 1, total)]) == batches(1)
 
 

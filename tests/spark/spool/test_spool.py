@@ -17,7 +17,7 @@ import pytest
 
 from ottla.common.errors import OttlaError
 from ottla.spark.spool.files import EncodedBatch, SpooledBatch, Winner
-from ottla.spark.spool.sending import SpoolAddress, SpoolTarget, SpoolUnreachable, keep, send
+from ottla.spark.spool.sending import SpoolAddress, SpoolTarget, SpoolUnreachable, deliver, send
 from ottla.spark.spool.server import SpoolServer
 from ottla.spark.spool.wire import FRAME, GREETING, LENGTH, NONCE_BYTES, Hello, SpoolRefused, Sum, proof
 
@@ -30,7 +30,7 @@ def spool(tmp_path: Path) -> Iterator[SpoolServer]:
 
 # How an attempt gets what it has encoded to the driver.
 Way = Callable[[SpoolTarget, int, int, Iterable[EncodedBatch]], Sum]
-both_ways = pytest.mark.parametrize("way", [send, keep], ids=["from elsewhere", "on the driver's machine"])
+both_ways = pytest.mark.parametrize("way", [send, deliver], ids=["from elsewhere", "on the driver's machine"])
 
 
 def batches(seed: int, count: int = 20, size_max: int = 5000) -> list[EncodedBatch]:

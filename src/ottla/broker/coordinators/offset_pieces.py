@@ -15,7 +15,7 @@ from ottla.common.steps import Steps
 OFFSETS_AT_ONCE = 250
 
 
-def in_pieces(request: Any, work: Callable[[Any], Steps[Any]]) -> Steps[Any]:
+def answered_in_pieces(request: Any, work: Callable[[Any], Steps[Any]]) -> Steps[Any]:
     """What `work` answers to the request, or if that is large, to several for some of its partitions each."""
     if max(len(request.topics), sum(len(topic.partitions) for topic in request.topics)) <= OFFSETS_AT_ONCE:
         return (yield from work(request))

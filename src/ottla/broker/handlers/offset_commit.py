@@ -10,7 +10,7 @@ from functools import partial
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.offset_pieces import in_pieces
+from ottla.broker.coordinators.offset_pieces import answered_in_pieces
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps
@@ -24,7 +24,7 @@ _Partition = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
 def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest) -> Steps[OffsetCommitResponse]:
-    return in_pieces(request, partial(_commit, broker, context.version))
+    return answered_in_pieces(request, partial(_commit, broker, context.version))
 
 
 def _commit(broker: Broker, version: int, request: OffsetCommitRequest) -> Steps[OffsetCommitResponse]:

@@ -8,14 +8,14 @@ from functools import partial
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester, tell
-from ottla.broker.coordinators.offset_pieces import in_pieces
+from ottla.broker.coordinators.offset_pieces import answered_in_pieces
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
 
 def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Steps[OffsetDeleteResponse]:
-    return in_pieces(request, partial(_delete, broker, context.requester))
+    return answered_in_pieces(request, partial(_delete, broker, context.requester))
 
 
 def _delete(broker: Broker, by: Requester, request: OffsetDeleteRequest) -> Steps[OffsetDeleteResponse]:

@@ -10,7 +10,7 @@ from functools import partial
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.offset_pieces import in_pieces
+from ottla.broker.coordinators.offset_pieces import answered_in_pieces
 from ottla.broker.coordinators.transaction_errors import for_offsets
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
@@ -25,7 +25,7 @@ _V2 = 2
 
 
 def handle(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> Steps[TxnOffsetCommitResponse]:
-    return in_pieces(request, partial(_commit, broker, context.version))
+    return answered_in_pieces(request, partial(_commit, broker, context.version))
 
 
 def _commit(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> Steps[TxnOffsetCommitResponse]:

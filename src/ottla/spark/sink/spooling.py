@@ -26,7 +26,7 @@ from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.spool.files import EncodedBatch, SpooledBatch, Winner
-from ottla.spark.spool.sending import SpoolTarget, keep
+from ottla.spark.spool.sending import SpoolTarget, deliver
 from ottla.spark.spool.server import SpoolServer
 from ottla.spark.spool.wire import SpoolRefused, Sum
 
@@ -159,4 +159,4 @@ def send_rows(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBat
 def _send(target: SpoolTarget, task: int, attempt: int, batches: Iterator[EncodedBatch]) -> Sum:
     """Tasks without rows are common, and neither a connection nor a file is for nothing."""
     first = next(batches, None)
-    return Sum(0, 0) if first is None else keep(target, task, attempt, chain([first], batches))
+    return Sum(0, 0) if first is None else deliver(target, task, attempt, chain([first], batches))

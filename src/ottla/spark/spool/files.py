@@ -66,7 +66,9 @@ class SpoolFolder:
                 "set spark.ottla.spool.dir to a folder on a disk with room for a batch."
             ) from None
         self.path = self._folder.path
-        self.close = self._folder.close
+
+    def close(self) -> None:
+        self._folder.close()
 
     def begin(self) -> SpooledBatch:
         """Raises FileNotFoundError when somebody has removed the folder, as those who clean up /tmp do."""

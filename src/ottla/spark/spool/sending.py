@@ -68,7 +68,7 @@ def begin(address: SpoolAddress) -> SpooledBatch:
             raise SpoolUnreachable(_hung_up(address, error)) from None
 
 
-def keep(target: SpoolTarget, task: int, attempt: int, batches: Iterable[EncodedBatch]) -> Sum:
+def deliver(target: SpoolTarget, task: int, attempt: int, batches: Iterable[EncodedBatch]) -> Sum:
     """All of (topic, partition, record count, batch), in order: into the file if this is the driver's machine, else to
     the driver. Raises as `send`."""
     if os.access(target.folder, os.W_OK | os.X_OK):
