@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ottla.metastore.port import (
+    MULTI_BYTES_MAX,
     NODE_BYTES_MAX,
     Check,
     Conflict,
@@ -23,8 +24,11 @@ from ottla.metastore.port import (
     MetadataStore,
     Node,
     Operation,
+    SessionState,
     Set,
     StoreConflict,
+    in_multis,
+    operation_bytes,
 )
 
 OpenStore = Callable[[], MetadataStore]
@@ -73,6 +77,7 @@ class StoreConformance:
     def test_operations_of_one_multi_see_those_before(self, store: MetadataStore) -> None:
         versions = store.multi([Create("/t"), Create("/t/a", b"1"), Set("/t/a", b"2", 0), Check("/t/a", 1)])
         assert versions == [0, 0, 1, 1]
+        assert store.multi([Check("/t/a"), Set("/t/a", b"3")]) == [-1, 2]
         assert store.multi([Delete("/t/a"), Delete("/t")]) == [-1, -1]
 
     def test_an_empty_multi_does_nothing(self, store: MetadataStore) -> None:
@@ -110,7 +115,7 @@ class StoreConformance:
         assert store.get("/a") == Node(b"old", 0)
         assert store.children("/") == ["a"]
 
-    @pytest.mark.parametrize("path", ["", "a", "/a/", "//", "/a//b", "/.", "/a/..", "/a\0b"])
+    @pytest.mark.parametrize("path", ["", "a", "/a/", "//", "/a//b", "/.", "/a/..", "/a\0b", "/a\x1fb", "/\ue000"])
     def test_what_is_not_a_path_is_refused(self, store: MetadataStore, path: str) -> None:
         with pytest.raises(ValueError, match="not a path"):
             store.get(path)
@@ -121,6 +126,29 @@ class StoreConformance:
         store.multi([Create("/a", b"x" * NODE_BYTES_MAX)])
         with pytest.raises(ValueError, match="more than one node may hold"):
             store.multi([Set("/a", b"x" * (NODE_BYTES_MAX + 1))])
+
+    def test_a_multi_may_be_as_large_as_the_port_says(self, store: MetadataStore) -> None:
+        size = operation_bytes(Create("/00000", b"x" * 40))
+        operations = [Create(f"/{number:05}", b"x" * 40) for number in range(MULTI_BYTES_MAX // size)]
+        assert list(in_multis(operations)) == [operations]
+        assert store.multi(operations) == [0] * len(operations)
+        assert len(store.children("/")) == len(operations)
+
+    def test_operations_that_are_more_than_one_multi_are_cut_with_their_guards(self, store: MetadataStore) -> None:
+        store.multi([Create("/epoch")])
+        operations = [Create(f"/{number:02}", b"x" * 100_000) for number in range(25)]
+        multis = list(in_multis(operations, [Check("/epoch", 0)]))
+        assert len(multis) == 3
+        for multi in multis:
+            assert multi[0] == Check("/epoch", 0)
+            store.multi(multi)
+        assert store.children("/") == [*(f"{number:02}" for number in range(25)), "epoch"]
+        assert list(in_multis([], [Check("/epoch", 0)])) == []
+
+    def test_many_nodes_are_read_in_one_go(self, store: MetadataStore) -> None:
+        paths = [f"/{number:04}" for number in range(1_000)]
+        store.multi([Create(path, path.encode()) for path in paths])
+        assert store.get_many(paths) == [Node(path.encode(), 0) for path in paths]
 
     def test_names_may_hold_any_other_character(self, store: MetadataStore) -> None:
         names = sorted(["a b", "ü", "%2F", "a.b", "'; DROP TABLE node; --"])
@@ -175,6 +203,19 @@ class StoreConformance:
         store.multi([Create("/a", b"1")])
         self.settle(lambda: bool(seen))
         assert seen == [Node(b"1", 0)]
+
+    def test_after_a_sync_a_read_sees_what_others_wrote(self, store: MetadataStore) -> None:
+        store.multi([Create("/a", b"1")])
+        store.sync()
+        assert store.get("/a") == Node(b"1", 0)
+
+    def test_a_session_that_is_well_says_nothing(self, store: MetadataStore) -> None:
+        heard: list[SessionState] = []
+        cancel = store.on_session(heard.append)
+        store.multi([Create("/a")])
+        store.sync()
+        cancel()
+        assert heard == []
 
     def test_of_two_writers_that_expect_the_same_version_one_wins(self, store: MetadataStore) -> None:
         store.multi([Create("/counter", b"0")])

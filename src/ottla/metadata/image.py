@@ -12,9 +12,12 @@ from enum import Enum
 from types import MappingProxyType
 
 from ottla.common.ids import TopicId
+from ottla.metadata.acls import Acl
+from ottla.metadata.scram import ScramCredential
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_LEADER = -1
 
 
 class ConfigKind(Enum):
@@ -27,11 +30,27 @@ class ConfigKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionImage:
+    # NO_LEADER while nobody may lead.
     leader: int
+    # Grows with each new leader; the other one with each change of anything here.
     leader_epoch: int
     partition_epoch: int
+    # The first is the preferred leader.
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    # Not in sync any more, but they have all that was committed: nothing is while fewer than min.insync.replicas are in
+    # sync (KIP-966).
+    elr: tuple[int, ...] = ()
+    # Who led when the last member of both was lost; leads again when it comes back.
+    last_known_leader: int = NO_LEADER
+    # A reassignment: replicas that are to come, and those that go when they are there. Both are among `replicas`.
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    # Replicas whose log directory failed while their broker lives on; until it registers anew.
+    offline: tuple[int, ...] = ()
+    # Replicas that came back without the directory that held them, so with nothing; until they are in sync again, or
+    # come back with it.
+    emptied: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +60,9 @@ class TopicImage:
     partitions: tuple[PartitionImage, ...]
     # Only what was set on the topic itself; defaults come from the broker's configuration.
     configs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    # The min.insync.replicas by which leaders commit, in a cluster: one value for all, whatever each broker's own
+    # settings say; None on a single node (`ottla.controller.rules` says why).
+    min_insync: int | None = None
 
     @property
     def is_internal(self) -> bool:
@@ -53,6 +75,29 @@ class BrokerImage:
     rack: str | None
     # Where clients find it, by the name of the listener through which they come.
     endpoints: Mapping[str, tuple[str, int]]
+    # That of its registration; each has a larger one.
+    epoch: int = 0
+    # It wants to go: others are to lead what it leads.
+    is_stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What is remembered of a broker, also while it is away: which registration was its last, and whether the
+    controller has taken it in. One that it has not (or not any more) leads nothing and is in sync nowhere."""
+
+    epoch: int
+    is_active: bool
+    # Its machine went down, so that records which were not synced may be gone: it is not in sync by what it was before.
+    may_have_lost_records: bool = False
+    # A controlled shutdown has begun: it joins no ISR and is elected nowhere any more.
+    is_stopping: bool = False
+    # The ids of its log directories (KIP-858): one that was replaced has another id.
+    directories: tuple[str, ...] = ()
+    # Replicas that it does not have though it had them, as their directory is gone; until it is taken in.
+    missing: Mapping[TopicId, tuple[int, ...]] = field(default_factory=dict)
+    # Where it was last: replicas are placed by it while it is away, too.
+    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +115,20 @@ class ClusterImage:
     features_epoch: int = 0
     # The first producer id that no broker has been given yet.
     next_producer_id: int = 0
-    # Those that are alive, by id; and which of them makes changes.
+    # Those that are alive and taken in, by id; and which of them makes changes, since which epoch.
     brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
     controller: int = -1
+    controller_epoch: int = 0
+    # All that were ever here, in a cluster; and those that are alive, taken in or not.
+    registrations: Mapping[int, Registration] = field(default_factory=dict)
+    present: Mapping[int, BrokerImage] = field(default_factory=dict)
+    # They counted, and their session has ended, but no controller has fenced them: as all of them for a moment when the
+    # store was away for longer than sessions last. Nobody counts on them; clients are still told of them.
+    missing: Mapping[int, BrokerImage] = field(default_factory=dict)
+
+    # Who may do what, each under an id of its own; and how users prove who they are, by name and mechanism.
+    acls: Mapping[str, Acl] = field(default_factory=dict)
+    scram: Mapping[str, Mapping[str, ScramCredential]] = field(default_factory=dict)
 
     def configs(self, kind: ConfigKind) -> Mapping[str, Mapping[str, str]]:
         found: Mapping[str, Mapping[str, str]] = getattr(self, kind.value)
@@ -88,8 +144,12 @@ def with_broker(image: ClusterImage, broker: BrokerImage) -> ClusterImage:
 
 
 def reachable(image: ClusterImage, listener: str) -> list[tuple[BrokerImage, tuple[str, int]]]:
-    """The brokers that have such a listener, and where."""
-    return [(broker, broker.endpoints[listener]) for broker in image.brokers.values() if listener in broker.endpoints]
+    """The brokers of which clients are told that have such a listener, and where. Never nobody at all: librdkafka 2.13
+    and later ask nobody for anything any more after such an answer (its issue 5301)."""
+    brokers = {**image.missing, **image.brokers} if image.missing else image.brokers
+    return [
+        (broker, broker.endpoints[listener]) for _, broker in sorted(brokers.items()) if listener in broker.endpoints
+    ]
 
 
 def initial_partition(replicas: tuple[int, ...], leader_epoch: int = 0) -> PartitionImage:

@@ -17,18 +17,20 @@ from pathlib import Path
 from ottla.common.errors import OttlaError
 from ottla.metastore.port import (
     ANY_VERSION,
-    NODE_BYTES_MAX,
     Check,
     Conflict,
     Create,
     Delete,
     Node,
     Operation,
+    SessionListener,
     Set,
     StoreConflict,
     StoreUnavailable,
     WatchCallback,
+    check_operations,
     check_path,
+    is_at_or_below,
     parent_of,
 )
 from ottla.metastore.reserve import Reserve
@@ -128,10 +130,7 @@ class EmbeddedStore:
         self._reserve.keep()
 
     def _multi(self, operations: Sequence[Operation]) -> list[int]:
-        for operation in operations:
-            check_path(operation.path)
-            if isinstance(operation, (Create, Set)) and len(operation.data) > NODE_BYTES_MAX:
-                raise ValueError(f"{operation.path}: {len(operation.data)} bytes are more than one node may hold")
+        check_operations(operations)
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -181,7 +180,14 @@ class EmbeddedStore:
                 raise StoreConflict(Conflict.NOT_EMPTY, index, operation)
             execute("DELETE FROM node WHERE path = ?", (path,))
             return -1
-        return version
+        return operation.version
+
+    def sync(self) -> None:
+        """There is one file and one process: what is committed is seen."""
+
+    def on_session(self, listener: SessionListener) -> Callable[[], None]:
+        """The file is open, or the process is gone: a listener never hears anything."""
+        return lambda: None
 
     def watch(self, path: str, callback: WatchCallback) -> Callable[[], None]:
         check_path(path)
@@ -200,7 +206,7 @@ class EmbeddedStore:
     def _call_watches(watches: list[tuple[str, WatchCallback]], changed: Iterable[str]) -> None:
         for path in changed:
             for watched, callback in watches:
-                if watched in ("/", path) or path.startswith(watched + "/"):
+                if is_at_or_below(path, watched):
                     callback(path)
 
     def close(self) -> None:

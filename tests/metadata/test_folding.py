@@ -1,0 +1,174 @@
+"""The image as a fold over nodes: whatever changed, and in whatever pieces, it is the image of what the store holds."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from ottla.common.ids import TopicId
+from ottla.metadata import nodes
+from ottla.metadata.folding import with_nodes
+from ottla.metadata.image import (
+    BrokerImage,
+    ClusterImage,
+    ConfigKind,
+    PartitionImage,
+    Registration,
+    TopicImage,
+    reachable,
+)
+
+EMPTY = ClusterImage("cluster")
+
+
+def refuse(path: str, error: Exception) -> None:
+    raise AssertionError(path) from error
+
+
+def topic(name: str, chance: random.Random) -> TopicImage:
+    partitions = []
+    for _ in range(chance.randint(1, 4)):
+        replicas = tuple(chance.sample(range(1, 6), 3))
+        isr = tuple(chance.sample(replicas, chance.randint(0, 3)))
+        partitions.append(
+            PartitionImage(
+                leader=chance.choice([-1, *isr]),
+                leader_epoch=chance.randint(0, 5),
+                partition_epoch=chance.randint(0, 9),
+                replicas=replicas,
+                isr=isr,
+                elr=tuple(member for member in replicas if member not in isr and chance.random() < 0.3),
+                last_known_leader=chance.choice([-1, 1]),
+                adding=replicas[:1] if chance.random() < 0.2 else (),
+                removing=replicas[2:] if chance.random() < 0.2 else (),
+            )
+        )
+    return TopicImage(name, TopicId(chance.randbytes(16)), tuple(partitions), {"retention.ms": "5"})
+
+
+def change(store: dict[str, bytes], chance: random.Random) -> str:
+    """Change one node of the store; its path."""
+    number = chance.randint(1, 4)
+    kind = chance.choice(["topic", "broker", "epoch", "config", "controller", "features", "producers"])
+    if kind == "topic":
+        path, data = nodes.topic_path(f"t{number}"), nodes.encode_topic(topic(f"t{number}", chance))
+    elif kind == "broker":
+        image = BrokerImage(number, "rack", {"PLAINTEXT": ("host", 9092)}, chance.randint(1, 2))
+        path, data = nodes.broker_path(number), nodes.encode_broker(image, "process", "folder")
+    elif kind == "epoch":
+        registration = Registration(chance.randint(1, 2), chance.random() < 0.7, chance.random() < 0.2)
+        path, data = nodes.broker_epoch_path(number), nodes.encode_registration(registration)
+    elif kind == "config":
+        name = chance.choice(["", "1", "a/b.c"])
+        path = nodes.configs_path(chance.choice([ConfigKind.BROKER, ConfigKind.GROUP]), name or "1")
+        data = nodes.encode({"key": str(chance.randint(0, 3))})
+    elif kind == "controller":
+        path, data = nodes.CONTROLLER, nodes.encode({"broker": number, "epoch": chance.randint(1, 9)})
+    elif kind == "features":
+        path, data = nodes.FEATURES, nodes.encode({"levels": {"x": number}, "epoch": number})
+    else:
+        path, data = nodes.PRODUCER_IDS, nodes.encode({"next": chance.randint(0, 9)})
+    if chance.random() < 0.25 and path not in (nodes.FEATURES, nodes.PRODUCER_IDS):
+        store.pop(path, None)
+    else:
+        store[path] = data
+    return path
+
+
+def facts(image: ClusterImage) -> dict[str, Any]:
+    fields = {name: getattr(image, name) for name in image.__dataclass_fields__}
+    fields.pop("missing")  # as what follows: only those know it who have seen it
+    if image.controller == -1:
+        fields.pop("controller_epoch")  # of one that is gone: only those know it who have seen it
+    return fields
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pieces_in_any_number_give_what_one_look_gives(seed: int) -> None:
+    chance = random.Random(seed)
+    store: dict[str, bytes] = {}
+    image, unread = EMPTY, set()
+    for _ in range(120):
+        unread.add(change(store, chance))
+        if chance.random() < 0.5:
+            image = with_nodes(image, {path: store.get(path) for path in sorted(unread)}, refuse)
+            unread.clear()
+    image = with_nodes(image, {path: store.get(path) for path in sorted(unread)}, refuse)
+    at_once = with_nodes(EMPTY, store, refuse)
+    assert facts(image) == facts(at_once)
+    assert image.topics_by_id == {found.id: found for found in image.topics.values()}
+
+
+def test_what_did_not_change_stays_the_same_object() -> None:
+    store: dict[str, bytes] = {}
+    chance = random.Random(1)
+    while len(store) < 15:
+        change(store, chance)
+    image = with_nodes(EMPTY, store, refuse)
+    assert with_nodes(image, store, refuse) is image
+    name = next(iter(image.topics))
+    other = with_nodes(image, {nodes.topic_path(name): nodes.encode_topic(topic(name, chance))}, refuse)
+    assert other.topics is not image.topics
+    assert all(other.topics[kept] is image.topics[kept] for kept in image.topics if kept != name)
+    assert other.brokers is image.brokers and other.broker_configs is image.broker_configs
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b'{"id": 1}', b"\xff\xfe", b'{"endpoints": []}'])
+@pytest.mark.parametrize("path", ["/topics/t", "/brokers/1", "/broker_epochs/1", "/controller", "/features"])
+def test_a_damaged_node_is_passed_over_and_told(path: str, data: bytes) -> None:
+    told: list[str] = []
+    known = with_nodes(EMPTY, {"/topics/kept": nodes.encode_topic(topic("kept", random.Random(2)))}, refuse)
+    image = with_nodes(known, {path: data}, lambda damaged, _: told.append(damaged))
+    assert told == [path]
+    assert image.topics == known.topics
+
+
+def test_a_broker_counts_that_is_there_and_taken_in_as_what_it_is() -> None:
+    broker = BrokerImage(1, None, {}, 2)
+    present = {nodes.broker_path(1): nodes.encode_broker(broker, "process", "folder")}
+    for registration, counts in [
+        (Registration(2, True), True),
+        (Registration(2, False), False),
+        (Registration(1, True), False),
+        (Registration(3, True), False),
+    ]:
+        nodes_now = {**present, nodes.broker_epoch_path(1): nodes.encode_registration(registration)}
+        assert (1 in with_nodes(EMPTY, nodes_now, refuse).brokers) == counts
+    assert not with_nodes(
+        EMPTY, {nodes.broker_epoch_path(1): nodes.encode_registration(Registration(2, True))}, refuse
+    ).brokers
+
+
+def test_clients_are_told_of_a_broker_until_the_controller_has_fenced_it() -> None:
+    """Else they would be told of nobody when all sessions end at once, as after a long absence of the store."""
+
+    def changed(image: ClusterImage, path: str, data: bytes | None) -> ClusterImage:
+        return with_nodes(image, {path: data}, refuse)
+
+    def told(image: ClusterImage) -> list[tuple[int, int]]:
+        return [(broker.id, port) for broker, (_, port) in reachable(image, "PLAINTEXT")]
+
+    def registered(number: int, epoch: int, port: int) -> bytes:
+        return nodes.encode_broker(BrokerImage(number, None, {"PLAINTEXT": ("h", port)}, epoch), "process", "folder")
+
+    def epoch_node(epoch: int, is_active: bool) -> bytes:
+        return nodes.encode_registration(Registration(epoch, is_active))
+
+    image = EMPTY
+    for number in (1, 2):
+        image = changed(image, nodes.broker_epoch_path(number), epoch_node(1, True))
+        image = changed(image, nodes.broker_path(number), registered(number, 1, 9090 + number))
+    for number in (1, 2):
+        image = changed(image, nodes.broker_path(number), None)
+    assert not image.brokers, "nobody counts on them"
+    assert told(image) == [(1, 9091), (2, 9092)]
+    image = changed(image, nodes.broker_epoch_path(1), epoch_node(2, False))
+    image = changed(image, nodes.broker_path(1), registered(1, 2, 9191))
+    assert told(image) == [(1, 9091), (2, 9092)], "it waits to be taken in"
+    image = changed(image, nodes.broker_epoch_path(1), epoch_node(2, True))
+    assert told(image) == [(1, 9191), (2, 9092)]
+    image = changed(image, nodes.broker_epoch_path(2), epoch_node(1, False))
+    assert told(image) == [(1, 9191)]
+    assert not image.missing
