@@ -1,0 +1,33 @@
+"""What all formats of schemas share: a text that is none, and what a comparison of two schemas finds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class InvalidSchema(Exception):
+    """A schema that cannot be parsed; the sentence says why."""
+
+
+class Sides(NamedTuple):
+    """What people call the two schemas: a check for records of the past reads with the new one, and the other way."""
+
+    reader: str
+    writer: str
+
+
+NEW_READS_OLD = Sides("new", "old")
+OLD_READS_NEW = Sides("old", "new")
+
+
+class Difference(NamedTuple):
+    """`rule` is Confluent's name of it, `path` is where in the reader's schema, `text` is for people."""
+
+    rule: str
+    path: str
+    text: str
+    detail: str = ""
+
+    def message(self) -> str:
+        more = f", additionalInfo:'{self.detail}'" if self.detail else ""
+        return f"{{errorType:'{self.rule}', description:'{self.text}'{more}}}"

@@ -1,0 +1,137 @@
+"""Who may do what: users with passwords, and rights on subjects by the beginnings of their names.
+
+    [users.sales]
+    password = "scrypt:..."          # from `ottla registry password`; a plain one works too
+    read = ["*"]                     # subjects whose schemas may be seen
+    write = ["orders-*"]             # subjects where schemas may be registered and deleted
+    admin = false                    # may change levels, modes and everything else
+
+Whoever may write may read. Without a file of users everybody may do everything.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ottla.common.errors import OttlaError
+from ottla.registry.api.answers import answer
+from ottla.registry.errors import RegistryError
+
+READ, WRITE, ADMIN = "Read", "Write", "Admin"
+_SCHEME = "scrypt"
+_COST = {"n": 2**14, "r": 8, "p": 1}
+_FIELDS = {"password", "read", "write", "admin"}
+
+
+@dataclass(frozen=True)
+class User:
+    name: str
+    password: str
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    is_admin: bool = False
+
+    def may(self, right: str, subject: str) -> bool:
+        patterns: Sequence[str] = {READ: self.read + self.write, WRITE: self.write}.get(right, ())
+        return self.is_admin or any(fnmatchcase(subject, pattern) for pattern in patterns)
+
+
+def hashed(password: str) -> str:
+    salt = secrets.token_bytes(16)
+    return f"{_SCHEME}:{salt.hex()}:{hashlib.scrypt(password.encode(), salt=salt, **_COST).hex()}"
+
+
+def is_password(given: str, stored: str) -> bool:
+    scheme, _, rest = stored.partition(":")
+    if scheme != _SCHEME:
+        return hmac.compare_digest(given.encode(), stored.encode())
+    salt, _, digest = rest.partition(":")
+    return hmac.compare_digest(hashlib.scrypt(given.encode(), salt=bytes.fromhex(salt), **_COST).hex(), digest)
+
+
+def load_users(path: str) -> dict[str, User]:
+    """Raises OttlaError, which says what is wrong with the file."""
+    try:
+        tables = tomllib.loads(Path(path).read_text()).get("users", {})
+    except OSError as error:
+        raise OttlaError(f"cannot read {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise OttlaError(f"{path} is not valid TOML: {error}.") from None
+    if not isinstance(tables, dict) or not tables:
+        raise OttlaError(f"{path} names no user: write a section [users.NAME] with a password.")
+    return {name: _user(path, name, table) for name, table in tables.items()}
+
+
+def _user(path: str, name: str, table: Any) -> User:
+    if not isinstance(table, dict) or not isinstance(table.get("password"), str) or ":" in name:
+        raise OttlaError(f"{path}: [users.{name}] needs a password, and a name without a colon.")
+    if unknown := table.keys() - _FIELDS:
+        raise OttlaError(f"{path}: [users.{name}] has '{min(unknown)}'; known are {', '.join(sorted(_FIELDS))}.")
+    lists = {right: table.get(right, []) for right in ("read", "write")}
+    for right, patterns in lists.items():
+        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+            raise OttlaError(f'{path}: {right} of [users.{name}] is a list of names, as in ["orders-*"].')
+    is_admin = table.get("admin", False)
+    if not isinstance(is_admin, bool):
+        raise OttlaError(f"{path}: admin of [users.{name}] is true or false.")
+    return User(name, table["password"], tuple(lists["read"]), tuple(lists["write"]), is_admin)
+
+
+class Authentication:
+    """Lets nobody in who is not a user; the application behind it finds the user in the request's state."""
+
+    def __init__(self, app: ASGIApp, users: dict[str, User]) -> None:
+        self._app = app
+        self._users = users
+        # A hash takes tens of milliseconds: who was let in once is known by the digest of what was sent.
+        self._known: dict[bytes, User] = {}
+        self._secret = secrets.token_bytes(32)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            user = self._user(dict(scope["headers"]).get(b"authorization", b""))
+            if user is None:
+                refusal = answer({"error_code": 401, "message": "Unauthorized"}, 401)
+                refusal.headers["WWW-Authenticate"] = 'Basic realm="schema registry"'
+                await refusal(scope, receive, send)
+                return
+            scope.setdefault("state", {})["user"] = user
+        await self._app(scope, receive, send)
+
+    def _user(self, header: bytes) -> User | None:
+        digest = hmac.digest(self._secret, header, "sha256")
+        if digest in self._known:
+            return self._known[digest]
+        scheme, _, encoded = header.partition(b" ")
+        try:
+            name, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+        user = self._users.get(name)
+        if scheme.lower() != b"basic" or not colon or user is None or not is_password(password, user.password):
+            return None
+        self._known[digest] = user
+        return user
+
+
+def may(request: Request, right: str, subject: str) -> bool:
+    user: User | None = getattr(request.state, "user", None)
+    return user is None or user.may(right, subject)
+
+
+def require(request: Request, right: str, subject: str) -> None:
+    if not may(request, right, subject):
+        raise RegistryError(40301, f"User is denied operation {right} on Subject: {subject}")

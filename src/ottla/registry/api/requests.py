@@ -1,0 +1,151 @@
+"""What clients send: names in paths, flags in queries, schemas in bodies. Each mistake has Confluent's answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.requests import Request
+
+from ottla.registry import errors
+from ottla.registry.api import access
+from ottla.registry.changes import Registration
+from ottla.registry.errors import RegistryError
+from ottla.registry.instance import Instance
+from ottla.registry.names import DEFAULT_CONTEXT, context_name, in_context, valid_subject
+from ottla.registry.schemas import AVRO, Reference, SchemaText, frozen_json
+
+_VERSION_MAX = 2**31 - 1
+_SCHEMA_FIELDS = frozenset(
+    """schema schemaType references metadata ruleSet id version guid subject deleted ts schemaTagsToAdd
+    schemaTagsToRemove propagateSchemaTags""".split()  # noqa: SIM905
+)
+
+
+def instance_of(request: Request) -> Instance:
+    instance: Instance = request.app.state.instance
+    return instance
+
+
+def context_of(request: Request) -> str:
+    """From a path below /contexts, or from the query `subject` or `context`."""
+    if "context" in request.path_params:
+        name = context_name(request.path_params["context"])
+        return DEFAULT_CONTEXT if name == "." else name
+    return DEFAULT_CONTEXT
+
+
+def subject_of(request: Request, right: str = access.READ, *, may_be_context: bool = False) -> str:
+    """The subject of the path. Raises for a user who has not this right on it."""
+    subject = in_context(context_of(request), request.path_params["subject"])
+    subject = valid_subject(subject, may_be_context=may_be_context)
+    access.require(request, right, subject)
+    return subject
+
+
+def version_of(request: Request) -> int:
+    """-1 is the latest."""
+    text = request.path_params["version"]
+    if text in ("latest", "-1"):
+        return -1
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _VERSION_MAX:
+        raise errors.invalid_version(text)
+    return int(text)
+
+
+def id_of(request: Request) -> int:
+    text = request.path_params["id"]
+    if not text.isascii() or not text.isdigit():
+        raise RegistryError(404, "HTTP 404 Not Found")
+    return int(text)
+
+
+def flag(request: Request, name: str) -> bool:
+    return request.query_params.get(name, "").lower() == "true"
+
+
+def page(request: Request, listed: list[Any]) -> list[Any]:
+    """What `offset` and `limit` choose; a limit below 1 is none."""
+    first = max(0, _number(request, "offset", 0))
+    limit = _number(request, "limit", -1)
+    return listed[first : first + limit] if limit > 0 else listed[first:]
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name)
+    try:
+        return default if text is None else int(text)
+    except ValueError:
+        raise RegistryError(404, "HTTP 404 Not Found") from None
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    limit = instance_of(request).settings.request_bytes_max
+    stated = request.headers.get("content-length", "0")
+    if stated.isdigit() and int(stated) > limit:
+        raise errors.too_large(f"The request has more than {limit} bytes")
+    received = bytearray()
+    async for chunk in request.stream():
+        received += chunk
+        if len(received) > limit:
+            raise errors.too_large(f"The request has more than {limit} bytes")
+    request.state.body = bytes(received)  # another instance may have to be asked
+    try:
+        tree = json.loads(request.state.body)
+    except (ValueError, RecursionError) as error:
+        raise RegistryError(400, f"The request is no JSON: {error}") from None
+    if not isinstance(tree, dict):
+        raise RegistryError(400, "The request is no JSON object")
+    return tree
+
+
+async def registration_of(request: Request, right: str = access.READ) -> Registration:
+    subject = subject_of(request, right)
+    tree = await body_of(request)
+    for name in tree:
+        if name not in _SCHEMA_FIELDS:
+            raise RegistryError(422, f"Unrecognized field: {name}")
+    normalises = flag(request, "normalize")
+    schema = SchemaText(
+        _text(tree, "schemaType") or AVRO,
+        _text(tree, "schema") or "",
+        tuple(_reference(one) for one in _listed(tree, "references")),
+        frozen_json(_object(tree, "metadata")),
+        frozen_json(_object(tree, "ruleSet")),
+    )
+    return Registration(subject, schema, normalises, _whole(tree, "id"), _whole(tree, "version"))
+
+
+def _text(tree: dict[str, Any], name: str) -> str | None:
+    value = tree.get(name)
+    if value is not None and not isinstance(value, str):
+        raise RegistryError(422, f"{name} has to be text")
+    return value
+
+
+def _object(tree: dict[str, Any], name: str) -> Any:
+    value = tree.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise RegistryError(422, f"{name} has to be an object")
+    return value
+
+
+def _whole(tree: dict[str, Any], name: str) -> int | None:
+    value = tree.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise RegistryError(422, f"{name} has to be a whole number")
+    return value if value is None or value >= 0 else None
+
+
+def _listed(tree: dict[str, Any], name: str) -> list[Any]:
+    value = tree.get(name) or []
+    if not isinstance(value, list):
+        raise RegistryError(422, f"{name} has to be a list")
+    return value
+
+
+def _reference(tree: Any) -> Reference:
+    if not isinstance(tree, dict):
+        raise RegistryError(422, "a reference has to be an object")
+    version = _whole(tree, "version")
+    return Reference(_text(tree, "name") or "", _text(tree, "subject") or "", -1 if version is None else version)

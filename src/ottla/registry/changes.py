@@ -1,0 +1,252 @@
+"""Requests that change something: each becomes records and a reply, from the state alone.
+
+Nothing here writes, waits or changes the state. Whoever is the writer appends the records, reads them back, and gives
+the reply then. Errors are those of the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from ottla.registry import errors, levels, records
+from ottla.registry.checking import compatibility_messages
+from ottla.registry.metadata import inherited
+from ottla.registry.names import parse_subject, valid_subject
+from ottla.registry.parsing import parse, resolve
+from ottla.registry.records import StoredRecord
+from ottla.registry.schemas import SchemaText, Version
+from ottla.registry.state import RegistryState
+
+MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "FORWARD", "IMPORT")
+_READ_ONLY = ("READONLY", "READONLY_OVERRIDE")
+_CONFIG_FIELDS = (
+    "alias",
+    "normalize",
+    "validateFields",
+    "compatibilityGroup",
+    "defaultMetadata",
+    "overrideMetadata",
+    "defaultRuleSet",
+    "overrideRuleSet",
+)
+_ID_MAX = 2**31 - 1
+
+
+class Change(NamedTuple):
+    records: list[StoredRecord]
+    reply: Any
+
+
+Decision = Callable[[RegistryState], Change]
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What a client sends to register a schema. `id` and `version` are for imports."""
+
+    subject: str
+    schema: SchemaText
+    normalises: bool = False
+    id: int | None = None
+    version: int | None = None
+
+
+def register(state: RegistryState, asked: Registration) -> Change:
+    subject = valid_subject(asked.subject)
+    mode = state.mode(subject)
+    _require_writable(state, subject)
+    _require_mode(asked, mode)
+    config = state.config(subject)
+    schema = canonical(state, asked.schema, normalises=asked.normalises or bool(config.get("normalize")))
+    before = state.latest(subject)
+    existing = find(state, subject, schema)
+    if existing is not None and asked.id in (None, existing.id) and _says_nothing_new(asked.schema, existing):
+        return Change([], registered(existing))
+    schema = inherited(schema, before.schema if before is not None else None, config)
+    if existing is not None and existing.schema == schema and asked.id in (None, existing.id):
+        return Change([], registered(existing))
+    if mode != "IMPORT" and (messages := compatibility_messages(state, subject, schema)):
+        raise errors.incompatible(f'"{subject}", details: [{", ".join(messages)}]')
+    version = Version(
+        subject, _next_version(state, subject, asked, mode), _id_for(state, subject, schema, asked), schema
+    )
+    version = replace(version, stored_guid=schema.guid)
+    # The same schema, deleted before, is there again: its old places are not needed any more.
+    again = [
+        records.tombstone(subject, number)
+        for number, old in state.versions(subject, deleted=True).items()
+        if old.is_deleted and old.schema == schema and old.id == version.id and number != version.version
+    ]
+    return Change([records.schema_record(version), *again], registered(version))
+
+
+def registered(version: Version) -> dict[str, Any]:
+    """Not the text: clients that sent it in another form keep theirs."""
+    return {"id": version.id, "version": version.version, "guid": version.guid}
+
+
+def canonical(state: RegistryState, schema: SchemaText, *, normalises: bool, is_new: bool = True) -> SchemaText:
+    """As it is stored. Raises what the API answers for one that is not valid."""
+    if not schema.text.strip():
+        raise errors.invalid_schema("Empty schema")
+    pinned = tuple(
+        reference._replace(version=latest.version)
+        if reference.version < 0 and (latest := state.latest(reference.subject)) is not None
+        else reference
+        for reference in schema.references
+    )
+    schema = replace(schema, references=pinned)
+    parsed = parse(schema, resolve(state, schema), is_new=is_new)
+    return schema.with_text(parsed.normalised() if normalises else parsed.canonical())
+
+
+def find(state: RegistryState, subject: str, schema: SchemaText, *, deleted: bool = False) -> Version | None:
+    """The last version of the subject with this schema; one that names no metadata and no rules fits any."""
+    for version in reversed(state.versions(subject, deleted=deleted).values()):
+        its = version.schema
+        if schema.metadata is None:
+            its = replace(its, metadata=None)
+        if schema.rule_set is None:
+            its = replace(its, rule_set=None)
+        if its == schema:
+            return version
+    return None
+
+
+def _says_nothing_new(asked: SchemaText, existing: Version) -> bool:
+    return asked.metadata in (None, existing.schema.metadata) and asked.rule_set in (None, existing.schema.rule_set)
+
+
+def _require_mode(asked: Registration, mode: str) -> None:
+    if asked.id is not None and asked.id >= 0 and mode != "IMPORT":
+        raise errors.not_permitted(f"Subject {asked.subject} is not in import mode")
+    if mode == "IMPORT" and (asked.id is None or not 0 <= asked.id <= _ID_MAX):
+        raise errors.not_permitted(f"Subject {asked.subject} is in import mode: name the id of the schema")
+
+
+def _id_for(state: RegistryState, subject: str, schema: SchemaText, asked: Registration) -> int:
+    ids = state.ids(parse_subject(subject).context)
+    if asked.id is not None and asked.id >= 0:
+        if asked.id in ids.schemas and ids.schemas[asked.id].text != schema.text:
+            raise errors.not_permitted(f"Overwrite new schema with id {asked.id} is not permitted.")
+        return asked.id
+    return ids.of_schema.get(schema) or state.next_id(subject)
+
+
+def _next_version(state: RegistryState, subject: str, asked: Registration, mode: str) -> int:
+    following = state.last_number(subject) + 1
+    if asked.version is None or asked.version <= 0:
+        return following
+    if mode != "IMPORT" and asked.version != following:
+        raise errors.invalid_schema("Version is not one more than previous version")
+    if asked.version in state.subjects.get(subject, {}):
+        raise errors.not_permitted(f"Overwrite of version {asked.version} of subject {subject} is not permitted.")
+    return asked.version
+
+
+# --- delete
+
+
+def delete_version(state: RegistryState, subject: str, number: int, *, permanent: bool) -> Change:
+    _require_writable(state, subject)
+    found = (
+        state.version(subject, number, deleted=True) if number >= 0 else state.version(subject, -1, deleted=permanent)
+    )
+    _require_unreferenced(state, subject, found.version)
+    if not permanent:
+        if found.is_deleted:
+            raise errors.version_soft_deleted(subject, found.version)
+        return Change([records.schema_record(found.deleted())], found.version)
+    if not found.is_deleted:
+        raise errors.version_not_soft_deleted(subject, found.version)
+    return Change([records.tombstone(subject, found.version)], found.version)
+
+
+def delete_subject(state: RegistryState, subject: str, *, permanent: bool) -> Change:
+    _require_writable(state, subject)
+    alive, all_versions = state.versions(subject), state.versions(subject, deleted=True)
+    if not all_versions:
+        raise errors.subject_not_found(subject)
+    if not permanent and not alive:
+        raise errors.subject_soft_deleted(subject)
+    if permanent and alive:
+        raise errors.subject_not_soft_deleted(subject)
+    for number in alive or all_versions:
+        _require_unreferenced(state, subject, number)
+    settings = []
+    if subject in state.modes:
+        settings.append(records.mode_record(subject, None))
+    if subject in state.configs:
+        settings.append(records.config_record(subject, None))
+    if permanent:
+        gone = [records.tombstone(subject, number) for number in all_versions]
+        return Change([*gone, *settings], list(all_versions))
+    return Change([records.delete_subject(subject, max(alive)), *settings], list(alive))
+
+
+def _require_unreferenced(state: RegistryState, subject: str, number: int) -> None:
+    if state.is_referred_to(subject, number):
+        raise errors.reference_exists(f"{{magic=1,keytype=SCHEMA,subject={subject},version={number}}}")
+
+
+# --- settings
+
+
+def put_config(state: RegistryState, subject: str | None, asked: dict[str, Any]) -> Change:
+    """Fields that are not named stay as they are; null removes one."""
+    _require_writable(state, subject)
+    config = dict(state.configs.get(subject, {}))
+    if "compatibility" in asked and asked["compatibility"] is not None:
+        level = str(asked["compatibility"]).upper()
+        if level not in levels.LEVELS:
+            raise errors.invalid_level()
+        config["compatibilityLevel"] = level
+    for name in _CONFIG_FIELDS:
+        if name in asked:
+            config[name] = asked[name]
+    config = {name: value for name, value in config.items() if value is not None}
+    return Change([records.config_record(subject, config)], asked)
+
+
+def delete_config(state: RegistryState, subject: str | None) -> Change:
+    _require_writable(state, subject)
+    config = state.configs.get(subject)
+    if config is None and subject is not None:
+        raise errors.subject_not_found(subject)
+    reply = {"compatibilityLevel": state.default_level} | (config or {})
+    return Change([records.config_record(subject, None)], reply)
+
+
+def put_mode(state: RegistryState, subject: str | None, mode: Any, *, force: bool) -> Change:
+    if not isinstance(mode, str) or mode.upper() not in MODES:
+        raise errors.invalid_mode(str(mode))
+    mode = mode.upper()
+    if mode == "IMPORT" and not force and _has_schemas(state, subject):
+        raise errors.not_permitted("Cannot import since found existing subjects")
+    return Change([records.mode_record(subject, mode)], {"mode": mode})
+
+
+def delete_mode(state: RegistryState, subject: str | None) -> Change:
+    mode = state.modes.get(subject)
+    if mode is None and subject is not None:
+        raise errors.subject_not_found(subject)
+    return Change([records.mode_record(subject, None)], {"mode": mode or "READWRITE"})
+
+
+def _has_schemas(state: RegistryState, subject: str | None) -> bool:
+    if subject is None:
+        return bool(state.subjects)
+    its = parse_subject(subject)
+    if its.name:
+        return bool(state.versions(subject, deleted=True))
+    return any(state.subject_names(its.context, deleted=True))
+
+
+def _require_writable(state: RegistryState, subject: str | None) -> None:
+    mode = state.mode(subject) if subject is not None else state.modes.get(None)
+    if mode in _READ_ONLY:
+        raise errors.not_permitted(
+            f"Subject {subject} is in read-only mode" if subject else "The registry is read-only"
+        )

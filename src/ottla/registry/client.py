@@ -1,0 +1,73 @@
+"""A registry as the command line asks it: plain requests, and refusals as sentences."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
+
+from ottla.common.errors import OttlaError
+
+_TIMEOUT_S = 60.0
+_MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+
+
+class Refused(OttlaError):
+    """What the registry answered instead."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"the registry refused: {message.rstrip('.')} ({code}).")
+        self.code = code
+
+
+class RegistryClient:
+    def __init__(self, url: str, *, ca: str | None = None) -> None:
+        """`https://user:password@host:port` logs in."""
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise OttlaError(f"'{url}' is no address of a registry: write it as http://127.0.0.1:8081.")
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+        self._headers = {"Content-Type": _MEDIA_TYPE, "Accept": f"{_MEDIA_TYPE}, application/json"}
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+        context = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
+        self._opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))
+
+    def get(self, *path: object, **query: object) -> Any:
+        return self._ask("GET", path, query)
+
+    def post(self, body: Any, *path: object, **query: object) -> Any:
+        return self._ask("POST", path, query, body)
+
+    def delete(self, *path: object, **query: object) -> Any:
+        return self._ask("DELETE", path, query)
+
+    def _ask(self, method: str, path: tuple[object, ...], query: dict[str, object], body: Any = None) -> Any:
+        target = "/".join((self.url, *(quote(str(part), safe="") for part in path)))
+        if given := {name: str(value).lower() for name, value in query.items() if value not in (None, False)}:
+            target = f"{target}?{urlencode(given)}"
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            with self._opener.open(Request(target, data, self._headers, method=method), timeout=_TIMEOUT_S) as reply:
+                return json.load(reply)
+        except HTTPError as error:
+            raise _refusal(error) from None
+        except (URLError, OSError, ValueError) as error:
+            reason = error.reason if isinstance(error, URLError) else error
+            raise OttlaError(
+                f"no registry answers at {self.url} ({reason}): start one with `ottla registry start`, or name another "
+                "with --registry."
+            ) from None
+
+
+def _refusal(error: HTTPError) -> Refused:
+    try:
+        tree = json.load(error)
+        return Refused(int(tree["error_code"]), str(tree["message"]))
+    except (ValueError, KeyError, TypeError):
+        return Refused(error.code, error.reason or "no reason given")

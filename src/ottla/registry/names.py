@@ -1,0 +1,55 @@
+"""Names of subjects, and the contexts that they may begin with: `:.context:subject`.
+
+Each context has ids of its own. A subject without one is in the default context, whose name is a dot.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.registry.errors import invalid_subject
+
+DEFAULT_CONTEXT = "."
+_RESERVED = ("__GLOBAL", "__EMPTY")
+
+
+class Subject(NamedTuple):
+    context: str
+    name: str
+
+    @property
+    def qualified(self) -> str:
+        return self.name if self.context == DEFAULT_CONTEXT else f":{self.context}:{self.name}"
+
+
+def parse_subject(text: str) -> Subject:
+    if text.startswith(":.") and (end := text.find(":", 2)) > 0:
+        return Subject(text[1:end], text[end + 1 :])
+    return Subject(DEFAULT_CONTEXT, text)
+
+
+def valid_subject(text: str, *, may_be_context: bool = False) -> str:
+    """The subject in its one spelling. `may_be_context`: settings belong to whole contexts too."""
+    subject = parse_subject(text)
+    has_control = any(character < " " or character == "\x7f" for character in text)
+    is_empty = not subject.name and not may_be_context
+    if not text or has_control or subject.name in _RESERVED or is_empty:
+        raise invalid_subject(text)
+    return subject.qualified
+
+
+def in_context(context: str, subject: str) -> str:
+    """A subject of a path below `/contexts/NAME`; one that names its own context keeps it."""
+    if context == DEFAULT_CONTEXT or subject.startswith(":."):
+        return subject
+    return f":{context}:{subject}"
+
+
+def context_prefix(context: str) -> str:
+    return "" if context == DEFAULT_CONTEXT else f":{context}:"
+
+
+def context_name(text: str) -> str:
+    """As paths and queries have it: `.name`, `name`, `:.name:`."""
+    stripped = text.strip(":")
+    return stripped if stripped.startswith(".") else f".{stripped}"
