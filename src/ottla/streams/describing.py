@@ -1,0 +1,70 @@
+"""A topology as text, in the form in which Kafka Streams prints one, and as a Mermaid picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.streams.topology import Node, ProcessorNode, SinkNode, SourceNode, SubTopology, Topology
+
+
+def as_text(topology: Topology) -> str:
+    lines = ["Topologies:"]
+    for sub in topology.sub_topologies():
+        lines += _sub_topology(topology, sub)
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _sub_topology(topology: Topology, sub: SubTopology) -> Iterator[str]:
+    is_global = any(source in topology.global_stores.values() for source in sub.sources)
+    yield f"   Sub-topology: {sub.number}{' for global store (will not generate tasks)' if is_global else ''}"
+    for name in sub.nodes:
+        node = topology.nodes[name]
+        yield _headline(node)
+        if not isinstance(node, SinkNode):
+            yield f"      --> {', '.join(node.children) or 'none'}"
+        if not isinstance(node, SourceNode):
+            yield f"      <-- {', '.join(node.parents)}"
+
+
+def _headline(node: Node) -> str:
+    if isinstance(node, SourceNode):
+        return f"    Source: {node.name} (topics: [{', '.join(node.topics)}])"
+    if isinstance(node, SinkNode):
+        if isinstance(node.topic, str):
+            return f"    Sink: {node.name} (topic: {node.topic})"
+        return f"    Sink: {node.name} (extractor: {getattr(node.topic, '__name__', 'function')})"
+    assert isinstance(node, ProcessorNode)
+    return f"    Processor: {node.name} (stores: [{', '.join(node.stores)}])"
+
+
+def as_mermaid(topology: Topology) -> str:
+    lines = ["flowchart TD"]
+    numbers = {name: f"n{number}" for number, name in enumerate(topology.nodes)}
+    for sub in topology.sub_topologies():
+        lines.append(f"  subgraph s{sub.number}[Sub-topology {sub.number}]")
+        lines += [f"    {numbers[name]}[{name}]" for name in sub.nodes]
+        lines += [f"    {_store_id(store)}[({store})]" for store in sub.stores]
+        lines.append("  end")
+    for name, node in topology.nodes.items():
+        lines += [f"  {numbers[name]} --> {numbers[child]}" for child in node.children]
+        if isinstance(node, ProcessorNode):
+            lines += [f"  {numbers[name]} --- {_store_id(store)}" for store in node.stores]
+        if isinstance(node, SourceNode):
+            lines += [f"  {_topic_id(topic)}>{topic}] --> {numbers[name]}" for topic in node.topics]
+        if isinstance(node, SinkNode):
+            topic = node.topic if isinstance(node.topic, str) else "chosen by record"
+            lines.append(f"  {numbers[name]} --> {_topic_id(topic)}>{topic}]")
+    return "\n".join(lines)
+
+
+def _store_id(store: str) -> str:
+    return f"store_{_plain(store)}"
+
+
+def _topic_id(topic: str) -> str:
+    return f"topic_{_plain(topic)}"
+
+
+def _plain(name: str) -> str:
+    return "".join(sign if sign.isalnum() else "_" for sign in name)

@@ -1,0 +1,1 @@
+"""The language of streams and tables: each call adds nodes to a topology."""

@@ -1,0 +1,190 @@
+"""On an executor: the records of a micro-batch through the tasks of a topology, in the form of `mapInArrow`.
+
+All records of a partition number come to the same Spark task (option `wholePartitions` of the source). Those of one
+topology task are processed in the order of their times where several topics meet, and of their offsets within one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ottla.client.settings import ClientSettings
+from ottla.streams.engine.changelogs import to_records
+from ottla.streams.engine.task_state import note, open_state, task_topic
+from ottla.streams.errors import ErrorHandling
+from ottla.streams.processing.task import StreamTask
+from ottla.streams.record import NO_HEADERS, Headers
+from ottla.streams.state.specs import changelog_topic
+from ottla.streams.topology import SourceNode, SubTopology, Topology
+
+ROWS_MAX = 10_000
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("headers", _HEADERS),
+    ]
+)
+SQL_SCHEMA = (
+    "topic string, partition int, key binary, value binary, timestamp timestamp, "
+    "headers array<struct<key:string,value:binary>>"
+)
+
+
+@dataclass(frozen=True)
+class TopologyRun:
+    """All that a Spark task has to know; goes to executors with it."""
+
+    topology: Topology
+    application_id: str
+    settings: ClientSettings
+    partition_counts: dict[str, int]
+    handling: ErrorHandling
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        subs = self._subs_by_topic()
+        queues: dict[tuple[int, int], dict[str, list[_Row]]] = {}
+        for batch in batches:
+            for row in _rows(batch):
+                by_topic = queues.setdefault((subs[row.topic].number, row.partition), {})
+                by_topic.setdefault(row.topic, []).append(row)
+        numbered = {sub.number: sub for sub in subs.values()}
+        out = _Rows()
+        for (number, partition), by_topic in sorted(queues.items()):
+            yield from self._run_task(numbered[number], partition, by_topic, out)
+        yield from out.rest()
+
+    def _subs_by_topic(self) -> dict[str, SubTopology]:
+        found = {}
+        for sub in self.topology.sub_topologies():
+            for source in sub.sources:
+                node = self.topology.nodes[source]
+                assert isinstance(node, SourceNode)
+                for topic in node.topics:
+                    found[self.topology.real_name(self.application_id, topic)] = sub
+        return found
+
+    def _run_task(
+        self, sub: SubTopology, partition: int, by_topic: dict[str, list[_Row]], out: _Rows
+    ) -> Iterator[pa.RecordBatch]:
+        task_id = f"{sub.number}_{partition}"
+        specs = {name: self.topology.stores[name] for name in sub.stores}
+        state = open_state(self.settings, self.application_id, task_id, partition, specs)
+        now_ms = int(time.time() * 1000)
+        task = StreamTask(
+            self.topology,
+            sub,
+            partition,
+            application_id=self.application_id,
+            stores={name: spec.open(state.pending[name], self.application_id) for name, spec in specs.items()},
+            emit=out.add,
+            partition_counts=self.partition_counts,
+            handling=self.handling,
+            remembered=state.remembered,
+            wall_clock_ms=now_ms,
+        )
+        for row in _in_order(by_topic):
+            task.process(row.topic, row.offset, row.key, row.value, row.timestamp, row.headers)
+            if out.count >= ROWS_MAX:
+                yield out.taken()
+        task.punctuate_wall_clock(now_ms)
+        task.forget_old()
+        task.close()
+        for name, spec in specs.items():
+            log = changelog_topic(self.application_id, name)
+            for key, value, time_ms in to_records(spec, state.pending[name].changes(), now_ms):
+                out.add(log, key, value, time_ms, NO_HEADERS, partition)
+        token = uuid.uuid4().hex
+        remembered = note(token, task.remembered())
+        out.add(task_topic(self.application_id), task_id.encode(), remembered, now_ms, NO_HEADERS, partition)
+        state.pending_token = token
+
+
+class _Row(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[_Row]:
+    columns = [batch.column(name).to_pylist() for name in ("topic", "partition", "offset", "key", "value")]
+    times = batch.column("timestamp").cast(pa.int64()).to_pylist()
+    headers: Iterable[Any] = batch.column("headers").to_pylist()
+    for topic, partition, offset, key, value, time_us, own in zip(*columns, times, headers, strict=True):
+        kept = NO_HEADERS if not own else tuple((header["key"], header["value"]) for header in own)
+        yield _Row(topic, partition, offset, key, value, time_us // 1000, kept)
+
+
+def _in_order(by_topic: dict[str, list[_Row]]) -> Iterator[_Row]:
+    """Of the topics' next records always the one with the earliest time."""
+    if len(by_topic) == 1:
+        yield from next(iter(by_topic.values()))
+        return
+    heads = [(rows[0].timestamp, topic, 0) for topic, rows in sorted(by_topic.items())]
+    heapq.heapify(heads)
+    while heads:
+        _, topic, place = heapq.heappop(heads)
+        rows = by_topic[topic]
+        yield rows[place]
+        if place + 1 < len(rows):
+            heapq.heappush(heads, (rows[place + 1].timestamp, topic, place + 1))
+
+
+class _Rows:
+    """What is emitted, until there is enough of it for a record batch."""
+
+    def __init__(self) -> None:
+        self._columns: tuple[list[Any], ...] = ([], [], [], [], [], [])
+
+    @property
+    def count(self) -> int:
+        return len(self._columns[0])
+
+    def add(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+        partition: int | None,
+    ) -> None:
+        topics, partitions, keys, values, times, heads = self._columns
+        topics.append(topic)
+        partitions.append(partition)
+        keys.append(key)
+        values.append(value)
+        times.append(timestamp * 1000)
+        heads.append([{"key": name, "value": data} for name, data in headers] if headers else None)
+
+    def taken(self) -> pa.RecordBatch:
+        topics, partitions, keys, values, times, heads = self._columns
+        self._columns = ([], [], [], [], [], [])
+        arrays = [
+            pa.array(topics, pa.string()),
+            pa.array(partitions, pa.int32()),
+            pa.array(keys, pa.binary()),
+            pa.array(values, pa.binary()),
+            pa.array(times, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+            pa.array(heads, _HEADERS),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        if self.count:
+            yield self.taken()

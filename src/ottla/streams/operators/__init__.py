@@ -1,0 +1,1 @@
+"""What the nodes of a topology do, one class each; `dsl` puts them into topologies."""

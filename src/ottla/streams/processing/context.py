@@ -1,0 +1,55 @@
+"""What operators and processors know of the task that they run in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ottla.streams.processing.punctuation import Cancellable, PunctuationType, Schedules
+from ottla.streams.record import NO_TIMESTAMP, Headers, RecordMetadata
+
+# topic, key, value, time, headers, partition if it is chosen
+Emit = Callable[[str, bytes | None, bytes | None, int, Headers, int | None], None]
+
+
+class TaskContext:
+    def __init__(
+        self,
+        application_id: str,
+        task_id: str,
+        stores: Mapping[str, Any],
+        emit: Emit,
+        partition_counts: Mapping[str, int],
+        real_name: Callable[[str], str],
+    ) -> None:
+        self.application_id = application_id
+        self.task_id = task_id
+        self.stores = stores
+        self.emit = emit
+        self.partition_counts = partition_counts
+        # Of a topic: internal ones have the application's name before theirs.
+        self.real_name = real_name
+        self.stream_time_ms = NO_TIMESTAMP
+        self.wall_clock_ms = 0
+        # Of the record that is being processed; none while a timer runs.
+        self.metadata: RecordMetadata | None = None
+        # Why records were dropped, and how many.
+        self.dropped: Counter[str] = Counter()
+        self.stream_schedules = Schedules()
+        self.wall_schedules = Schedules()
+
+    def store(self, name: str) -> Any:
+        return self.stores[name]
+
+    def drop(self, why: str) -> None:
+        self.dropped[why] += 1
+
+    def schedule(self, owner: str, interval_ms: int, kind: PunctuationType, call: Callable[[int], None]) -> Cancellable:
+        if kind is PunctuationType.STREAM_TIME:
+            return self.stream_schedules.add(owner, interval_ms, 0, call)
+        return self.wall_schedules.add(owner, interval_ms, self.wall_clock_ms + interval_ms, call)
+
+
+DROPPED_NULL = "null key or value"
+DROPPED_LATE = "late"

@@ -1,0 +1,212 @@
+"""A task: the operators of one sub-topology for one partition, with their stores, time and timers.
+
+Whoever runs it (the test driver, an executor) hands it records in their order and gets what it emits. It knows neither
+brokers nor Spark. What it must remember besides its stores, times and timers, it gives as one small value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from ottla.streams import errors, serdes
+from ottla.streams.errors import DEFAULT_HANDLING, ErrorHandling, OnError, RecordFailed
+from ottla.streams.operators.stateless import Branch
+from ottla.streams.processing.context import Emit, TaskContext
+from ottla.streams.processing.operator import Operator, forward_to
+from ottla.streams.processing.processor import ProcessorOperator
+from ottla.streams.processing.sinks import SinkOperator
+from ottla.streams.record import Headers, RecordMetadata
+from ottla.streams.topology import ProcessorNode, SinkNode, SourceNode, SubTopology, Topology
+
+Remembered = dict[str, Any]
+
+
+class StreamTask:
+    def __init__(
+        self,
+        topology: Topology,
+        sub_topology: SubTopology,
+        partition: int,
+        *,
+        application_id: str,
+        stores: Mapping[str, Any],
+        emit: Emit,
+        partition_counts: Mapping[str, int],
+        handling: ErrorHandling = DEFAULT_HANDLING,
+        remembered: Remembered | None = None,
+        wall_clock_ms: int = 0,
+    ) -> None:
+        self.id = f"{sub_topology.number}_{partition}"
+        self.partition = partition
+        self._handling = handling
+        self._emit = emit
+        self._stores = {name: stores[name] for name in sub_topology.stores}
+        self.context = TaskContext(
+            application_id, self.id, stores, emit, partition_counts, partial(topology.real_name, application_id)
+        )
+        self.context.wall_clock_ms = wall_clock_ms
+        self._operators: dict[str, Operator] = {}
+        self._readers: dict[str, _Reader] = {}
+        self._build(topology, sub_topology)
+        if remembered is not None:
+            self._restore(remembered)
+        for name in sub_topology.nodes:
+            if name in self._operators:
+                self._operators[name].init(self.context)
+
+    def _build(self, topology: Topology, sub_topology: SubTopology) -> None:
+        for name in reversed(sub_topology.nodes):  # children were added after their parents
+            node = topology.nodes[name]
+            children = {child: self._operators[child] for child in node.children}
+            forward = forward_to(list(children.values()))
+            if isinstance(node, SourceNode):
+                for named in node.topics:
+                    topic = self.context.real_name(named)
+                    self._readers[topic] = _Reader(node, topic, forward)
+                continue
+            operator: Any
+            if isinstance(node, SinkNode):
+                operator = SinkOperator(node)
+            else:
+                assert isinstance(node, ProcessorNode)
+                operator = node.make()
+                if isinstance(operator, ProcessorOperator):
+                    operator.store_names = [*node.stores, *topology.global_stores]
+                    operator.children_by_name = children
+            if isinstance(operator, Branch):
+                operator.branches = [child.process for child in children.values()]
+            operator.node_name = name
+            operator.forward = forward
+            self._operators[name] = operator
+
+    # --- records
+
+    def process(
+        self,
+        topic: str,
+        offset: int,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        context = self.context
+        reader = self._readers[topic]
+        metadata = context.metadata = RecordMetadata(topic, self.partition, offset)
+        part = "key"
+        try:
+            record_key = reader.key(key)
+            part = "value"
+            record_value = reader.value(value)
+            if reader.extractor is not None:
+                part = "time"
+                timestamp = reader.extractor(record_key, record_value, timestamp, context.stream_time_ms)
+            if timestamp < 0:
+                part = "time"
+                raise ValueError(f"{timestamp} is negative")
+        except Exception as error:
+            problem = errors.undecodable(metadata, part, error)
+            self._handle(self._handling.deserialization, "undecodable", problem, error, key, value, timestamp, headers)
+            return
+        if timestamp > context.stream_time_ms:
+            context.stream_time_ms = timestamp
+        try:
+            reader.forward(record_key, record_value, timestamp, headers)
+        except Exception as error:
+            problem = errors.failed(metadata, error)
+            self._handle(self._handling.processing, "failed", problem, error, key, value, timestamp, headers)
+        if context.stream_schedules.is_used:
+            self.punctuate_stream_time()
+
+    def _handle(
+        self,
+        choice: OnError,
+        kind: str,
+        problem: str,
+        error: Exception,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        if choice is OnError.FAIL:
+            raise RecordFailed(f"{problem}.") from error
+        self.context.drop(kind)
+        if choice is OnError.DEAD_LETTER:
+            topic = self._handling.dead_letter_topic
+            metadata = self.context.metadata
+            assert topic is not None and metadata is not None
+            why: Headers = (
+                ("ottla.reason", problem.encode()),
+                ("ottla.pipeline", self.context.application_id.encode()),
+                ("ottla.source.topic", metadata.topic.encode()),
+                ("ottla.source.partition", str(metadata.partition).encode()),
+                ("ottla.source.offset", str(metadata.offset).encode()),
+                ("ottla.source.timestamp", str(timestamp).encode()),
+            )
+            self._emit(topic, key, value, max(0, timestamp), (*headers, *why), None)
+
+    # --- timers
+
+    def punctuate_stream_time(self) -> bool:
+        context = self.context
+        return context.stream_time_ms >= 0 and self._punctuate(context.stream_schedules, context.stream_time_ms)
+
+    def punctuate_wall_clock(self, now_ms: int) -> bool:
+        self.context.wall_clock_ms = now_ms
+        return self._punctuate(self.context.wall_schedules, now_ms)
+
+    def _punctuate(self, schedules: Any, now_ms: int) -> bool:
+        try:
+            return bool(schedules.run(now_ms))
+        except Exception as error:
+            raise RecordFailed(f"{errors.failed(None, error)}.") from error
+
+    # --- what outlives it
+
+    def remembered(self) -> Remembered:
+        """Times that were seen and timers, for the next life of this task."""
+        kept = {
+            name: {each: getattr(owner, each) for each in owner.remembered}
+            for name, owner in [*self._operators.items(), *self._stores.items()]
+            if owner.remembered
+        }
+        return {
+            "stream_time": self.context.stream_time_ms,
+            "stream_timers": self.context.stream_schedules.snapshot(),
+            "wall_timers": self.context.wall_schedules.snapshot(),
+            "times": kept,
+        }
+
+    def _restore(self, remembered: Remembered) -> None:
+        self.context.stream_time_ms = remembered["stream_time"]
+        self.context.stream_schedules.restore(remembered["stream_timers"])
+        self.context.wall_schedules.restore(remembered["wall_timers"])
+        for name, owner in [*self._operators.items(), *self._stores.items()]:
+            for each, value in remembered["times"].get(name, {}).items():
+                if each in owner.remembered:
+                    setattr(owner, each, value)
+
+    def forget_old(self) -> None:
+        """Windows that nobody sees any more."""
+        for store in self._stores.values():
+            if hasattr(store, "forget_old"):
+                store.forget_old()
+
+    def close(self) -> None:
+        for operator in self._operators.values():
+            operator.close()
+
+
+class _Reader:
+    """Of one topic: bytes to objects, and on to the operators below its source."""
+
+    __slots__ = ("extractor", "forward", "key", "value")
+
+    def __init__(self, node: SourceNode, topic: str, forward: Any) -> None:
+        self.key = serdes.reader(node.key_serde, topic)
+        self.value = serdes.reader(node.value_serde, topic)
+        self.extractor = node.timestamp_extractor
+        self.forward = forward

@@ -1,0 +1,76 @@
+"""Where stores keep their bytes: ordered keys with values. In memory here; the engine has one in a file as well."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from typing import Protocol
+
+Entry = tuple[bytes, bytes]
+
+
+class BytesStore(Protocol):
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """None deletes."""
+
+    def range(self, low: bytes, high: bytes | None, *, reverse: bool = False) -> Iterator[Entry]:
+        """From `low` to `high`, both included; None is the end. What is written meanwhile is not seen."""
+
+    def first(self, prefix: bytes) -> Entry | None:
+        """The first whose key begins so."""
+
+    def __len__(self) -> int: ...
+
+
+class MemoryBytes:
+    """A dict. Its keys are kept in order from the moment that somebody asks for a range."""
+
+    def __init__(self) -> None:
+        self._entries: dict[bytes, bytes] = {}
+        self._ordered: list[bytes] | None = None
+        self.get = self._entries.get
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        entries, ordered = self._entries, self._ordered
+        if value is None:
+            if entries.pop(key, None) is not None and ordered is not None:
+                del ordered[bisect_left(ordered, key)]
+            return
+        if ordered is not None and key not in entries:
+            insort(ordered, key)
+        entries[key] = value
+
+    def first(self, prefix: bytes) -> Entry | None:
+        ordered = self._in_order()
+        place = bisect_left(ordered, prefix)
+        if place == len(ordered) or not ordered[place].startswith(prefix):
+            return None
+        return ordered[place], self._entries[ordered[place]]
+
+    def _in_order(self) -> list[bytes]:
+        if self._ordered is None:
+            self._ordered = sorted(self._entries)
+        return self._ordered
+
+    def range(self, low: bytes, high: bytes | None, *, reverse: bool = False) -> Iterator[Entry]:
+        ordered = self._in_order()
+        start = bisect_left(ordered, low)
+        end = len(ordered) if high is None else bisect_right(ordered, high)
+        keys = ordered[start:end]
+        if reverse:
+            keys.reverse()
+        entries = self._entries
+        return iter([(key, entries[key]) for key in keys])
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def prefix_end(prefix: bytes) -> bytes | None:
+    """The last that a key with this prefix can be, as far as ranges go; None for all that follows."""
+    for place in range(len(prefix) - 1, -1, -1):
+        if prefix[place] != 0xFF:
+            return prefix[:place] + bytes([prefix[place] + 1])
+    return None

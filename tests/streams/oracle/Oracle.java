@@ -1,0 +1,306 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Properties;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.TestOutputTopic;
+import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.test.TestRecord;
+
+/** Runs one scenario for each line of JSON on stdin through Kafka Streams, and prints what came out, as JSON. */
+public class Oracle {
+    static final ObjectMapper JSON = new ObjectMapper();
+    static final Serde<String> S = Serdes.String();
+
+    public static void main(String[] arguments) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        System.out.println("ready");
+        String line;
+        while ((line = in.readLine()) != null) {
+            Object made;
+            try {
+                made = run(JSON.readTree(line));
+            } catch (RuntimeException problem) {
+                made = String.valueOf(problem) + " <- " + problem.getCause();
+            }
+            System.out.println(JSON.writeValueAsString(made));
+            System.out.flush();
+        }
+    }
+
+    static List<List<Object>> run(JsonNode scenario) {
+        StreamsBuilder builder = new StreamsBuilder();
+        build(builder, scenario.get("topology").asText(), scenario.get("settings"));
+        Properties config = new Properties();
+        config.put("application.id", "oracle");
+        config.put("bootstrap.servers", "nowhere:1");
+        config.put("default.key.serde", S.getClass().getName());
+        config.put("default.value.serde", S.getClass().getName());
+        config.put("statestore.cache.max.bytes", "0");
+        config.put("dsl.store.suppliers.class",
+            "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$InMemoryDslStoreSuppliers");
+        config.put("state.dir", scenario.get("folder").asText());
+        config.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 0L);
+        config.put("__emit.interval.ms.kstreams.windowed.aggregation__", 0L);
+        List<List<Object>> made = new ArrayList<>();
+        try (TopologyTestDriver driver = new TopologyTestDriver(builder.build(), config, Instant.ofEpochMilli(0))) {
+            TestOutputTopic<String, String> out =
+                driver.createOutputTopic("out", new StringDeserializer(), new StringDeserializer());
+            for (JsonNode record : scenario.get("records")) {
+                String topic = record.get(0).asText();
+                driver.createInputTopic(topic, new StringSerializer(), new StringSerializer())
+                    .pipeInput(text(record.get(1)), text(record.get(2)), record.get(3).asLong());
+                for (TestRecord<String, String> each : out.readRecordsToList()) {
+                    List<Object> row = new ArrayList<>();
+                    row.add(each.key());
+                    row.add(each.value());
+                    row.add(each.timestamp());
+                    made.add(row);
+                }
+            }
+        }
+        return made;
+    }
+
+    static String text(JsonNode node) {
+        return node.isNull() ? null : node.asText();
+    }
+
+    static Duration ms(JsonNode settings, String name) {
+        return Duration.ofMillis(settings.get(name).asLong());
+    }
+
+    static String shown(Windowed<String> key) {
+        return key.key() + "@" + key.window().start() + "/" + key.window().end();
+    }
+
+    static void out(KTable<Windowed<String>, String> table) {
+        table.toStream((key, value) -> shown(key)).to("out");
+    }
+
+
+    static Materialized<String, String, WindowStore<Bytes, byte[]>> windows(JsonNode settings) {
+        Materialized<String, String, WindowStore<Bytes, byte[]>> kept = Materialized.with(S, S);
+        return settings.has("close") ? kept.withRetention(Duration.ofDays(3000)) : kept;
+    }
+
+    static Materialized<String, String, SessionStore<Bytes, byte[]>> sessions(JsonNode settings) {
+        Materialized<String, String, SessionStore<Bytes, byte[]>> kept = Materialized.with(S, S);
+        return settings.has("close") ? kept.withRetention(Duration.ofDays(3000)) : kept;
+    }
+
+    static TimeWindows timeWindows(JsonNode settings) {
+        TimeWindows windows = TimeWindows.ofSizeAndGrace(ms(settings, "size"), ms(settings, "grace"));
+        return settings.has("advance") ? windows.advanceBy(ms(settings, "advance")) : windows;
+    }
+
+    static EmitStrategy strategy(JsonNode settings) {
+        return settings.has("close") ? EmitStrategy.onWindowClose() : EmitStrategy.onWindowUpdate();
+    }
+
+    static String add(String key, String value, String aggregate) {
+        return aggregate + "+" + value;
+    }
+
+    static String less(String key, String value, String aggregate) {
+        return aggregate + "-" + value;
+    }
+
+    static void build(StreamsBuilder builder, String name, JsonNode settings) {
+        switch (name) {
+            case "count":
+                builder.<String, String>stream("a").groupByKey().count().toStream().mapValues(v -> "" + v).to("out");
+                break;
+            case "reduce":
+                builder.<String, String>stream("a").groupByKey().reduce((x, y) -> x + "+" + y).toStream().to("out");
+                break;
+            case "aggregate":
+                builder.<String, String>stream("a").groupByKey()
+                    .aggregate(() -> "", Oracle::add, Materialized.with(S, S)).toStream().to("out");
+                break;
+            case "rekeyed":
+                builder.<String, String>stream("a").groupBy((k, v) -> v == null ? null : v.substring(0, 1))
+                    .aggregate(() -> "", Oracle::add, Materialized.with(S, S)).toStream().to("out");
+                break;
+            case "time windows":
+                out(builder.<String, String>stream("a").groupByKey().windowedBy(timeWindows(settings))
+                    .emitStrategy(strategy(settings)).aggregate(() -> "", Oracle::add, windows(settings)));
+                break;
+            case "unlimited windows":
+                out(builder.<String, String>stream("a").groupByKey()
+                    .windowedBy(UnlimitedWindows.of().startOn(Instant.ofEpochMilli(settings.get("start").asLong())))
+                    .aggregate(() -> "", Oracle::add, windows(settings)));
+                break;
+            case "sliding windows":
+                out(builder.<String, String>stream("a").groupByKey()
+                    .windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(ms(settings, "size"), ms(settings, "grace")))
+                    .emitStrategy(strategy(settings)).aggregate(() -> "", Oracle::add, windows(settings)));
+                break;
+            case "session windows":
+                out(builder.<String, String>stream("a").groupByKey()
+                    .windowedBy(SessionWindows.ofInactivityGapAndGrace(ms(settings, "gap"), ms(settings, "grace")))
+                    .emitStrategy(strategy(settings))
+                    .aggregate(() -> "", Oracle::add, (k, x, y) -> x + y, sessions(settings)));
+                break;
+            case "suppressed windows":
+                out(builder.<String, String>stream("a").groupByKey().windowedBy(timeWindows(settings))
+                    .aggregate(() -> "", Oracle::add, windows(settings))
+                    .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())));
+                break;
+            case "suppressed sessions":
+                out(builder.<String, String>stream("a").groupByKey()
+                    .windowedBy(SessionWindows.ofInactivityGapAndGrace(ms(settings, "gap"), ms(settings, "grace")))
+                    .aggregate(() -> "", Oracle::add, (k, x, y) -> x + y, sessions(settings))
+                    .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())));
+                break;
+            case "suppressed for a time":
+                builder.<String, String>table("a").suppress(Suppressed.untilTimeLimit(ms(settings, "wait"),
+                    Suppressed.BufferConfig.maxRecords(settings.get("records").asLong()).emitEarlyWhenFull()))
+                    .toStream().to("out");
+                break;
+            case "table":
+                builder.<String, String>table("a").toStream().to("out");
+                break;
+            case "table filter":
+                builder.<String, String>table("a").filter((k, v) -> v.compareTo("c") < 0).toStream().to("out");
+                break;
+            case "kept table filter":
+                builder.<String, String>table("a", Materialized.as("kept"))
+                    .filter((k, v) -> v.compareTo("c") < 0, Materialized.as("filtered")).toStream().to("out");
+                break;
+            case "table map":
+                builder.<String, String>table("a").mapValues(v -> v + "!").filter((k, v) -> v.compareTo("c") < 0)
+                    .toStream().to("out");
+                break;
+            case "grouped table":
+                builder.<String, String>table("a").groupBy((k, v) -> KeyValue.pair(v.substring(0, 1), k))
+                    .aggregate(() -> "", Oracle::add, Oracle::less, Materialized.with(S, S)).toStream().to("out");
+                break;
+            case "counted table":
+                builder.<String, String>table("a").groupBy((k, v) -> KeyValue.pair(v.substring(0, 1), k))
+                    .count().toStream().mapValues(v -> "" + v).to("out");
+                break;
+            case "reduced table":
+                builder.<String, String>table("a").filter((k, v) -> v.compareTo("c") < 0)
+                    .groupBy((k, v) -> KeyValue.pair(v.substring(0, 1), k))
+                    .reduce((x, y) -> x + "+" + y, (x, y) -> x + "-" + y).toStream().to("out");
+                break;
+            case "to table":
+                builder.<String, String>stream("a").toTable(Materialized.as("kept"))
+                    .mapValues(v -> v + "?").toStream().to("out");
+                break;
+            case "cogroup":
+                builder.<String, String>stream("a").groupByKey().cogroup(Oracle::add)
+                    .cogroup(builder.<String, String>stream("b").groupByKey(), Oracle::less)
+                    .aggregate(() -> "", Materialized.with(S, S)).toStream().to("out");
+                break;
+            case "windowed cogroup":
+                out(builder.<String, String>stream("a").groupByKey().cogroup(Oracle::add)
+                    .cogroup(builder.<String, String>stream("b").groupByKey(), Oracle::less)
+                    .windowedBy(timeWindows(settings)).aggregate(() -> "", windows(settings)));
+                break;
+            case "stream join": {
+                JoinWindows windows = JoinWindows
+                    .ofTimeDifferenceAndGrace(ms(settings, "before"), ms(settings, "grace")).after(ms(settings, "after"));
+                KStream<String, String> left = builder.stream("a"), right = builder.stream("b");
+                ValueJoiner<String, String, String> joiner = (x, y) -> x + "|" + y;
+                String kind = settings.get("kind").asText();
+                (kind.equals("inner") ? left.join(right, joiner, windows)
+                    : kind.equals("left") ? left.leftJoin(right, joiner, windows)
+                    : left.outerJoin(right, joiner, windows)).to("out");
+                break;
+            }
+            case "stream table join": {
+                KStream<String, String> left = builder.stream("a");
+                KTable<String, String> right = builder.table("b");
+                ValueJoiner<String, String, String> joiner = (x, y) -> x + "|" + y;
+                (settings.get("kind").asText().equals("inner") ? left.join(right, joiner) : left.leftJoin(right, joiner))
+                    .to("out");
+                break;
+            }
+            case "global table join": {
+                KStream<String, String> left = builder.stream("a");
+                GlobalKTable<String, String> right = builder.globalTable("b");
+                KeyValueMapper<String, String, String> key = (k, v) -> v == null || v.startsWith("d") ? null : k;
+                ValueJoiner<String, String, String> joiner = (x, y) -> x + "|" + y;
+                (settings.get("kind").asText().equals("inner") ? left.join(right, key, joiner)
+                    : left.leftJoin(right, key, joiner)).to("out");
+                break;
+            }
+            case "table join": {
+                KTable<String, String> left = builder.table("a"), right = builder.table("b");
+                ValueJoiner<String, String, String> joiner = (x, y) -> x + "|" + y;
+                String kind = settings.get("kind").asText();
+                KTable<String, String> joined = kind.equals("inner") ? left.join(right, joiner)
+                    : kind.equals("left") ? left.leftJoin(right, joiner) : left.outerJoin(right, joiner);
+                if (settings.has("grouped")) {
+                    joined.groupBy((k, v) -> KeyValue.pair(v.substring(0, 1), v))
+                        .aggregate(() -> "", Oracle::add, Oracle::less, Materialized.with(S, S)).toStream().to("out");
+                } else {
+                    joined.toStream().to("out");
+                }
+                break;
+            }
+            case "timer":
+                builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("seen"), S, S));
+                builder.<String, String>stream("a").process(() -> new Collector(ms(settings, "every")), "seen").to("out");
+                break;
+            default:
+                throw new IllegalArgumentException(name);
+        }
+    }
+
+    /** Collects values by key and sends all of them whenever stream time has moved by an interval. */
+    static class Collector implements Processor<String, String, String, String> {
+        private final Duration every;
+        private KeyValueStore<String, String> seen;
+
+        Collector(Duration every) {
+            this.every = every;
+        }
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {
+            seen = context.getStateStore("seen");
+            context.schedule(every, PunctuationType.STREAM_TIME, now -> {
+                List<String> keys = new ArrayList<>();
+                try (var entries = seen.all()) {
+                    while (entries.hasNext()) {
+                        var entry = entries.next();
+                        context.forward(new Record<>(entry.key, entry.value, now));
+                        keys.add(entry.key);
+                    }
+                }
+                keys.forEach(seen::delete);
+            });
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            if (record.key() != null && record.value() != null) {
+                String before = seen.get(record.key());
+                seen.put(record.key(), (before == null ? "" : before) + record.value());
+            }
+        }
+    }
+}

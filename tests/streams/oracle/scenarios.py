@@ -1,0 +1,264 @@
+"""The topologies of Oracle.java in Python: the same names, settings, topics (a, b, out) and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.streams import (
+    JoinWindows,
+    KTable,
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    UnlimitedWindows,
+    key_value_store,
+    serdes,
+)
+
+Settings = dict[str, Any]
+
+
+def add(key: str, value: str, aggregate: str) -> str:
+    return f"{aggregate}+{shown(value)}"
+
+
+def less(key: str, value: str, aggregate: str) -> str:
+    return f"{aggregate}-{shown(value)}"
+
+
+def shown(value: str | None) -> str:
+    """As Java writes it."""
+    return "null" if value is None else value
+
+
+def joined(left: str | None, right: str | None) -> str:
+    return f"{shown(left)}|{shown(right)}"
+
+
+def empty() -> str:
+    return ""
+
+
+def is_small(key: str, value: str) -> bool:
+    return value < "c"
+
+
+def by_letter(key: str, value: str) -> tuple[str, str]:
+    return value[0], key
+
+
+def window_shown(key: Any, value: Any) -> str:
+    return f"{key.key}@{key.window.start}/{key.window.end}"
+
+
+def time_windows(settings: Settings) -> TimeWindows:
+    windows = TimeWindows.of(settings["size"], grace=settings["grace"])
+    return windows.advance_by(settings["advance"]) if "advance" in settings else windows
+
+
+def out(table: KTable) -> None:
+    table.to_stream(window_shown).to("out")
+
+
+def aggregated(windowed: Any, settings: Settings, *more: Any) -> KTable:
+    chosen = windowed.emit_on_close() if "close" in settings else windowed
+    table: KTable = chosen.aggregate(empty, *more)
+    return table
+
+
+class Collector(Processor):
+    """Collects values by key and sends all of them whenever stream time has moved by an interval."""
+
+    def __init__(self, every: int) -> None:
+        self._every = every
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._seen = context.store("seen")
+        context.schedule(self._every, PunctuationType.STREAM_TIME, self._send)
+
+    def _send(self, now: int) -> None:
+        for key, value in list(self._seen.all()):
+            self.context.forward(Record(key, value, now))
+            self._seen.delete(key)
+
+    def process(self, record: Record) -> None:
+        if record.key is not None and record.value is not None:
+            self._seen.put(record.key, (self._seen.get(record.key) or "") + record.value)
+
+
+def build(name: str, settings: Settings) -> Topology:
+    builder = StreamsBuilder(key=serdes.string, value=serdes.string)
+    _SCENARIOS[name](builder, settings)
+    return builder.build()
+
+
+def _count(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.stream("a").group_by_key().count().to_stream().map_values(str).to("out")
+
+
+def _reduce(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.stream("a").group_by_key().reduce(lambda one, other: f"{one}+{other}").to_stream().to("out")
+
+
+def _aggregate(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.stream("a").group_by_key().aggregate(empty, add).to_stream().to("out")
+
+
+def _rekeyed(builder: StreamsBuilder, settings: Settings) -> None:
+    grouped = builder.stream("a").group_by(lambda key, value: None if value is None else value[0])
+    grouped.aggregate(empty, add).to_stream().to("out")
+
+
+def _time_windows(builder: StreamsBuilder, settings: Settings) -> None:
+    out(aggregated(builder.stream("a").group_by_key().windowed_by(time_windows(settings)), settings, add))
+
+
+def _unlimited(builder: StreamsBuilder, settings: Settings) -> None:
+    windows = UnlimitedWindows.start_on(settings["start"])
+    out(aggregated(builder.stream("a").group_by_key().windowed_by(windows), settings, add))
+
+
+def _sliding(builder: StreamsBuilder, settings: Settings) -> None:
+    windows = SlidingWindows.of(settings["size"], grace=settings["grace"])
+    out(aggregated(builder.stream("a").group_by_key().windowed_by(windows), settings, add))
+
+
+def _sessions_of(builder: StreamsBuilder, settings: Settings) -> KTable:
+    windows = SessionWindows.with_gap(settings["gap"], grace=settings["grace"])
+    grouped = builder.stream("a").group_by_key().windowed_by(windows)
+    return aggregated(grouped, settings, add, lambda key, one, other: one + other)
+
+
+def _sessions(builder: StreamsBuilder, settings: Settings) -> None:
+    out(_sessions_of(builder, settings))
+
+
+def _suppressed_windows(builder: StreamsBuilder, settings: Settings) -> None:
+    table = builder.stream("a").group_by_key().windowed_by(time_windows(settings)).aggregate(empty, add)
+    out(table.suppress(Suppressed.until_window_closes()))
+
+
+def _suppressed_sessions(builder: StreamsBuilder, settings: Settings) -> None:
+    out(_sessions_of(builder, settings).suppress(Suppressed.until_window_closes()))
+
+
+def _suppressed_for_a_time(builder: StreamsBuilder, settings: Settings) -> None:
+    suppressed = Suppressed.until_time_limit(settings["wait"]).at_most(records=settings["records"])
+    builder.table("a").suppress(suppressed).to_stream().to("out")
+
+
+def _table(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.table("a").to_stream().to("out")
+
+
+def _table_filter(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.table("a").filter(is_small).to_stream().to("out")
+
+
+def _kept_table_filter(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.table("a", store="kept").filter(is_small, store="filtered").to_stream().to("out")
+
+
+def _table_map(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.table("a").map_values(lambda value: value + "!").filter(is_small).to_stream().to("out")
+
+
+def _grouped_table(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.table("a").group_by(by_letter).aggregate(empty, add, less).to_stream().to("out")
+
+
+def _counted_table(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.table("a").group_by(by_letter).count().to_stream().map_values(str).to("out")
+
+
+def _reduced_table(builder: StreamsBuilder, settings: Settings) -> None:
+    grouped = builder.table("a").filter(is_small).group_by(by_letter)
+    grouped.reduce(lambda one, other: f"{one}+{other}", lambda one, other: f"{one}-{other}").to_stream().to("out")
+
+
+def _to_table(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.stream("a").to_table(store="kept").map_values(lambda value: value + "?").to_stream().to("out")
+
+
+def _cogroup(builder: StreamsBuilder, settings: Settings) -> None:
+    grouped = builder.stream("a").group_by_key().cogroup(add).cogroup(builder.stream("b").group_by_key(), less)
+    grouped.aggregate(empty).to_stream().to("out")
+
+
+def _windowed_cogroup(builder: StreamsBuilder, settings: Settings) -> None:
+    grouped = builder.stream("a").group_by_key().cogroup(add).cogroup(builder.stream("b").group_by_key(), less)
+    out(grouped.windowed_by(time_windows(settings)).aggregate(empty))
+
+
+def _stream_join(builder: StreamsBuilder, settings: Settings) -> None:
+    windows = JoinWindows.of(settings["before"], grace=settings["grace"]).after(settings["after"])
+    left, right = builder.stream("a"), builder.stream("b")
+    joins = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}
+    joins[settings["kind"]](right, joined, windows).to("out")
+
+
+def _stream_table_join(builder: StreamsBuilder, settings: Settings) -> None:
+    left, right = builder.stream("a"), builder.table("b")
+    {"inner": left.join, "left": left.left_join}[settings["kind"]](right, joined).to("out")
+
+
+def _global_table_join(builder: StreamsBuilder, settings: Settings) -> None:
+    left, right = builder.stream("a"), builder.global_table("b")
+
+    def key_of(key: str, value: str | None) -> str | None:
+        return None if value is None or value.startswith("d") else key
+
+    {"inner": left.join, "left": left.left_join}[settings["kind"]](right, joined, key_of=key_of).to("out")
+
+
+def _table_join(builder: StreamsBuilder, settings: Settings) -> None:
+    left, right = builder.table("a"), builder.table("b")
+    joins = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}
+    table = joins[settings["kind"]](right, joined)
+    if "grouped" in settings:
+        table = table.group_by(lambda key, value: (value[0], value)).aggregate(empty, add, less)
+    table.to_stream().to("out")
+
+
+def _timer(builder: StreamsBuilder, settings: Settings) -> None:
+    builder.add_store(key_value_store("seen", key=serdes.string, value=serdes.string))
+    builder.stream("a").process(lambda: Collector(settings["every"]), stores=["seen"]).to("out")
+
+
+_SCENARIOS: dict[str, Callable[[StreamsBuilder, Settings], None]] = {
+    "count": _count,
+    "reduce": _reduce,
+    "aggregate": _aggregate,
+    "rekeyed": _rekeyed,
+    "time windows": _time_windows,
+    "unlimited windows": _unlimited,
+    "sliding windows": _sliding,
+    "session windows": _sessions,
+    "suppressed windows": _suppressed_windows,
+    "suppressed sessions": _suppressed_sessions,
+    "suppressed for a time": _suppressed_for_a_time,
+    "table": _table,
+    "table filter": _table_filter,
+    "kept table filter": _kept_table_filter,
+    "table map": _table_map,
+    "grouped table": _grouped_table,
+    "counted table": _counted_table,
+    "reduced table": _reduced_table,
+    "to table": _to_table,
+    "cogroup": _cogroup,
+    "windowed cogroup": _windowed_cogroup,
+    "stream join": _stream_join,
+    "stream table join": _stream_table_join,
+    "global table join": _global_table_join,
+    "table join": _table_join,
+    "timer": _timer,
+}
