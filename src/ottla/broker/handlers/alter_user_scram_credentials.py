@@ -1,30 +1,33 @@
-"""AlterUserScramCredentials v0. Logins are not here yet: nothing to delete, and new credentials are refused."""
+"""AlterUserScramCredentials v0 (KIP-554). Adds, changes and removes users who log in by SCRAM."""
 
 from __future__ import annotations
 
+from ottla.broker import audit
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.common.errors import ErrorCode
-from ottla.common.steps import Steps, each
+from ottla.broker.logins.scram_users import Deletion, Upsertion, alter
+from ottla.broker.turns import Pause
 from ottla.protocol.messages import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 
-_ABSENT = (ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
-_REFUSED = (ErrorCode.UNSUPPORTED_SASL_MECHANISM, "SCRAM is not supported by this broker.")
+Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 
 
-def handle(
+async def handle(
     broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
-) -> Steps[AlterUserScramCredentialsResponse]:
-    outcomes = {deletion.name: _ABSENT for deletion in request.deletions} | {
-        upsertion.name: _REFUSED for upsertion in request.upsertions
-    }
-    return AlterUserScramCredentialsResponse(results=(yield from each(outcomes.items(), _result)))
-
-
-def _result(
-    outcome: tuple[str, tuple[ErrorCode, str]],
-) -> AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult:
-    user, (code, message) = outcome
-    return AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult(
-        user=user, error_code=code, error_message=message
-    )
+) -> AlterUserScramCredentialsResponse:
+    principal, host = context.principal, context.client_host
+    deletions = [Deletion(one.name, one.mechanism) for one in request.deletions]
+    upsertions = [
+        Upsertion(one.name, one.mechanism, one.iterations, bytes(one.salt), bytes(one.salted_password))
+        for one in request.upsertions
+    ]
+    outcomes = await alter(broker, deletions, upsertions, context.requester)
+    pause, results = Pause(), []
+    for user, fault in outcomes.items():
+        await pause.when_due()
+        if fault is None:
+            audit.tell("user changed", principal, host, user=user)
+            results.append(Result(user=user, error_message=None))
+        else:
+            results.append(Result(user=user, error_code=fault.code, error_message=fault.message))
+    return AlterUserScramCredentialsResponse(results=results)

@@ -1,0 +1,95 @@
+"""The authorizer of a broker, kept in step with the image, and whoever asks it.
+
+A broker without `authorizer.class.name` has none (`broker.access` is None), and nothing is asked anywhere.
+"""
+
+from __future__ import annotations
+
+from ottla.broker import audit
+from ottla.broker.context import RequestContext
+from ottla.common.config import BrokerConfig
+from ottla.common.config.security import super_users_of
+from ottla.common.ids import TopicId
+from ottla.metadata.acls import CLUSTER_NAME, Operation, ResourceType
+from ottla.metadata.image import ClusterImage
+from ottla.security.authorizer import Authorizer
+
+# Denials that are told of, once each, until an ACL changes.
+_TOLD_MAX = 10_000
+
+
+class Access:
+    def __init__(self, config: BrokerConfig) -> None:
+        self._super_users = super_users_of(config.super_users)
+        self._allows_without_acl = config.allow_everyone_if_no_acl_found
+        self._image: ClusterImage | None = None
+        self._told: set[tuple[str, str, Operation, ResourceType, str]] = set()
+        self.authorizer = Authorizer()
+
+    def on_image(self, _: ClusterImage, image: ClusterImage) -> None:
+        if self._image is None or image.acls is not self._image.acls:
+            self.authorizer = Authorizer(
+                image.acls.values(), super_users=self._super_users, allows_without_acl=self._allows_without_acl
+            )
+            self._told.clear()
+        self._image = image
+
+    def of(self, context: RequestContext) -> Asker:
+        return Asker(self, context.principal, context.client_host)
+
+    def topic_name(self, key: bytes, *, by_id: bool) -> str | None:
+        """None for an id that nobody has."""
+        if not by_id:
+            return key.decode(errors="replace")
+        assert self._image is not None
+        topic = self._image.topics_by_id.get(TopicId(key))
+        return None if topic is None else topic.name
+
+    def denied(self, question: tuple[str, str, Operation, ResourceType, str]) -> None:
+        if question in self._told:
+            return
+        if len(self._told) >= _TOLD_MAX:
+            self._told.clear()
+        self._told.add(question)
+        principal, host, operation, kind, name = question
+        audit.tell("denied", principal, host, operation=operation.name, resource_type=kind.name, resource=name)
+
+
+class Asker:
+    """Who asks, from where: taken from a request, and good for as long as it is worked on."""
+
+    __slots__ = ("_access", "host", "principal")
+
+    def __init__(self, access: Access, principal: str, host: str) -> None:
+        self._access = access
+        self.principal = principal
+        self.host = host
+
+    def may(self, operation: Operation, kind: ResourceType, name: str, *, tells: bool = True) -> bool:
+        if self._access.authorizer.allows(self.principal, self.host, operation, kind, name):
+            return True
+        if tells:
+            self._access.denied((self.principal, self.host, operation, kind, name))
+        return False
+
+    def may_cluster(self, operation: Operation, *, tells: bool = True) -> bool:
+        return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME, tells=tells)
+
+    def may_topic(self, operation: Operation, name: str, *, tells: bool = True) -> bool:
+        return self.may(operation, ResourceType.TOPIC, name, tells=tells)
+
+    def may_topic_key(self, operation: Operation, key: bytes, *, by_id: bool) -> bool:
+        """A topic as it stands in a request; of an id that nobody has there is nothing to hide."""
+        name = self._access.topic_name(key, by_id=by_id)
+        return name is None or self.may(operation, ResourceType.TOPIC, name)
+
+    def may_on_any(self, operation: Operation, kind: ResourceType) -> bool:
+        return self._access.authorizer.allows_on_any(self.principal, self.host, operation, kind)
+
+    def operations(self, kind: ResourceType, name: str, possible: int) -> int:
+        """Of the operations that a resource knows those that are allowed, as a bit field."""
+        return sum(
+            1 << operation
+            for operation in Operation
+            if possible >> operation & 1 and self.may(operation, kind, name, tells=False)
+        )

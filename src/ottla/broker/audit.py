@@ -1,0 +1,30 @@
+"""The audit trail: one line for each login, refused login, denial and change of who may do what. No secrets in it.
+
+Lines go to the logger `ottla.audit`.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.metadata.acls import Acl
+
+log = logging.getLogger("ottla.audit")
+
+
+def tell(what: str, principal: str | None, client_host: str, **facts: object) -> None:
+    """`principal` None is somebody who is not known."""
+    log.info(what, extra={"principal": principal or "(unknown)", "client": client_host, **facts})
+
+
+def acl(one: Acl) -> dict[str, object]:
+    """An ACL as the facts of a line."""
+    return {
+        "permission": one.permission.name,
+        "user": one.principal,
+        "host": one.host,
+        "operation": one.operation.name,
+        "resource_type": one.resource_type.name,
+        "pattern": one.pattern_type.name,
+        "resource": one.resource_name,
+    }

@@ -1,0 +1,1 @@
+"""Logins: who a client of a SASL listener is, before anything else it says is heard."""

@@ -1,0 +1,146 @@
+"""The way in through a SASL listener: SaslHandshake and SaslAuthenticate first, then everything else.
+
+Before its login a client may ask for ApiVersions and nothing more; anything else closes the connection. A login that
+fails is answered after `connection.failed.authentication.delay.ms`, and then the connection ends. A session that is
+limited (`connections.max.reauth.ms`, or a token that expires) goes on when the client logs in again as the same user
+(KIP-368); the first request after its end closes the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ottla.broker import audit
+from ottla.broker.logins.mechanisms import Exchange, Mechanisms
+from ottla.common.errors import CloseConnection, ErrorCode
+from ottla.protocol import codec
+from ottla.protocol.codec import MalformedMessage, Message
+from ottla.protocol.framing import API_VERSIONS, flexible_from, read_request_header, response_prefix, skip_header_tags
+from ottla.protocol.messages import SaslAuthenticateResponse, SaslHandshakeResponse
+from ottla.security.logins import LoginRefused
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.router import Router
+    from ottla.server.connection import Answer, Connection
+
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
+_VERSIONS = {SASL_HANDSHAKE: (1, 1), SASL_AUTHENTICATE: (0, 2)}
+# From this version on the answer says how long the session may last.
+_LIFETIME_SINCE = 1
+_AGAIN = "Cannot change principals during re-authentication"
+
+
+@dataclass(slots=True)
+class Login:
+    """How far the login of one connection is."""
+
+    exchange: Exchange | None = None
+    mechanism: str = ""
+    # When the session ends, by the monotonic clock; 0 is never.
+    ends_ms: int = 0
+
+
+class SaslGate:
+    def __init__(self, broker: Broker, router: Router, listener: str) -> None:
+        self._broker = broker
+        self._router = router
+        self._listener = listener
+        self._mechanisms = Mechanisms(broker, listener)
+
+    def handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
+        """Every request of this listener."""
+        if connection.is_known and frame[0] == 0 and frame[1] not in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
+            login: Login = connection.login
+            if not login.ends_ms or self._broker.clock.monotonic_ms() < login.ends_ms:
+                return self._router.handle(connection, frame)
+            audit.tell("session expired", connection.principal, connection.client_host, listener=self._listener)
+            connection.close()
+            return None
+        try:
+            return self._log_in(connection, frame)
+        except (MalformedMessage, CloseConnection) as error:
+            audit.tell("login refused", None, connection.client_host, listener=self._listener, why=str(error))
+            connection.close()
+            return None
+
+    def _log_in(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
+        if connection.login is None:
+            connection.login = Login()
+        header = read_request_header(frame)
+        if header.api_key == API_VERSIONS and not connection.is_known:
+            return self._router.handle(connection, frame)
+        low, high = _VERSIONS.get(header.api_key, (0, -1))
+        if not low <= header.version <= high:
+            raise CloseConnection("a request before the login")
+        name = "SaslHandshakeRequest" if header.api_key == SASL_HANDSHAKE else "SaslAuthenticateRequest"
+        at = skip_header_tags(frame, header.end) if header.version >= flexible_from(name) else header.end
+        request = codec.decode(name, header.version, frame, at)
+        is_flexible = header.version >= flexible_from(name)
+
+        def framed(response: Message) -> bytes:
+            body = codec.encode(response, header.version)
+            return response_prefix(len(body), header.correlation_id, is_flexible) + bytes(body)
+
+        if header.api_key == SASL_HANDSHAKE:
+            return framed(self._begin(connection, request.mechanism))
+        try:
+            return framed(self._go_on(connection, bytes(request.auth_bytes), header.version))
+        except LoginRefused as refused:
+            failure = SaslAuthenticateResponse(
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(refused), auth_bytes=b""
+            )
+            audit.tell(
+                "login refused",
+                None,
+                connection.client_host,
+                listener=self._listener,
+                mechanism=connection.login.mechanism,
+                why=str(refused),
+            )
+            return self._refuse(connection, framed(failure))
+
+    def _begin(self, connection: Connection, mechanism: str) -> SaslHandshakeResponse:
+        exchange = self._mechanisms.begin(mechanism)
+        if exchange is None:
+            connection.login.exchange = None
+            return SaslHandshakeResponse(
+                error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=self._mechanisms.names
+            )
+        connection.login.exchange, connection.login.mechanism = exchange, mechanism
+        return SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=self._mechanisms.names)
+
+    def _go_on(self, connection: Connection, message: bytes, version: int) -> SaslAuthenticateResponse:
+        login: Login = connection.login
+        exchange = login.exchange
+        if exchange is None:
+            raise CloseConnection("SaslAuthenticate without SaslHandshake")
+        answer = exchange.answer(message)
+        if exchange.user is None:
+            return SaslAuthenticateResponse(auth_bytes=answer)
+        login.exchange = None
+        principal = f"User:{exchange.user}"
+        if connection.is_known and principal != connection.principal:
+            raise LoginRefused(f"{_AGAIN} from {connection.principal}")
+        lifetime_ms = self._lifetime_ms(exchange)
+        login.ends_ms = self._broker.clock.monotonic_ms() + lifetime_ms if lifetime_ms else 0
+        if not connection.is_known:
+            connection.admit(principal)
+            audit.tell("login", principal, connection.client_host, listener=self._listener, mechanism=login.mechanism)
+        told_ms = lifetime_ms if version >= _LIFETIME_SINCE else 0
+        return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=told_ms)
+
+    def _lifetime_ms(self, exchange: Exchange) -> int:
+        """0 is without end."""
+        limits = [
+            self._broker.config.of_listener(self._listener, "connections.max.reauth.ms"),
+            exchange.lifetime_ms(self._broker.clock.now_ms()),
+        ]
+        return min((limit for limit in limits if limit > 0), default=0)
+
+    async def _refuse(self, connection: Connection, answer: bytes) -> Answer:
+        connection.end_with_answer()
+        await self._broker.timers.sleep(self._broker.config.connection_failed_authentication_delay_ms)
+        return answer

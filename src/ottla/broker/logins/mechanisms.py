@@ -1,0 +1,94 @@
+"""The mechanisms that a listener offers, and what each asks whom."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from ottla.client.jaas import parse_jaas
+from ottla.common.config.security import MECHANISMS
+from ottla.common.errors import OttlaError
+from ottla.metadata.scram import HASHES, ScramCredential
+from ottla.security.logins import PlainExchange, ScramExchange
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.logins.tokens import Tokens
+
+_USER = "user_"
+
+
+class Exchange(Protocol):
+    """One login: messages in, answers out, until `user` is known. Raises LoginRefused."""
+
+    user: str | None
+
+    def answer(self, message: bytes) -> bytes: ...
+
+    def lifetime_ms(self, now_ms: int) -> int:
+        """How long the login is good for; 0 is without end."""
+
+
+class _Plain(PlainExchange):
+    def lifetime_ms(self, now_ms: int) -> int:
+        return 0
+
+
+class _Scram(ScramExchange):
+    def lifetime_ms(self, now_ms: int) -> int:
+        return 0
+
+
+class Mechanisms:
+    def __init__(self, broker: Broker, listener: str) -> None:
+        """Raises OttlaError for settings that are missing or wrong."""
+        self._broker = broker
+        self._listener = listener
+        wanted = broker.config.of_listener(listener, "sasl.enabled.mechanisms")
+        self.names = [mechanism for mechanism in wanted if mechanism in MECHANISMS]
+        self._decoy = secrets.token_bytes(32)
+        self._passwords = self._plain_users() if "PLAIN" in self.names else {}
+        self._tokens = self._make_tokens() if "OAUTHBEARER" in self.names else None
+
+    def begin(self, mechanism: str) -> Exchange | None:
+        """None for one that is not offered."""
+        if mechanism not in self.names:
+            return None
+        if mechanism == "PLAIN":
+            return _Plain(self._passwords)
+        if mechanism in HASHES:
+            nonce = base64.b64encode(secrets.token_bytes(24)).decode()
+            return _Scram(mechanism, lambda user: self._credential(user, mechanism), nonce=nonce, decoy=self._decoy)
+        assert self._tokens is not None
+        return self._tokens.exchange()
+
+    def _credential(self, user: str, mechanism: str) -> ScramCredential | None:
+        return self._broker.image.scram.get(user, {}).get(mechanism)
+
+    def _plain_users(self) -> Mapping[str, str]:
+        """Those that Kafka's PlainLoginModule is given: user_NAME="PASSWORD"."""
+        name = f"listener.name.{self._listener.lower()}.plain.sasl.jaas.config"
+        text = self._broker.config.of_listener(self._listener, "sasl.jaas.config", "PLAIN")
+        if not text:
+            raise OttlaError(
+                f"Listener {self._listener} offers PLAIN and has no users: set {name} to "
+                'org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME="PASSWORD";'
+            )
+        module, options = parse_jaas(text)
+        if module != "PlainLoginModule":
+            raise OttlaError(f"{name} has {module}, but PLAIN wants PlainLoginModule.")
+        users = {option.removeprefix(_USER): value for option, value in options.items() if option.startswith(_USER)}
+        if not users:
+            raise OttlaError(f'{name} names no user: give each as user_NAME="PASSWORD".')
+        return users
+
+    def _make_tokens(self) -> Tokens:
+        try:
+            from ottla.broker.logins.tokens import Tokens
+        except ImportError:
+            raise OttlaError(
+                f"Listener {self._listener} offers OAUTHBEARER, which needs joserfc: pip install 'ottla[security]'."
+            ) from None
+        return Tokens(self._broker)

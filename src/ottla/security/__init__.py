@@ -1,0 +1,1 @@
+"""Who may do what, decided purely: no clock, no chance, no disk, no network."""

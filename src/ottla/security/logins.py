@@ -1,0 +1,147 @@
+"""The broker's side of PLAIN and SCRAM: what the client says in, what we answer out.
+
+    exchange = ScramExchange("SCRAM-SHA-256", find, nonce=..., decoy=...)
+    exchange.answer(first)       # b"r=...,s=...,i=..."
+    exchange.answer(final)       # b"v=...", and exchange.user is who it is
+
+Whoever does not exist is led on with a made-up salt, always the same for a name, and refused where a wrong password
+is: nobody learns from us which users there are. As in Kafka, names and passwords are UTF-8 without SASLprep.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Callable, Mapping
+
+from ottla.metadata.scram import HASHES, ITERATIONS_MIN, ScramCredential
+
+_CHANNEL_BINDING = "biws"  # "n,," in base 64: none
+_NAME_BYTES_MAX = 1024
+_ACTS_FOR_ANOTHER = "Authentication failed: Client requested an authorization id that is different from username"
+
+
+class LoginRefused(Exception):
+    """The message is what the client is told: it has no secret in it, and not whether the user exists."""
+
+
+class PlainExchange:
+    """user and password in one message: AUTHZID NUL USER NUL PASSWORD (RFC 4616)."""
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self._passwords = passwords
+        self.user: str | None = None
+
+    def answer(self, message: bytes) -> bytes:
+        parts = message.split(b"\0")
+        if len(parts) != 3:
+            raise LoginRefused("Invalid SASL/PLAIN response: expected 3 tokens")
+        try:
+            acting_for, user, password = (part.decode() for part in parts)
+        except UnicodeDecodeError:
+            raise LoginRefused("Invalid SASL/PLAIN response: not UTF-8") from None
+        if not user or not password:
+            raise LoginRefused("Authentication failed: username or password not specified")
+        known = self._passwords.get(user)
+        # The same work for those who do not exist.
+        is_right = hmac.compare_digest((known if known is not None else user + password).encode(), password.encode())
+        if known is None or not is_right:
+            raise LoginRefused("Authentication failed: Invalid username or password")
+        if acting_for and acting_for != user:
+            raise LoginRefused(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self.user = user
+        return b""
+
+
+class ScramExchange:
+    def __init__(
+        self, mechanism: str, find: Callable[[str], ScramCredential | None], *, nonce: str, decoy: bytes
+    ) -> None:
+        """`nonce`: ours, of this exchange; `decoy`: a secret of this broker for the salts of those who do not exist."""
+        self._mechanism, self._hash = mechanism, HASHES[mechanism]
+        self._find, self._own_nonce, self._decoy = find, nonce, decoy
+        self._name = ""
+        self._first_bare = self._challenge = ""
+        self._nonce = ""
+        self._credential: ScramCredential | None = None
+        self._is_decoy = False
+        self.user: str | None = None
+
+    def answer(self, message: bytes) -> bytes:
+        if self.user is not None:
+            raise LoginRefused("the login is over")
+        try:
+            text = message.decode()
+        except UnicodeDecodeError:
+            raise self._invalid() from None
+        return self._second(text) if self._challenge else self._first(text)
+
+    def _first(self, text: str) -> bytes:
+        """GS2 header, name, nonce: `n,[a=NAME],n=NAME,r=NONCE`."""
+        parts = text.split(",", 2)
+        if len(parts) != 3 or parts[0] not in ("n", "y"):
+            raise self._invalid()
+        _, acting_for, self._first_bare = parts
+        fields = self._first_bare.split(",")
+        if len(fields) < 2 or not fields[0].startswith("n=") or not fields[1].startswith("r=") or len(fields[1]) < 3:
+            raise self._invalid()
+        self._name = _plain_name(fields[0][2:])
+        if not self._name or len(fields[0]) > _NAME_BYTES_MAX:
+            raise self._invalid()
+        if acting_for and acting_for != f"a={fields[0][2:]}":
+            raise LoginRefused(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self._nonce = fields[1][2:] + self._own_nonce
+        found = self._find(self._name)
+        self._is_decoy = found is None
+        self._credential = credential = found or self._made_up()
+        salt = base64.b64encode(credential.salt).decode()
+        self._challenge = f"r={self._nonce},s={salt},i={credential.iterations}"
+        return self._challenge.encode()
+
+    def _second(self, text: str) -> bytes:
+        """Channel binding, the nonce of both, the proof: `c=biws,r=NONCE,...,p=PROOF`."""
+        without_proof, _, proof_text = text.rpartition(",p=")
+        fields = without_proof.split(",")
+        if len(fields) < 2 or fields[0] != f"c={_CHANNEL_BINDING}":
+            raise self._invalid()
+        if not hmac.compare_digest(fields[1].encode(), f"r={self._nonce}".encode()):
+            raise self._wrong()
+        try:
+            proof = base64.b64decode(proof_text, validate=True)
+        except (binascii.Error, ValueError):
+            raise self._invalid() from None
+        credential = self._credential
+        assert credential is not None
+        spoken = f"{self._first_bare},{self._challenge},{without_proof}".encode()
+        signature = hmac.digest(credential.stored_key, spoken, self._hash)
+        if len(proof) != len(signature):
+            raise self._wrong()
+        key = bytes(byte ^ other for byte, other in zip(proof, signature, strict=True))
+        is_right = hmac.compare_digest(hashlib.new(self._hash, key).digest(), credential.stored_key)
+        if not is_right or self._is_decoy:
+            raise self._wrong()
+        self.user = self._name
+        return b"v=" + base64.b64encode(hmac.digest(credential.server_key, spoken, self._hash))
+
+    def _made_up(self) -> ScramCredential:
+        salt = hmac.digest(self._decoy, self._name.encode(), self._hash)
+        return ScramCredential(salt[:20], salt, salt, ITERATIONS_MIN)
+
+    def _invalid(self) -> LoginRefused:
+        return LoginRefused(f"Invalid {self._mechanism} message")
+
+    def _wrong(self) -> LoginRefused:
+        return LoginRefused(
+            "Authentication failed during authentication due to invalid credentials with SASL mechanism "
+            + self._mechanism
+        )
+
+
+def _plain_name(text: str) -> str:
+    return text.replace("=2C", ",").replace("=3D", "=")
