@@ -295,7 +295,7 @@ def test_nonsense_is_never_a_crash(decode: ModuleType) -> None:
         assert outcome(decode, bytes(data)) == outcome(decode_pure, bytes(data))
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 9, 63, 64, 1_000, 1_001])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 9, 63, 64, 1_000, 1_001, 12_287, 12_288, 12_289, 50_000])
 def test_the_checksum_is_crc32c(decode: ModuleType, size: int) -> None:
     data = random.Random(size).randbytes(size)
     assert decode.crc32c(data) == reference_crc(data)

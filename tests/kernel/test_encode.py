@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ottla.kernel import checksum, encode_pure, patching
+from ottla.kernel import checksum, compressing, encode_pure, patching
 from ottla.records import batch as v2
 from ottla.records.record import read_records
 
@@ -87,6 +87,41 @@ def test_all_rows_come_out_as_they_went_in(kernel: Any, codec: int) -> None:
     for slot, record in zip(slots, rows.records(), strict=True):
         expected.setdefault(slot, []).append(record)
     assert found == expected
+
+
+def codecs_of(kernel: Any, codec: int, values: list[bytes]) -> list[int]:
+    """That the batches have which an encoder makes of these values, one each."""
+    encoder = kernel.BatchEncoder(codec=codec, batch_bytes=1)
+    column = pa.array(values, pa.binary())
+    nothing, times = pa.nulls(len(values), pa.binary()), pa.array([0] * len(values), pa.int64())
+    slots = kernel.route(nothing, None, None, [0], [1], [0])
+    batches = encoder.append(slots, nothing, column, None, times) + encoder.finish()
+    (found,) = decoded(batches).values()
+    assert [value for _, value, _, _ in found] == values
+    return [v2.read_header(data).attributes & v2.CODEC_MASK for _, data, _ in batches]
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_does_not_get_smaller_is_left_as_it_is_and_what_does_is_compressed_again(kernel: Any, codec: int) -> None:
+    noise, text = random.Random(codec).randbytes(200_000), b"the same again " * 14_000
+    assert codecs_of(kernel, codec, [text, noise, noise, text, text]) == [codec, 0, 0, codec, codec]
+    assert codecs_of(kernel, codec, [noise[:100], text]) == [0, codec]
+
+
+def test_after_a_batch_that_does_not_get_smaller_only_a_part_of_the_next_is_tried(monkeypatch: Any) -> None:
+    tried: list[int] = []
+
+    def told(codec: int, data: Any, level: int | None) -> bytes:
+        tried.append(len(data))
+        return compress(codec, data, level)
+
+    compress = compressing.compress
+    monkeypatch.setattr(compressing, "compress", told)
+    noise = random.Random(1).randbytes(500_000)
+    compressor = compressing.Compressor(compressing.LZ4, None)
+    assert [compressor.compress(noise) for _ in range(3)] == [None] * 3
+    assert tried[0] == len(noise)
+    assert sum(tried[1:]) < len(noise) / 5
 
 
 def test_slices_without_nulls_and_without_headers_are_read_from_where_they_begin(kernel: Any) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
+from ottla.client.group_offsets import committed_offsets
 from ottla.client.producing import TransactionRefused
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import Failure, Retriable, failure_in
@@ -82,7 +84,8 @@ LASTS = {
 
 @pytest.fixture(scope="module", params=[2, 1], ids=["transactions v2", "transactions v1"])
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    with Broker() as running:
+    # What is written is years old: on a slow machine it would be deleted before it is read.
+    with Broker({"log.retention.ms": "-1"}) as running:
         running.create_topic("in", 2)
         with_transactions(running, request.param)
         yield running
@@ -92,6 +95,7 @@ class Query:
     """Publishes one record with each batch, to a topic of its own."""
 
     def __init__(self, broker: Broker, name: str) -> None:
+        self.name = name
         self._servers, self._topic = broker.bootstrap_servers, f"out-{name}"
         broker.create_topic(self._topic)
         self.publisher = Publisher(PublisherSettings(ClusterAddress(self._servers), name, name, MARKERS))
@@ -145,6 +149,31 @@ def test_trouble_that_lasts_ends_it_with_a_sentence_and_nothing_is_written(query
     assert query.written() == [0]
     query.publish()
     assert query.written() == [0, 1]
+
+
+def test_offsets_of_a_source_that_is_denied_for_a_moment_are_committed_all_the_same(
+    broker: Broker, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a broker that has just started. The partition that does not move again would never be told of."""
+    metadata = ClusterClient.metadata
+    denials = 2
+
+    def deny(cluster: ClusterClient, topics: Any) -> Any:
+        nonlocal denials
+        answer = metadata(cluster, topics)
+        if denials and topics == ["in"]:
+            denials -= 1
+            for topic in answer.topics:
+                topic.error_code, topic.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
+        return answer
+
+    monkeypatch.setattr(ClusterClient, "metadata", deny)
+    query.publish()
+    query.publish()
+    assert not denials
+    with ClusterClient(broker.bootstrap_servers) as cluster:
+        told = {where: found.offset for where, found in committed_offsets(cluster, query.name).items()}
+    assert told == {TopicPartition("in", 0): 1, TopicPartition("in", 1): 5}
 
 
 def test_a_topic_that_cannot_be_made_now_is_waited_for(broker: Broker) -> None:

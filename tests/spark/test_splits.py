@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 from ottla.client.fetching import OffsetRange
 from ottla.common.ids import TopicPartition
 from ottla.spark.source.offsets import limited
-from ottla.spark.source.splits import SPLIT_RECORDS_MIN, make_splits
+from ottla.spark.source.splits import SPLIT_RECORDS_MIN, make_splits, whole_splits
 
 SIZES = st.lists(st.integers(0, 50_000), min_size=1, max_size=30)
 
@@ -78,3 +78,11 @@ def test_one_huge_partition_is_read_by_all_cores() -> None:
     assert [sum(one.size for one in split) for split in splits] == [1_250_000] * 8
     bounded = make_splits([OffsetRange("t", 0, 0, 10_000_000)], 8, records_max=100_000)
     assert max(sum(one.size for one in split) for split in bounded) == 100_000
+
+
+def test_whole_partitions_of_one_number_are_read_together_and_never_cut() -> None:
+    ranges = [OffsetRange(topic, number, 0, 10 * (number + 1)) for topic in ("a", "b") for number in range(5)]
+    splits = whole_splits([*ranges, OffsetRange("c", 9, 4, 4)], 2)
+    assert sorted(each for split in splits for each in split) == sorted(ranges)
+    numbers = [{each.partition for each in split} for split in splits]
+    assert len(splits) == 2 and not numbers[0] & numbers[1]

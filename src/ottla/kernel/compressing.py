@@ -25,6 +25,10 @@ _LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED = 0x80000000
 
+# A batch that does not get smaller by this part is sent as it is: whoever reads it would pay for nothing.
+_WORTH_SHARE = 1 / 16
+_SAMPLE_BYTES = 32 * 1024
+
 
 @cache
 def _codec(number: int, level: int | None) -> Any:
@@ -40,6 +44,33 @@ def compress(codec: int, data: Any, level: int | None = None) -> bytes:
     if codec == LZ4:
         return _lz4_frame(native, memoryview(data))
     return bytes(native.compress(data, asbytes=True))
+
+
+class Compressor:
+    """For the batches of one encoder. Where a batch did not get smaller, of the next ones only a part is tried, until
+    that gets smaller: to try all of what does not compress takes a tenth of the time of a task."""
+
+    def __init__(self, codec: int, level: int | None) -> None:
+        self._codec = codec
+        self._level = level
+        self._is_in_doubt = False
+
+    def compress(self, data: Any) -> bytes | None:
+        """None: it is better left as it is."""
+        if self._codec == NONE:
+            return None
+        view = memoryview(data)
+        if self._is_in_doubt and len(view) > 2 * _SAMPLE_BYTES:
+            middle = len(view) // 2
+            if self._tried(view[middle : middle + _SAMPLE_BYTES]) is None:
+                return None
+        body = self._tried(view)
+        self._is_in_doubt = body is None
+        return body
+
+    def _tried(self, view: memoryview) -> bytes | None:
+        body = compress(self._codec, view, self._level)
+        return body if len(body) <= (1 - _WORTH_SHARE) * len(view) else None
 
 
 def _xerial(native: Any, view: memoryview) -> bytes:

@@ -302,6 +302,8 @@ cdef class Decoder:
     cdef Py_buffer view
     cdef bint has_view
     cdef Py_ssize_t position
+    # Where the batch begins that is being read, or was last.
+    cdef Py_ssize_t open_from
     cdef int64_t start
     cdef int64_t end
     cdef bint with_headers
@@ -332,7 +334,7 @@ cdef class Decoder:
         self.release()
         PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
         self.has_view = True
-        self.position = 0
+        self.position = self.open_from = 0
         self.start, self.end = start, end
         self.with_headers, self.check_crcs = with_headers, check_crcs
         self.limit_bytes = decompressed_bytes_max
@@ -360,6 +362,8 @@ cdef class Decoder:
 
         Raises CorruptRecords."""
         cdef Piece piece = Piece(self.with_headers)
+        # Most of what is left are values. Where they grow from nothing they are copied as often as they double.
+        piece.values.content.reserve(min(bytes_max, self.view.len - self.open_from))
         while self.at != NULL or self.open_next():
             self.read_records(piece, rows_max, bytes_max)
             if piece.rows >= rows_max or (piece.rows and piece.bytes >= bytes_max):
@@ -392,6 +396,7 @@ cdef class Decoder:
                     continue
             if self.check_crcs and ottla_crc32c(batch + CRC_FROM, size - CRC_FROM) != self.header.crc:
                 raise CorruptRecords(f"the batch at offset {self.header.base} fails its checksum")
+            self.open_from = self.position - size
             self.open_records(batch, size)
             return True
         return False

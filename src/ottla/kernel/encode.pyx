@@ -15,7 +15,7 @@ from array import array
 
 import pyarrow as pa
 
-from ottla.kernel.compressing import compress
+from ottla.kernel.compressing import Compressor
 from ottla.kernel.encode_pure import TRANSACTIONAL_BIT, Encoded
 
 cdef extern from "bytes.h":
@@ -201,16 +201,16 @@ cdef class BatchEncoder:
     cdef int32_t _slot_count
     cdef size_t _open_bytes, _open_bytes_max, _batch_bytes
     cdef int _codec, _attributes
-    cdef object _level
+    cdef object _compressor
     cdef Column _keys, _values, _header_keys, _header_values
 
     def __init__(self, *, int codec=0, level=None, size_t batch_bytes=524288, size_t open_bytes=67108864,
                  bint transactional=True):
         self._codec = codec
-        self._level = level
+        self._compressor = Compressor(codec, level)
         self._batch_bytes = batch_bytes
         self._open_bytes_max = open_bytes
-        self._attributes = codec | (TRANSACTIONAL_BIT if transactional else 0)
+        self._attributes = TRANSACTIONAL_BIT if transactional else 0
 
     def __dealloc__(self):
         cdef int32_t slot
@@ -335,30 +335,31 @@ cdef class BatchEncoder:
     cdef object _close(self, int32_t number):
         cdef Slot* slot = &self._slots[number]
         cdef int32_t count = slot.count
-        cdef bytes body, batch
+        cdef bytes body = None, batch
         cdef const char* source = <const char*>slot.data
         cdef size_t size = slot.size
         cdef uint8_t* out
         if self._codec:
-            body = compress(self._codec, PyMemoryView_FromMemory(<char*>slot.data, slot.size, PyBUF_READ), self._level)
+            body = self._compressor.compress(PyMemoryView_FromMemory(<char*>slot.data, slot.size, PyBUF_READ))
+        if body is not None:
             source = PyBytes_AS_STRING(body)
             size = len(body)
         batch = PyBytes_FromStringAndSize(NULL, HEADER_SIZE + size)
         out = <uint8_t*>PyBytes_AS_STRING(batch)
         memcpy(out + HEADER_SIZE, source, size)
-        self._write_header(out, slot, size)
+        self._write_header(out, slot, size, self._attributes if body is None else self._attributes | self._codec)
         _put_big(out + 17, ottla_crc32c(out + 21, HEADER_SIZE - 21 + size), 4)
         self._open_bytes -= slot.size
         slot.size = 0
         slot.count = 0
         return number, batch, count
 
-    cdef void _write_header(self, uint8_t* out, Slot* slot, size_t size) noexcept:
+    cdef void _write_header(self, uint8_t* out, Slot* slot, size_t size, int attributes) noexcept:
         memset(out, 0, 8)  # base offset: the broker's
         _put_big(out + 8, HEADER_SIZE - 12 + size, 4)
         memset(out + 12, 0xFF, 4)  # leader epoch: the broker's
         out[16] = 2
-        _put_big(out + 21, self._attributes, 2)
+        _put_big(out + 21, attributes, 2)
         _put_big(out + 23, slot.count - 1, 4)
         _put_big(out + 27, <uint64_t>slot.base_timestamp, 8)
         _put_big(out + 35, <uint64_t>slot.max_timestamp, 8)

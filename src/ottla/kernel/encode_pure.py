@@ -7,8 +7,9 @@
 
 Columns are Arrow arrays: `binary` keys and values, `list<struct<key: string, value: binary>>` headers, `int64`
 milliseconds. A slot is a number that the caller gives to a partition of a topic. One pass over the rows appends each
-record to the open batch of its slot; a batch that is full is compressed and closed. What is open is bounded by
-`open_bytes`: beyond it all open batches are closed, so a thousand partitions cost no more memory than one.
+record to the open batch of its slot; a batch that is full is compressed, if that makes it smaller, and closed. What is
+open is bounded by `open_bytes`: beyond it all open batches are closed, so a thousand partitions cost no more memory
+than one.
 
 Batches carry no producer yet: `ottla.kernel.patching` puts it in without reading the records again.
 """
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.kernel.checksum import crc32c
-from ottla.kernel.compressing import compress
+from ottla.kernel.compressing import Compressor
 
 HEADER_BYTES = 61
 TRANSACTIONAL_BIT = 0x10
@@ -95,10 +96,10 @@ class BatchEncoder:
         transactional: bool = True,
     ) -> None:
         self._codec = codec
-        self._level = level
+        self._compressor = Compressor(codec, level)
         self._batch_bytes = batch_bytes
         self._open_bytes_max = open_bytes
-        self._attributes = codec | (TRANSACTIONAL_BIT if transactional else 0)
+        self._attributes = TRANSACTIONAL_BIT if transactional else 0
         self._open: dict[int, _Open] = {}
         self._open_bytes = 0
 
@@ -131,7 +132,8 @@ class BatchEncoder:
     def _close(self, slot: int) -> Encoded:
         opened = self._open.pop(slot)
         self._open_bytes -= len(opened.body)
-        body = compress(self._codec, opened.body, self._level)
+        compressed = self._compressor.compress(opened.body)
+        body = opened.body if compressed is None else compressed
         batch = bytearray(
             _HEADER.pack(
                 0,
@@ -139,7 +141,7 @@ class BatchEncoder:
                 _NOT_SET,
                 2,
                 0,
-                self._attributes,
+                self._attributes | (0 if compressed is None else self._codec),
                 opened.count - 1,
                 opened.base_timestamp,
                 opened.max_timestamp,

@@ -18,13 +18,15 @@ _CRC_AT = 17
 _COUNT = struct.Struct(">i")
 
 
-def patch(batch: bytearray, producer_id: int, epoch: int, base_sequence: int) -> None:
-    """Write producer id, epoch and first sequence number into the batch, in place."""
+def patch(batch: bytearray, producer_id: int, epoch: int, base_sequence: int, *, size: int | None = None) -> None:
+    """Write producer id, epoch and first sequence number into the batch, in place. Where `batch` is only its header,
+    `size` is that of all of it."""
+    size = len(batch) if size is None else size
     after = _PRODUCER.pack(producer_id, epoch, base_sequence)
     before = bytes(batch[_PRODUCER_AT:_COUNT_AT])
     (crc,) = _CRC.unpack_from(batch, _CRC_AT)
     batch[_PRODUCER_AT:_COUNT_AT] = after
-    _CRC.pack_into(batch, _CRC_AT, crc ^ change(before, after, len(batch) - _COUNT_AT))
+    _CRC.pack_into(batch, _CRC_AT, crc ^ change(before, after, size - _COUNT_AT))
 
 
 def record_count(batch: bytes | bytearray | memoryview) -> int:

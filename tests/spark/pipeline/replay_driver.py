@@ -35,7 +35,7 @@ def main() -> None:
     run = RunSettings(
         client={"kafka.bootstrap.servers": servers}, once=True, master="local[2]", conf={"spark.ui.enabled": "false"}
     )
-    Runner(joining(name, names), run, home, JsonLines(sys.stdout, name)).run()
+    Runner(joining(name, names, by=settings["by"]), run, home, JsonLines(sys.stdout, name)).run()
     os._exit(0)
 
 

@@ -31,13 +31,15 @@ class Names(NamedTuple):
     sums: str = "sums"
 
 
-def joining(name: str, topics_: Names, *, per_batch: int = ORDERS_PER_BATCH) -> Pipeline:
+def joining(name: str, topics_: Names, *, per_batch: int = ORDERS_PER_BATCH, by: str = "") -> Pipeline:
+    """`by`: the table's rows are looked up, else they are walked over."""
+
     @pipeline(name=name, mode="update")
     def joined(topics: Any) -> Any:
         from pyspark.sql import functions as F
 
         orders = topics.stream(topics_.orders, "number int, customer string", maxOffsetsPerTrigger=per_batch)
-        customers = topics.table(topics_.customers, "customer string not null, country string")
+        customers = topics.table(topics_.customers, "customer string not null, country string", by=by or ())
         rows = orders.join(customers, "customer").select("number", "customer", "country")
         sums = rows.groupBy("country").agg(F.count("*").alias("orders"), F.sum("number").alias("total"))
         return {topics_.enriched: rows, topics_.sums: sums.withColumn("key", F.col("country"))}

@@ -42,7 +42,7 @@ class Countdown:
 # In the order in which a batch meets them: (class, method, whether it ends before the method or after it).
 SEAMS: dict[str, tuple[type, str, bool]] = {
     "before the tables are read": (Tables, "_move_on", True),
-    "while the tables are read": (Table, "_read_news", True),
+    "while the tables are read": (Table, "_between", False),
     "after the tables, before the manifest": (Manifests, "write", True),
     "after the manifest, before Spark's log": (Tables, "_move_on", False),
     "after Spark's log and the plan": (_BatchWriter, "write", True),

@@ -60,6 +60,7 @@ def scene(spark: Any, servers: str, name: str, tmp_path: Path) -> Scene:
     return Scene(spark, servers, name, tmp_path)
 
 
+@pytest.mark.slow
 def test_both_topics_may_be_made_larger(scene: Scene) -> None:
     scene.send(some(0))
     with scene.running() as run:

@@ -15,6 +15,7 @@ from tests.spark.pipeline.test_runner import customers, read, send
 from tests.support.spark_cluster import SparkCluster
 
 
+@pytest.mark.slow  # a cluster is several JVMs
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark processes")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")

@@ -13,7 +13,7 @@ import pytest
 
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.definition import Pipeline, pipeline
-from ottla.spark.pipeline.tables import table as tables
+from ottla.spark.pipeline.tables import looked_up, walked
 from ottla.spark.pipeline.topics import Topics
 from tests.spark import topics as kafka
 from tests.spark.pipeline.conftest import Running, order
@@ -23,9 +23,11 @@ COUNTRIES = "customer string not null, country string"
 
 
 class Scene:
-    """Orders, a table of customers, and a pipeline that joins them."""
+    """Orders, a table of customers, and a pipeline that joins them: by a walk over the table, or by looks into it."""
 
-    def __init__(self, servers: str, name: str, partitions: int = 1) -> None:
+    def __init__(self, servers: str, name: str, partitions: int = 1, by: str = "") -> None:
+        self.by = by
+        self.options: dict[str, Any] = {}
         self.servers, self.name = servers, name
         self.orders, self.out = kafka.create(servers), kafka.create(servers)
         self.customers = kafka.create(servers, partitions)
@@ -34,7 +36,7 @@ class Scene:
     def pipeline(self, **more: Any) -> Pipeline:
         @pipeline(name=self.name, to=self.out, key="customer", **more)
         def enriched(topics: Any) -> Any:
-            customers = topics.table(self.customers, COUNTRIES)
+            customers = topics.table(self.customers, COUNTRIES, by=self.by or (), **self.options)
             return topics.stream(self.orders, ORDERS).join(customers, "customer")
 
         return enriched
@@ -72,9 +74,9 @@ class Scene:
         assert run.error is None
 
 
-@pytest.fixture
-def scene(servers: str, name: str) -> Scene:
-    made = Scene(servers, name)
+@pytest.fixture(params=[pytest.param("", marks=pytest.mark.slow), "customer"], ids=["walked", "looked-up"])
+def scene(request: pytest.FixtureRequest, servers: str, name: str) -> Scene:
+    made = Scene(servers, name, by=request.param)
     made.customer("always", "there")
     return made
 
@@ -124,33 +126,37 @@ def test_a_bad_record_is_a_dead_letter_once_and_the_key_keeps_its_value(
     letters = f"{scene.name}-dead-letters"
     scene.customer("a", "good")
     scene.customer_record("a", "no json")
-    with scene.running(spark, tmp_path):
+    with scene.running(spark, tmp_path) as run:
         assert scene.joined("a") == {"a": "good"}
         scene.customer_record("a", '{"country": "without a name"}')
         scene.customer_record(None, '{"customer": "c", "country": "no key"}')
         assert scene.joined("a", "c") == {"a": "good"}
         scene.customer("a", "better")
         assert scene.joined("a") == {"a": "better"}
-    with scene.running(spark, tmp_path):
+    assert run.home.read().dead_letters == 3
+    with scene.running(spark, tmp_path) as run:
         assert scene.joined("a") == {"a": "better"}
+    assert run.home.read().dead_letters == 0
     found = [(key, headers["ottla.reason"].decode()) for key, _, headers in read(servers, letters)]
     assert found[0] == (b"a", "the value is no JSON of the columns customer string, country string")
     assert set(found[1:]) == {(b"a", "the column 'customer' is missing"), (None, "a record of a table needs a key")}
     assert len(found) == 3
 
 
-def test_news_become_part_of_the_base_when_they_are_many(
-    spark: Any, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_news_of_a_table_that_is_walked_over_become_part_of_the_base_when_they_are_many(
+    spark: Any, servers: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    scene = Scene(servers, name)
+    scene.customer("always", "there")
     read: list[tuple[str, int]] = []
-    write = tables.write_ranges
+    write = walked.write_ranges
 
     def note(path: Path, ranges: Any) -> None:
         read.append((path.name, sum(one.size for one in ranges)))
         write(path, ranges)
 
-    monkeypatch.setattr(tables, "write_ranges", note)
-    monkeypatch.setattr(tables, "NEWS_RECORDS_MAX", 4)
+    monkeypatch.setattr(walked, "write_ranges", note)
+    monkeypatch.setattr(walked, "NEWS_RECORDS_MAX", 4)
     with scene.running(spark, tmp_path):
         for number in range(3):
             assert scene.joined() == {}  # nothing new: nothing is read
@@ -160,6 +166,32 @@ def test_news_become_part_of_the_base_when_they_are_many(
     assert read == [
         ("news", 0), ("base", 1), ("news", 0), ("news", 2), ("news", 4), ("base", 7), ("news", 0),
     ]  # fmt: skip
+
+
+def test_of_a_table_that_is_looked_up_nothing_is_read_twice(
+    spark: Any, servers: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(servers, name, by="customer")
+    scene.customer("always", "there")
+    asked: list[int] = []
+    read_ranges = looked_up.read_ranges
+
+    def note(reader: Any, ranges: Any, *rest: Any, **more: Any) -> Any:
+        asked.append(sum(wanted.size for wanted in ranges))
+        return read_ranges(reader, ranges, *rest, **more)
+
+    def walk(*_: Any, **__: Any) -> None:
+        raise AssertionError("nobody walks over this table")
+
+    monkeypatch.setattr(looked_up, "read_ranges", note)
+    monkeypatch.setattr(walked.WalkedRows, "follow", walk)
+    with scene.running(spark, tmp_path):
+        for number in range(3):
+            assert scene.joined() == {}
+            scene.customer("a", str(number))
+            scene.customer("b", str(number))
+            assert scene.joined("a", "b") == {"a": str(number), "b": str(number)}
+    assert asked == [1, 2, 2, 2]
 
 
 def test_a_stream_that_knows_no_gate_has_the_tables_of_the_batch_before(
@@ -189,6 +221,42 @@ def test_a_table_that_was_deleted_and_made_anew_is_no_longer_followed(
         scene.order("a")
         run.wait()
     assert f"topic '{scene.customers}', read as a table, was deleted and made anew" in str(run.error)
+
+
+def test_a_table_that_may_lose_data_goes_on_with_the_topic_that_was_made_anew(
+    spark: Any, scene: Scene, servers: str, tmp_path: Path
+) -> None:
+    scene.options = {"failOnDataLoss": False}
+    scene.customer("a", "old")
+    scene.customer("b", "old")
+    scene.customer_record("b", "no json")
+    with scene.running(spark, tmp_path) as run:
+        assert scene.joined("a", "b") == {"a": "old", "b": "old"}
+        kafka.delete(servers, scene.customers)
+        eventually(lambda: not kafka.exists(servers, scene.customers))
+        kafka.create(servers, name=scene.customers)
+        scene.customer("always", "there")
+        scene.customer("a", "new")
+        assert scene.joined("a", "b") == {"a": "new"}
+    assert run.home.read().dead_letters == 1
+
+
+def test_a_topic_that_is_the_same_table_twice_is_read_once(
+    spark: Any, scene: Scene, servers: str, tmp_path: Path
+) -> None:
+    @pipeline(name=scene.name, to=scene.out)
+    def twice(topics: Any) -> Any:
+        first, second = (topics.table(scene.customers, COUNTRIES, by=scene.by or ()) for _ in range(2))
+        again = second.selectExpr("customer as other", "country as there")
+        joined = topics.stream(scene.orders, ORDERS).join(first, "customer")
+        return joined.join(again, joined["customer"] == again["other"])
+
+    scene.customer("a", "here")
+    scene.customer_record("a", "no json")
+    with Running(spark, twice, servers, tmp_path) as run:
+        assert scene.joined("a") == {"a": "here"}
+    assert run.error is None
+    assert len(read(servers, f"{scene.name}-dead-letters")) == run.home.read().dead_letters == 1
 
 
 def test_what_a_table_does_not_have_is_refused(spark: Any, servers: str, name: str) -> None:

@@ -120,7 +120,7 @@ def test_an_attempt_is_sent_once(spool: SpoolServer, way: Way) -> None:
 
 
 @both_ways
-def test_thousands_of_tasks_leave_no_descriptors_open(spool: SpoolServer, way: Way) -> None:
+def test_a_thousand_tasks_leave_no_descriptors_open(spool: SpoolServer, way: Way) -> None:
     batch = spool.begin()
     before = open_files()
     content = batches(1, count=2, size_max=100)
@@ -129,9 +129,10 @@ def test_thousands_of_tasks_leave_no_descriptors_open(spool: SpoolServer, way: W
         return Winner(task, task, way(spool.target(batch), task, task, content))
 
     with ThreadPoolExecutor(32) as pool:
-        winners = list(pool.map(run, range(3000)))
-    assert len(read(batch, winners)) == 6000
-    eventually(lambda: open_files() == before)
+        winners = list(pool.map(run, range(1000)))
+    assert len(read(batch, winners)) == 2000
+    # Fewer, where what other tests left is collected meanwhile.
+    eventually(lambda: open_files() <= before)
 
 
 def test_an_attempt_of_another_machine_or_user_sends(spool: SpoolServer, tmp_path: Path) -> None:

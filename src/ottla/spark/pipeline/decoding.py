@@ -54,24 +54,36 @@ def parse_schema(schema: str | StructType) -> StructType:
 def judged(raw: DataFrame, schema: StructType, expect: Mapping[str, str] | None) -> DataFrame:
     """`raw` as the column `record`, the decoded columns, and why the record is bad, which is null for good ones."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
-    columns = StructType([_nullable(field) for field in schema.fields]).add(_END, IntegerType())
-    wanted = StructType().add(_END, ArrayType(columns)).add(_UNFIT, StringType())
     record = F.struct(*(F.col(name) for name in _RECORD_COLUMNS))
-    text = F.concat(F.lit(f'{{"{_END}":['), F.col("value").cast("string"), F.lit(f',{{"{_END}":1}}]}}'))
-    # The option also keeps Spark from leaving columns out that the query does not use: all of them are checked.
-    parsed = F.from_json(text, wanted, {"columnNameOfCorruptRecord": _UNFIT})
-    # Spark would repeat the parsing in every place that asks for a part of it. It takes what has to do with the number
-    # of the partition for chance, which is never repeated: half the time, measured.
-    once = F.when(F.spark_partition_id() >= 0, parsed)
-    frame = raw.select(record.alias(RECORD), once.alias(_PARSED))
+    frame = raw.select(record.alias(RECORD), _parsed(F.col("value"), schema).alias(_PARSED))
     items = F.col(f"{_PARSED}.{_END}")
     is_unfit = F.col(f"{_PARSED}.{_UNFIT}").isNotNull() | F.get(items, F.lit(1))[_END].isNull()
     frame = frame.select(RECORD, F.get(items, F.lit(0)).alias(_DECODED), is_unfit.alias(_UNFIT))
     frame = frame.select(RECORD, f"{_DECODED}.*", (F.col(_UNFIT) | F.col(_DECODED).isNull()).alias(_UNFIT)).drop(_END)
     _refuse_chance(frame, expect or {})
     return frame.withColumn(REASON, _reason(schema, expect))
+
+
+def decoded(value: Column, schema: StructType) -> Column:
+    """The columns of a value that was judged to be good before, as a struct."""
+    from pyspark.sql import functions as F
+
+    return F.get(_parsed(value, schema)[_END], F.lit(0))
+
+
+def _parsed(value: Column, schema: StructType) -> Column:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
+
+    columns = StructType([_nullable(field) for field in schema.fields]).add(_END, IntegerType())
+    wanted = StructType().add(_END, ArrayType(columns)).add(_UNFIT, StringType())
+    text = F.concat(F.lit(f'{{"{_END}":['), value.cast("string"), F.lit(f',{{"{_END}":1}}]}}'))
+    # The option also keeps Spark from leaving columns out that the query does not use: all of them are checked.
+    parsed = F.from_json(text, wanted, {"columnNameOfCorruptRecord": _UNFIT})
+    # Spark would repeat the parsing in every place that asks for a part of it. It takes what has to do with the number
+    # of the partition for chance, which is never repeated: half the time, measured.
+    return F.when(F.spark_partition_id() >= 0, parsed)
 
 
 def good_rows(judged_rows: DataFrame) -> DataFrame:

@@ -34,6 +34,7 @@ from ottla.spark.sink.checkpoint import Checkpoint, local_path, query_of, remove
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ottla.spark.pipeline.tables.collection import Tables
     from ottla.spark.sink.streaming import WriteQuery
 
 POLL_S = 0.25
@@ -87,6 +88,7 @@ class Runner:
         self._spark: SparkSession | None = None
         self._stop = threading.Event()
         self._has_checked = False
+        self._tables: Tables | None = None
         self._seen_batch = -1
         self._failures = 0
         self._status = Status(
@@ -219,6 +221,7 @@ class Runner:
 
         pipeline, settings = self._pipeline, self._settings
         plan = make_plan(spark, pipeline, settings.client)
+        self._tables = plan.tables
         try:
             require_topics(self._address, plan.writes)
             if plan.has_dead_letters:
@@ -286,6 +289,8 @@ class Runner:
         if batch.batch < self._seen_batch:
             return
         is_new = batch.has_run and batch.batch > self._seen_batch
+        if is_new and self._tables is not None:
+            batch = replace(batch, dead_letters=batch.dead_letters + self._tables.count_letters(batch.batch))
         status = replace(self._status, lag=batch.lag, input_rows_per_s=batch.input_rows_per_s, updated=time.time())
         if is_new:
             self._seen_batch, self._failures = batch.batch, 0

@@ -61,14 +61,14 @@ class Topics:
         return good_rows(rows)
 
     def table(self, topic: str, schema: str | StructType, *, by: str | Sequence[str] = (), **options: Any) -> DataFrame:
-        """The last value of each key of a topic, to join streams with. It is kept in memory and follows the topic: a
-        batch sees all that was there when it began, and sees the same if it runs again.
+        """The last value of each key of a topic, to join streams with. It follows the topic: a batch sees all that was
+        there when it began, and sees the same if it runs again.
 
         A record without a value deletes its key. One whose value does not fit, or that has no key, goes to the
         dead-letter topic, and the key keeps the value that it had.
 
-        `by`: the columns that a large table is joined on. Its rows are kept divided by them, so that no join has to
-        move them.
+        `by`: the columns that it is joined on. Joins on them look up the rows that they need, however large the table
+        is; any other query walks over all of it.
         """
         refuse_options(options)
         columns, divided_by = parse_schema(schema), (by,) if isinstance(by, str) else tuple(by)

@@ -48,8 +48,12 @@ def _start(context: Any) -> SpoolServer:
     port = conf.get(PORT) or "0"
     if not port.isdigit() or int(port) > 65535:
         raise OttlaError(f"{PORT} is '{port}', which is no port number.")
-    folder = conf.get(FOLDER) or (conf.get("spark.local.dir") or tempfile.gettempdir()).split(",")[0]
-    return SpoolServer(host=host, bind=conf.get(BIND) or host, port=int(port), folder=folder)
+    return SpoolServer(host=host, bind=conf.get(BIND) or host, port=int(port), folder=folder_for_files(conf))
+
+
+def folder_for_files(conf: Any) -> str:
+    """Of the driver, where there is room for much."""
+    return str(conf.get(FOLDER) or (conf.get("spark.local.dir") or tempfile.gettempdir()).split(",")[0])
 
 
 @atexit.register

@@ -13,6 +13,7 @@ from typing import Any
 
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
+from ottla.client.lookup import MISSING_TOPIC_TIMEOUT_S
 from ottla.client.producing import Committed, TransactionalProducer
 from ottla.client.retrying import Deadline, retried
 from ottla.common.errors import OttlaError
@@ -52,6 +53,7 @@ class Publisher:
         )
         self._marker_partition = TopicPartition(settings.marker_topic, 0)
         self._topics_here: set[str] = set()
+        self._missing: set[str] = set()
         self._counts: dict[str, int] = {}
         self._counted_s = 0.0
         self._has_started = False
@@ -83,10 +85,17 @@ class Publisher:
         return {topic: count for topic, count in self._counts.items() if topic in wanted}
 
     def _topics(self, names: Iterable[str]) -> list[Any]:
-        """Those that are there. A connection that nobody used for long may be gone: that is no failure."""
+        """Those that are there. A connection that nobody used for long may be gone: that is no failure. A broker that
+        has just started may deny a topic for a moment: it is asked again, and believed at once the next time."""
         cluster, wanted = self._cluster, sorted(names)
-        answer = retried(lambda: cluster.metadata(wanted), Deadline(self._settings.retry_timeout_s), cluster.forget)
-        return [topic for topic in answer.topics if not topic.error_code]
+        deadline = Deadline(MISSING_TOPIC_TIMEOUT_S)
+        while True:
+            answer = retried(lambda: cluster.metadata(wanted), Deadline(self._settings.retry_timeout_s), cluster.forget)
+            found = [topic for topic in answer.topics if not topic.error_code]
+            missing = set(wanted) - {topic.name for topic in found}
+            if missing <= self._missing or not deadline.pause():
+                self._missing = (self._missing - set(wanted)) | missing
+                return found
 
     def is_published(self, query: str, batch: int, offsets: Offsets) -> bool:
         """Whether this batch is there already. Raises OttlaError when what is there does not go with the checkpoint."""

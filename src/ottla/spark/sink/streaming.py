@@ -53,6 +53,8 @@ Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
 class Tables(Protocol):
     """Frames that the query joins with and that change between batches; a manifest says how far they are."""
 
+    def with_lookups(self, frame: DataFrame) -> DataFrame: ...
+
     def open(self, checkpoint: Checkpoint, manifests: Manifests, on_failure: Callable[[Exception], None]) -> None: ...
 
     def dead_letters(self, batch: int) -> list[DataFrame]: ...
@@ -158,10 +160,11 @@ def write_stream(
     spool = driver_spool(frame.sparkSession)
     spool.open_folder()
     writer = _BatchWriter(publisher, spool, place, plan, outputs, load, tables)
-    started = frame.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
-    if trigger is not None:
-        started = started.trigger(**trigger)
     try:
+        joined = frame if tables is None else tables.with_lookups(frame)
+        started = joined.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
+        if trigger is not None:
+            started = started.trigger(**trigger)
         writer.open()
         return WriteQuery(started.foreachBatch(writer.write).start(), writer)
     except BaseException:
@@ -238,6 +241,8 @@ class _BatchWriter:
         if self.publisher.is_published(self._query_id, batch_id, end.offsets):
             # The plan runs all the same: stateful operators must get to the state that follows this batch.
             frame.write.format("noop").mode("overwrite").save()
+            if self._tables is not None:
+                self._tables.dead_letters(batch_id)  # published as well: they are counted
             return
         marker = Marker(self._query_id, batch_id, end.offsets)
         records = None if end.is_partial or self.publisher.last is None else marker.records_since(self.publisher.last)

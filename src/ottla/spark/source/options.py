@@ -41,6 +41,7 @@ KNOWN = (
     "startingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "startingTimestamp",
+    "wholePartitions",
 )
 _MAX_TRIGGER_DELAY = "15m"
 # A backlog is worked off in steps of so many bytes: large enough that what a batch costs by itself does not count.
@@ -64,6 +65,8 @@ class SourceOptions:
     max_offsets_per_trigger: int | None
     min_offsets_per_trigger: int | None
     max_trigger_delay_ms: int
+    # Partitions are not cut, and those of the same number are read by the same task.
+    has_whole_partitions: bool = False
 
 
 def parse_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
@@ -93,6 +96,7 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceOp
         max_offsets_per_trigger=most,
         min_offsets_per_trigger=least,
         max_trigger_delay_ms=parse_duration_ms("maxTriggerDelay", given.get("maxTriggerDelay", _MAX_TRIGGER_DELAY)),
+        has_whole_partitions=_boolean(given, "wholePartitions", default=False),
     )
 
 

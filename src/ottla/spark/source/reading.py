@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.client.fetching import Fetched, OffsetRange, UnreadableRecords, fetch_ranges
+from ottla.client.fetching import Fetched, OffsetRange, OnLoss, UnreadableRecords, fetch_ranges
 from ottla.client.lookup import ClusterReader
 from ottla.client.settings import ClientSettings
 from ottla.kernel.decode import Decoder
@@ -44,8 +44,16 @@ def read_split(
     fail_on_data_loss: bool,
 ) -> Iterator[Any]:
     """Record batches of `schema`."""
-    fetched = fetch_ranges(kept_reader(settings), ranges, loss_handler(fail_on_data_loss))
-    pieces = (piece for answer in fetched for piece in _pieces(answer, settings, schema, with_headers))
+    on_loss = loss_handler(fail_on_data_loss)
+    yield from read_ranges(kept_reader(settings), ranges, schema, on_loss, with_headers=with_headers)
+
+
+def read_ranges(
+    reader: ClusterReader, ranges: Sequence[OffsetRange], schema: Any, on_loss: OnLoss, *, with_headers: bool
+) -> Iterator[Any]:
+    """Record batches of `schema`, those of a partition in their order."""
+    fetched = fetch_ranges(reader, ranges, on_loss)
+    pieces = (piece for answer in fetched for piece in _pieces(answer, reader.settings, schema, with_headers))
     yield from _joined(pieces)
 
 

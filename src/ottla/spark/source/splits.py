@@ -48,6 +48,18 @@ def make_splits(
     return _cut(wanted, total, count)
 
 
+def whole_splits(ranges: Sequence[OffsetRange], cores: int) -> list[Split]:
+    """Ranges of the same partition number together, whatever their topics, in as many splits as there are cores."""
+    by_number: dict[int, Split] = {}
+    for offset_range in ranges:
+        if offset_range.size > 0:
+            by_number.setdefault(offset_range.partition, []).append(offset_range)
+    splits: list[Split] = [[] for _ in range(cores)]
+    for split in sorted(by_number.values(), key=lambda each: -sum(one.size for one in each)):
+        min(splits, key=lambda each: sum(one.size for one in each)).extend(split)
+    return [split for split in splits if split]
+
+
 def _pack(ranges: Sequence[OffsetRange], count: int) -> list[Split]:
     """Largest first, each into the split that has least."""
     splits: list[Split] = [[] for _ in range(count)]

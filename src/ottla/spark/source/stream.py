@@ -34,7 +34,7 @@ from ottla.spark.source.loss import loss_handler
 from ottla.spark.source.offsets import JsonOffsets, SourceOffset, from_json, limited, to_json
 from ottla.spark.source.options import SourceOptions
 from ottla.spark.source.positions import Offsets
-from ottla.spark.source.splits import make_splits
+from ottla.spark.source.splits import make_splits, whole_splits
 from ottla.spark.source.subscription import subscribed
 
 
@@ -172,6 +172,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
         options = self._options
         ranges = self._ranges(from_json(start), from_json(end))
+        if options.has_whole_partitions:
+            return [SplitPartition(split) for split in whole_splits(ranges, self._cores)]
         splits = make_splits(
             ranges,
             self._cores,

@@ -7,7 +7,7 @@ machine, where sources are planned; it is read whenever Spark plans to read the 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from ottla.spark.source.options import SourceOptions, parse_options
 from ottla.spark.source.splits import make_splits
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 TABLE_FORMAT = "ottla-table"
 RANGES = "ranges"
@@ -55,6 +55,11 @@ class TableReader(BatchReader):
         splits = make_splits(read_ranges(self._path), self._cores)
         self._path.with_suffix(_PLANNED).touch()
         return [SplitPartition(split) for split in splits] or [SplitPartition([])]
+
+
+def table_part(spark: SparkSession, options: Mapping[str, str], ranges: Path) -> DataFrame:
+    """What the file `ranges` says, whenever it is read."""
+    return spark.read.format(TABLE_FORMAT).options(**options).option(RANGES, str(ranges)).load()
 
 
 def write_ranges(path: Path, ranges: Sequence[OffsetRange]) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from ottla.client.batch_in_file import BatchInFile, FileCut, KeptOpen
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
@@ -29,8 +30,9 @@ _PREFIX = "ottla-spool-"
 _ID = re.compile(r"[0-9a-f]{32}")
 # A thousand tasks may be at it.
 _WRITE_BYTES = 64 * 1024
-# Small, so that most of a batch goes where it is wanted without a stay in a buffer.
-_READ_BYTES = 16 * 1024
+# So much of a frame is read to see what it is. Where its batch is larger than the other, that stays where it is.
+_READ_BYTES = 4 * 1024
+_IN_MEMORY_BYTES_MAX = 64 * 1024
 
 # Topic, partition, record count, batch.
 EncodedBatch = tuple[str, int, int, bytes]
@@ -47,8 +49,8 @@ class Winner(NamedTuple):
 class SpooledFrame(NamedTuple):
     partition: TopicPartition
     records: int
-    # The caller's own: it may be changed in place.
-    data: bytearray
+    # The caller's own: it may be changed in place. Where it is large it stays in its file, but for its header.
+    data: bytearray | BatchInFile
 
 
 class SpoolDamaged(Retriable):
@@ -171,14 +173,15 @@ class SpooledBatch:
         """In the order of the tasks, and of each task as it sent them. It may be read again from the start."""
         for winner in sorted(winners):
             if winner.sum.frames:
-                with self._opened(winner) as file:
-                    for _ in range(winner.sum.frames):
-                        yield _read_frame(file)
+                file, position = self._opened(winner), 0
+                for _ in range(winner.sum.frames):
+                    frame, position = _read_frame(file, position)
+                    yield frame
 
-    def _opened(self, winner: Winner) -> BinaryIO:
+    def _opened(self, winner: Winner) -> KeptOpen:
         path = self._whole(winner.task, winner.attempt)
         try:
-            return path.open("rb", buffering=_READ_BYTES)
+            return KeptOpen(path)
         except OSError as error:
             raise SpoolDamaged(f"the spool's file {path} cannot be read: {error.strerror}.") from None
 
@@ -213,15 +216,26 @@ def close_quietly(file: BinaryIO) -> None:
         file.close()
 
 
-def _read_frame(file: BinaryIO) -> SpooledFrame:
-    """Raises SpoolDamaged."""
+def _read_frame(file: KeptOpen, position: int) -> tuple[SpooledFrame, int]:
+    """The frame, and where the next one begins. Raises SpoolDamaged."""
     try:
-        size, name_size, partition, records = FRAME.unpack(file.read(FRAME.size))
-        topic = file.read(name_size).decode()
-        data = bytearray(size)
-        is_whole = file.readinto(data) == size  # type: ignore[attr-defined]
-    except (OSError, ValueError, struct.error):
-        is_whole = False
-    if not is_whole:
-        raise SpoolDamaged(f"the spool's file {os.fspath(file.name)} is not as it was written: run the batch again.")
-    return SpooledFrame(TopicPartition(topic, partition), records, data)
+        start = os.pread(file.fileno(), _READ_BYTES, position)
+        size, name_size, partition, records = FRAME.unpack_from(start)
+        body = FRAME.size + name_size
+        topic = start[FRAME.size : body].decode()
+        data: bytearray | BatchInFile
+        if body + size <= len(start):
+            data = bytearray(start[body : body + size])
+        elif size <= _IN_MEMORY_BYTES_MAX:
+            data = bytearray(os.pread(file.fileno(), size, position + body))
+            if len(data) != size:
+                raise FileCut(file)
+        else:
+            data = BatchInFile(file, position + body, size)
+            if position + body + size > os.fstat(file.fileno()).st_size:
+                raise FileCut(file)
+    except (OSError, FileCut, ValueError, struct.error):
+        raise SpoolDamaged(
+            f"the spool's file {os.fspath(file.name)} is not as it was written: run the batch again."
+        ) from None
+    return SpooledFrame(TopicPartition(topic, partition), records, data), position + body + size

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ottla.common.errors import OttlaError
 from ottla.spark.driver_folder import DriverFolder
 from ottla.spark.pipeline.decoding import dead_letters
 from ottla.spark.pipeline.tables.table import Table
 from ottla.spark.sink.checkpoint import Checkpoint
+from ottla.spark.sink.driver_spool import folder_for_files
 from ottla.spark.sink.manifest import Manifests, TableEnd
 from ottla.spark.source.gate import Gate
 
@@ -27,6 +29,7 @@ class Tables:
         self._pipeline = pipeline
         self._dead_letter_topic = dead_letter_topic
         self._tables: list[Table] = []
+        self._frames: dict[tuple[object, ...], DataFrame] = {}
         self._gate: Gate | None = None
         self._folder: DriverFolder | None = None
         self._checkpoint: Checkpoint | None = None
@@ -34,6 +37,8 @@ class Tables:
         self._on_failure: Callable[[Exception], None] = lambda error: None
         self._guard = threading.Lock()
         self._was_knocked = False
+        # By batch, of those that nobody has asked for yet.
+        self._letter_counts: dict[int, int] = {}
 
     @property
     def names(self) -> list[str]:
@@ -47,14 +52,34 @@ class Tables:
         return self._gate.token
 
     def add(self, topic: str, schema: StructType, options: Mapping[str, str], by: Sequence[str]) -> DataFrame:
-        self._folder = self._folder or DriverFolder(tempfile.gettempdir(), "ottla-tables-")
-        folder = self._folder.path / str(len(self._tables))
-        folder.mkdir()
-        table = Table(self._spark, topic, schema, options, folder, by)
-        self._tables.append(table)
-        return table.frame
+        """Two that are asked for alike are one."""
+        asked = (topic, schema.json(), tuple(sorted(options.items())), tuple(by))
+        if asked not in self._frames:
+            folder = self._folder_of_all() / str(len(self._tables))
+            folder.mkdir()
+            table = Table(self._spark, topic, schema, options, folder, by)
+            self._tables.append(table)
+            self._frames[asked] = table.frame
+        return self._frames[asked]
+
+    def _folder_of_all(self) -> Path:
+        if self._folder is None:
+            parent = folder_for_files(self._spark.sparkContext.getConf())
+            try:
+                self._folder = DriverFolder(parent, "ottla-tables-")
+            except OSError as error:
+                raise OttlaError(
+                    f"the driver cannot keep tables in {parent}: {error.strerror}; set spark.ottla.spool.dir to a "
+                    "folder on a disk with room for them."
+                ) from None
+        return self._folder.path
 
     # --- what the sink calls
+
+    def with_lookups(self, frame: DataFrame) -> DataFrame:
+        for table in self._tables:
+            frame = table.with_lookups(frame)
+        return frame
 
     def open(self, checkpoint: Checkpoint, manifests: Manifests, on_failure: Callable[[Exception], None]) -> None:
         """Before the query starts. The batch that Spark runs again, if there is one, sees what it saw before."""
@@ -80,12 +105,22 @@ class Tables:
         assert self._manifests is not None
         before = self._manifests.holding(batch - 1).tables
         now = self._manifests.holding(batch).tables
-        return [
-            dead_letters(bad, self._dead_letter_topic, self._pipeline)
+        found = [
+            bad
             for table in self._tables
             if before.get(table.topic) != now.get(table.topic)
             for bad in table.bad_records(before.get(table.topic))
         ]
+        if found:
+            self._letter_counts[batch] = sum(bad.count for bad in found)
+        return [dead_letters(bad.frame, self._dead_letter_topic, self._pipeline) for bad in found]
+
+    def count_letters(self, batch: int) -> int:
+        """How many dead letters of tables a batch had that is done. Once: they are forgotten then."""
+        count = self._letter_counts.get(batch, 0)
+        for known in [known for known in list(self._letter_counts) if known <= batch]:
+            del self._letter_counts[known]
+        return count
 
     def batch_done(self) -> None:
         """A batch that began without a knock is of streams that do not know of the gate, or of a clock: the next one

@@ -1,18 +1,13 @@
-"""One table: what Spark keeps of it in memory, and how it follows its topic.
+"""One table: up to where its topic is read, and what keeps its rows.
 
-    base      the candidates of all records up to some offsets, decoded
-    news      the candidates of the records since then
-    changed   all candidates of the keys that are in the news
-
-The frame that pipelines join with is made of base and changed, and never of the topic: while nothing is new in it,
-nothing is read. The frames stay the same for as long as the query runs, because its plan has them; what changes is what
-Spark keeps for them. News are read anew when there are more of them, and the base when they have become many: what a
-change costs is bounded by the number of changes, not by the size of the table.
+Queries walk over all rows (`walked.py`), or look up those that they are joined with (`looked_up.py`); which of the two
+a table needs is known when the query is (`lookup_join.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,30 +16,16 @@ from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
 from ottla.client.settings import parse_settings
 from ottla.common.errors import OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition, topic_id_text
-from ottla.spark.pipeline.tables.winners import (
-    IS_BAD,
-    OFFSET,
-    PARTITION,
-    bad_rows,
-    candidates,
-    changed_keys,
-    live_rows,
-    with_winners,
-)
+from ottla.spark.pipeline.tables.joined_on import can_be_text
+from ottla.spark.pipeline.tables.looked_up import LookedUpRows
+from ottla.spark.pipeline.tables.lookup_join import Lookup
+from ottla.spark.pipeline.tables.walked import BadRecords, Positions, WalkedRows
 from ottla.spark.sink.manifest import TableEnd
 from ottla.spark.source.loss import loss_handler
-from ottla.spark.source.table import RANGES, TABLE_FORMAT, plan_anew, were_planned, write_ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-# News are read again with every change: beyond so many, or this share of the base, they become part of it.
-NEWS_RECORDS_MAX = 10_000
-NEWS_SHARE_MAX = 0.02
-
-# By partition.
-Positions = dict[int, int]
 
 
 class Table:
@@ -57,39 +38,50 @@ class Table:
         folder: Path,
         by: Sequence[str] = (),
     ) -> None:
-        """`options` are those of a batch source, `folder` is for files of our own. `by`: the columns that rows are
-        divided by, so that a join on them finds them where they are."""
+        """`options` are those of a batch source, `folder` is for files of our own. `by`: the columns that it is joined
+        on."""
         self.topic = topic
+        self._spark, self._schema, self._by = spark, schema, by
+        self._options, self._folder = options, folder
         self._settings = parse_settings(options)
         self._cluster: ClusterReader | None = None
         self._on_loss = loss_handler(options.get("failOnDataLoss", "true").lower() == "true")
-        self._base_ranges, self._news_ranges = folder / "base", folder / "news"
-        write_ranges(self._news_ranges, [])
-
-        def part(ranges: Path) -> DataFrame:
-            return spark.read.format(TABLE_FORMAT).options(**options).option(RANGES, str(ranges)).load()
-
-        self._raw_base, self._raw_news = part(self._base_ranges), part(self._news_ranges)
-
-        def divided(frame: DataFrame) -> DataFrame:
-            count = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-            return frame.repartition(count, *(f"`{name}`" for name in by)) if by else frame
-
-        self._base = divided(with_winners(candidates(self._raw_base, schema)))
-        self._news = candidates(self._raw_news, schema)
-        self._changed = divided(changed_keys(self._base, self._news))
-        self.frame = live_rows(self._base, self._changed)
+        self._walked = WalkedRows(spark, schema, options, folder, by, self._between)
+        self._looked_up: LookedUpRows | None = None
+        self._is_walked = True
         self._at: TableEnd | None = None
-        self._base_ends: Positions = {}
-        self._base_rows = 0
-        # Of base and changed: the last bad record in each partition.
-        self._bad: list[Positions] = [{}, {}]
+        # By this name it is found in the plan of a query.
+        self._name = f"_{folder.parent.name}_{folder.name}_".replace("-", "_")
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        return self._walked.frame.alias(self._name)
 
     @property
     def _reader(self) -> ClusterReader:
         if self._cluster is None:
             self._cluster = ClusterReader(self._settings)
         return self._cluster
+
+    # --- how it is used
+
+    def with_lookups(self, frame: DataFrame) -> DataFrame:
+        """The query `frame`, before it starts: what is joined on `by` is looked up. The store is a file, so that can be
+        done where all of Spark runs on the driver's machine."""
+        master = str(self._spark.sparkContext.master)
+        if not can_be_text(self._schema, self._by) or not master.startswith("local"):
+            return frame
+        rows = LookedUpRows(
+            self._spark, self._schema, self._options, self._folder, self._by, self._between, self._on_loss
+        )
+        lookup = Lookup(self._spark, self._name, self._schema, self._by, rows.path)
+        joined = lookup.in_place_of_joins(frame)
+        if not lookup.joins:
+            rows.close()
+            return frame
+        self._looked_up = rows
+        self._is_walked = lookup.is_left_in(joined)
+        return joined
 
     # --- where it is
 
@@ -114,29 +106,16 @@ class Table:
         """Be what the topic says up to there. Raises OttlaError."""
         if end == self._at:
             return
-        if self._at is not None and self._at.topic_id != end.topic_id:
+        before, self._at = self._at, None
+        if before is not None and before.topic_id != end.topic_id:
             self._on_loss(f"topic '{self.topic}', read as a table, was deleted and made anew.")
-            self._at = None
-        wanted = positions(end)
-        behind = sum(offset - self._base_ends.get(partition, 0) for partition, offset in wanted.items())
-        self._forget_news()
-        if self._at is None or behind > max(NEWS_RECORDS_MAX, NEWS_SHARE_MAX * self._base_rows):
-            self._read_base(wanted)
-        self._read_news(wanted)
+            before = None
+        until = positions(end)
+        if self._is_walked:
+            self._walked.follow(until, is_anew=before is None)
+        if self._looked_up is not None:
+            self._looked_up.follow(self._reader, until, is_anew=before is None)
         self._at = end
-
-    def _read_base(self, until: Positions) -> None:
-        self._base.unpersist()
-        plan_anew(self._raw_base)
-        write_ranges(self._base_ranges, self._ranges({}, until))
-        self._base_rows, self._bad[0] = _kept(self._base, self._base_ranges)
-        self._base_ends = until
-
-    def _read_news(self, until: Positions) -> None:
-        plan_anew(self._raw_news)
-        write_ranges(self._news_ranges, self._ranges(self._base_ends, until))
-        self._news.persist()
-        _, self._bad[1] = _kept(self._changed, self._news_ranges)
 
     def end_again(self, end: TableEnd) -> TableEnd:
         """Where a batch has read it to before, if the topic is still the same. Raises OttlaError if not."""
@@ -145,7 +124,7 @@ class Table:
         self._on_loss(f"topic '{self.topic}', read as a table, was deleted and made anew.")
         return self.end_now()
 
-    def _ranges(self, since: Positions, until: Positions) -> list[OffsetRange]:
+    def _between(self, since: Positions, until: Positions) -> list[OffsetRange]:
         new = [TopicPartition(self.topic, partition) for partition in until if partition not in since]
         starts = {
             partition.partition: start
@@ -159,40 +138,21 @@ class Table:
 
     # --- what was set aside
 
-    def bad_records(self, before: TableEnd | None) -> list[DataFrame]:
+    def bad_records(self, before: TableEnd | None) -> list[BadRecords]:
         """Those that are new since then, if there are any."""
         after = {} if before is None or self._at is None or before.topic_id != self._at.topic_id else positions(before)
-        return [
-            bad_rows(found, after)
-            for found, last in zip((self._base, self._changed), self._bad, strict=True)
-            if any(offset >= after.get(partition, 0) for partition, offset in last.items())
-        ]
-
-    def _forget_news(self) -> None:
-        self._changed.unpersist()
-        self._news.unpersist()
+        return (self._looked_up or self._walked).bad_records(after)
 
     def close(self) -> None:
-        self._forget_news()
-        self._base.unpersist()
+        self._walked.close()
+        if self._looked_up is not None:
+            self._looked_up.close()
         if self._cluster is not None:
             self._cluster.close()
 
 
 def positions(end: TableEnd) -> Positions:
     return {int(partition): offset for partition, offset in end.ends.items()}
-
-
-def _kept(frame: DataFrame, ranges: Path) -> tuple[int, Positions]:
-    """Computes a frame and keeps it: how many rows it has, and the last bad one in each partition."""
-    from pyspark.sql import functions as F
-
-    frame.persist()
-    bad = F.max(F.when(F.col(IS_BAD), F.col(OFFSET)))
-    found = frame.groupBy(PARTITION).agg(F.count(F.lit(1)), bad).collect()
-    if not were_planned(ranges):
-        raise OttlaError("this version of Spark does not read a table again: pipelines with tables cannot run on it.")
-    return sum(row[1] for row in found), {row[0]: row[2] for row in found if row[2] is not None}
 
 
 def refuse_options(options: Mapping[str, object]) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ottla.spark.pipeline.decoding import REASON, RECORD, judged
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
 # What is bad about a bad record is apart from that it is: Spark unpacks only the columns that are asked for.
@@ -32,9 +32,7 @@ def candidates(raw: DataFrame, schema: StructType) -> DataFrame:
     """The last good record of each key in each partition, and every bad one."""
     from pyspark.sql import functions as F
 
-    record = F.col(RECORD)
-    unfit = F.when(record["value"].isNotNull(), F.col(REASON))
-    reason = F.when(record["key"].isNull(), "a record of a table needs a key").otherwise(unfit)
+    record, reason = F.col(RECORD), reason_why_bad()
     flat = judged(raw, schema, None).select(
         record["key"].alias(KEY),
         record["partition"].alias(PARTITION),
@@ -49,6 +47,15 @@ def candidates(raw: DataFrame, schema: StructType) -> DataFrame:
     each = F.when(F.col(IS_BAD), F.col(OFFSET)).alias(_EACH)
     newest = F.max_by(F.struct(*(F.col(f"`{name}`") for name in flat.columns)), OFFSET).alias(_NEWEST)
     return flat.repartition(KEY).groupBy(KEY, PARTITION, each).agg(newest).select(f"{_NEWEST}.*")
+
+
+def reason_why_bad() -> Column:
+    """Of a record of a table that was judged; null for a good one. A record without a value is good: it deletes."""
+    from pyspark.sql import functions as F
+
+    record = F.col(RECORD)
+    unfit = F.when(record["value"].isNotNull(), F.col(REASON))
+    return F.when(record["key"].isNull(), "a record of a table needs a key").otherwise(unfit)
 
 
 def with_winners(found: DataFrame) -> DataFrame:
