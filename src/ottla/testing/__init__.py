@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from ottla.testing.movable_clock import MovableClock
     from ottla.testing.pipelines import Pipelines
     from ottla.testing.records import Record
+    from ottla.testing.registry import Registry
 
-__all__ = ["Broker", "MovableClock", "Pipelines", "Record"]
+__all__ = ["Broker", "MovableClock", "Pipelines", "Record", "Registry"]
 
 # The pytest plugin lives in this package, and every pytest session of whoever has Ottla installed imports it: the
 # broker is loaded when somebody asks for it.
@@ -31,6 +32,7 @@ _HOMES = {
     "MovableClock": "ottla.testing.movable_clock",
     "Pipelines": "ottla.testing.pipelines",
     "Record": "ottla.testing.records",
+    "Registry": "ottla.testing.registry",
 }
 
 

@@ -142,7 +142,7 @@ class Broker:
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Without a client: the topic is there when this returns."""
-        from ottla.broker.controller.topic_plan import NewTopic
+        from ottla.controller.topic_plan import NewTopic
 
         server = self._running()
         self.run(server.broker.topics.create_one(NewTopic(name, partitions, configs=dict(configs or {}))))

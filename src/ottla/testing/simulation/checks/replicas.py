@@ -1,0 +1,176 @@
+"""After every event: what the broker that acted has in its logs, and what it believes to lead.
+
+- Below its watermark a replica has what is committed, byte for byte. A leader's watermark commits, others follow.
+- Who is in sync, or eligible to lead (KIP-966), has everything that is committed: as the store has it, which is the
+  truth. Unless its machine went down since.
+- A leader epoch has one leader: one process.
+- Who begins to lead has everything that is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.common.ids import TopicPartition
+from ottla.metadata.image import ClusterImage, PartitionImage, Registration
+from ottla.storage.log import Log
+from ottla.testing.simulation.checks.committed import CommittedLog
+from ottla.testing.simulation.checks.violation import Violation
+
+if TYPE_CHECKING:
+    from ottla.testing.simulation.node import Node
+
+
+class _Seen(NamedTuple):
+    """Of one log, at the last event of its broker."""
+
+    log: Log
+    end: int
+    watermark: int
+    # Up to this byte it is what is committed.
+    same: int
+
+
+class Replicas:
+    def __init__(self) -> None:
+        self.committed: dict[TopicPartition, CommittedLog] = {}
+        # As the store has them.
+        self.partitions: dict[TopicPartition, PartitionImage] = {}
+        self._seen: dict[tuple[int, TopicPartition], _Seen] = {}
+        # The image that each broker had at its last event.
+        self._images: dict[int, ClusterImage] = {}
+        # Of each partition and leader epoch: which start of which broker.
+        self._leaders: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+        # Brokers whose machine went down, with the registration they had: by that one they need not have anything.
+        self._lost: dict[int, int] = {}
+
+    def of(self, partition: TopicPartition) -> CommittedLog:
+        if partition not in self.committed:
+            self.committed[partition] = CommittedLog(str(partition))
+        return self.committed[partition]
+
+    # --- brokers
+
+    def look_at(self, node: Node) -> None:
+        broker = node.broker
+        if broker is None or not hasattr(broker, "topics"):
+            return
+        if node.id in self._lost:
+            return  # what it has counts when the controller has taken it in, knowing what happened
+        has_changed = False
+        for partition, log in broker.logs.logs.items():
+            seen = self._seen.get((node.id, partition))
+            if (
+                seen is None
+                or seen.log is not log
+                or seen.end != log.log_end_offset
+                or seen.watermark != log.high_watermark
+            ):
+                has_changed = True
+                break
+        # Who leads changes with the image alone.
+        if not has_changed and self._images.get(node.id) is broker.image:
+            return
+        self._images[node.id] = broker.image
+        leading = set()
+        for led in broker.partitions:
+            partition = TopicPartition(led.topic, led.index)
+            leading.add(partition)
+            self._note_leader(node, partition, led.leader_epoch, led.log)
+        for partition, log in broker.logs.logs.items():
+            seen = self._seen.get((node.id, partition))
+            if seen is None or seen.log is not log:
+                seen = _Seen(log, log.log_end_offset, -1, 0)
+            if seen.end != log.log_end_offset or seen.watermark != log.high_watermark:
+                self._compare(node, partition, log, seen, is_leader=partition in leading)
+
+    def _compare(self, node: Node, partition: TopicPartition, log: Log, seen: _Seen, *, is_leader: bool) -> None:
+        committed, end, watermark = self.of(partition), log.log_end_offset, log.high_watermark
+        if watermark > end:
+            raise Violation("watermark above the log", f"{node.name}: {partition} has {watermark}, its end is {end}")
+        same = min(seen.same, committed.byte_end(end)) if end < seen.end else seen.same
+        if watermark > committed.end_offset:
+            if not is_leader:
+                raise Violation(
+                    "follower's watermark ahead",
+                    f"{node.name}: {partition} at {watermark}, {committed.end_offset} is committed",
+                )
+            same = committed.compare(log, same, committed.end_offset, node.name)
+            committed.extend(log, watermark, node.name)
+            same = len(committed.data)
+            self._seen[node.id, partition] = _Seen(log, end, watermark, same)
+            self._check_members(partition, node.world.nodes.values())
+            return
+        same = committed.compare(log, same, watermark, node.name)
+        self._seen[node.id, partition] = _Seen(log, end, watermark, same)
+        if end < seen.end:
+            self._check_members(partition, [node])
+
+    def _note_leader(self, node: Node, partition: TopicPartition, epoch: int, log: Log) -> None:
+        start = (node.id, node.starts)
+        known = self._leaders.get((partition, epoch))
+        if known == start:
+            return
+        if known is not None:
+            raise Violation(
+                "one leader per epoch",
+                f"{partition}: epoch {epoch} is led by b{known[0]} (start {known[1]}) and {node.name}",
+            )
+        self._leaders[partition, epoch] = start
+        node.say(f"leads {partition} in epoch {epoch} from {log.log_end_offset} on, watermark {log.high_watermark}")
+        current = self.partitions.get(partition)
+        # One that was deposed before it began has nothing to say, and will not be followed.
+        if current is not None and current.leader_epoch == epoch:
+            self._has_all(node, partition, log, "leads")
+
+    def _has_all(self, node: Node, partition: TopicPartition, log: Log, what: str) -> None:
+        committed = self.of(partition)
+        if log.log_end_offset < committed.end_offset:
+            raise Violation(
+                "committed records lost",
+                f"{node.name} {what} {partition} and ends at {log.log_end_offset}, {committed.end_offset} is committed",
+            )
+        committed.compare(log, 0, committed.end_offset, node.name)
+
+    # --- the store
+
+    def power_cut(self, node: Node, epoch: int) -> None:
+        """`epoch` is that of its registration."""
+        self._lost[node.id] = epoch
+
+    def is_lossy(self, node_id: int) -> bool:
+        return node_id in self._lost
+
+    def note_store(
+        self,
+        partitions: dict[TopicPartition, PartitionImage],
+        registrations: dict[int, Registration],
+        nodes: Iterable[Node],
+    ) -> None:
+        """These have changed, all at once."""
+        self.partitions.update(partitions)
+        for broker, registration in registrations.items():
+            if registration.is_active and registration.epoch > self._lost.get(broker, registration.epoch):
+                # What it has lost was dealt with: it counts where it is in sync from now on.
+                del self._lost[broker]
+        for partition in self.partitions if registrations else partitions:
+            self._check_members(partition, nodes)
+
+    def _check_members(self, partition: TopicPartition, nodes: Iterable[Node]) -> None:
+        image = self.partitions.get(partition)
+        if image is None:
+            return
+        end = self.of(partition).end_offset
+        for node in nodes:
+            if node.id not in image.isr and node.id not in image.elr:
+                continue
+            if node.id in self._lost or node.broker is None or not hasattr(node.broker, "logs"):
+                continue
+            log = node.broker.logs.logs.get(partition)
+            if log is not None and log.log_end_offset < end:
+                where = "in sync" if node.id in image.isr else "eligible"
+                raise Violation(
+                    "in sync without all that is committed",
+                    f"{node.name} is {where} for {partition} with {log.log_end_offset}, {end} is committed",
+                )

@@ -1,0 +1,337 @@
+"""One run: brokers, clients, faults and checks from one seed.
+
+It begins with a cluster that is well and a topic. Then faults strike while clients work. When they end, everything must
+come back: each partition has a leader and all its replicas in sync, and every client gets on. Then all that was ever
+promised is held against what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, TextIO
+
+from ottla.broker.cluster.peers import PeerUnavailable
+from ottla.common.errors import ApiError
+from ottla.common.ids import TopicPartition
+from ottla.metastore.port import StoreConflict, StoreUnavailable
+from ottla.testing.simulation.checks.promises import Promises
+from ottla.testing.simulation.checks.replicas import Replicas
+from ottla.testing.simulation.checks.stored import Stored
+from ottla.testing.simulation.checks.violation import Violation
+from ottla.testing.simulation.clients.client import Client
+from ottla.testing.simulation.clients.committer import Committer
+from ottla.testing.simulation.clients.creator import Creator
+from ottla.testing.simulation.clients.producer import Producer
+from ottla.testing.simulation.clients.reader import Reader
+from ottla.testing.simulation.clients.transactor import Transactor
+from ottla.testing.simulation.ensemble import Ensemble
+from ottla.testing.simulation.faults import Faults
+from ottla.testing.simulation.loop import Process, SimulatedLoop
+from ottla.testing.simulation.network import Network
+from ottla.testing.simulation.node import Node
+from ottla.testing.simulation.settings import Settings
+from ottla.testing.simulation.surroundings import seeded_surroundings
+from ottla.testing.simulation.threads import some_delay
+from ottla.testing.simulation.transcript import LogsToTranscript, Transcript
+
+TOPIC = "orders"
+# Simulated seconds. A healthy cluster forms, and heals, in a fraction of it.
+_PATIENCE_S = 120.0
+# Failures that a broker lives with.
+_EXPECTED = (ApiError, PeerUnavailable, StoreConflict, StoreUnavailable)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    seed: int
+    violation: Violation | None
+    # What brokers did not expect, though no promise was broken by it.
+    errors: list[tuple[str, str]]
+    transcript: Transcript
+    simulated_s: float
+    events: int
+    acks: int
+    commits: int
+
+
+class World:
+    def __init__(self, seed: int, settings: Settings, folder: Path, output: TextIO | None = None) -> None:
+        self.seed = seed
+        self.settings = settings
+        self.folder = folder
+        self.loop = SimulatedLoop()
+        self.transcript = Transcript(self.loop, output)
+        self.transcript.aliases[f"{folder}/"] = ""
+        self.network = Network(self.loop, Random(f"{seed} network"))
+        self.ensemble = Ensemble(self.loop)
+        self.session_timeout_s = int(settings.properties()["zookeeper.session.timeout.ms"]) / 1000
+        self.replicas = Replicas()
+        self.promises = Promises(self.replicas)
+        self.nodes: dict[int, Node] = {}
+        self._disks_lost: set[int] = set()
+        self.stored = Stored(
+            self.ensemble, self.replicas, lambda: self.nodes.values(), self._who_acts, self.transcript.say, self.found
+        )
+        self.partitions = [TopicPartition(TOPIC, index) for index in range(settings.partitions)]
+        self.clients: list[Client] = []
+        self.violation: Violation | None = None
+        self._stopped: asyncio.Future[None] | None = None
+        threads_rng = Random(f"{seed} threads")
+        self.loop.threads.delay_s = lambda: some_delay(threads_rng, 0.001, 0.05)
+        self.loop.after_event = self._after_event
+        self.loop.set_exception_handler(self._on_exception)
+
+    # --- violations
+
+    def found(self, violation: Violation) -> None:
+        """The run ends with the first."""
+        if self.violation is None:
+            self.violation = violation
+            self.transcript.say("VIOLATION", str(violation))
+        if self._stopped is not None and not self._stopped.done():
+            self._stopped.set_result(None)
+
+    def _after_event(self, process: Process | None) -> None:
+        if process is None or not process.name.startswith("b"):
+            return
+        try:
+            self.replicas.look_at(self.nodes[int(process.name[1:])])
+        except Violation as violation:
+            self.found(violation)
+
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, Violation):
+            self.found(error)
+            return
+        if "never retrieved" in context["message"] and isinstance(error, _EXPECTED):
+            return  # of a process that was killed, mostly: nobody was left to look at it
+        who = self._who_acts()
+        trace = logging.Formatter().formatException((type(error), error, error.__traceback__)) if error else ""
+        self.transcript.errors.append((who, f"{context['message']}: {error!r}\n{trace}"))
+
+    def _who_acts(self) -> str:
+        process = self.loop.process
+        return process.name if process is not None else "nobody"
+
+    # --- power
+
+    def may_lose_power(self, node: Node) -> bool:
+        """Nobody has to keep anything where all of it is synced."""
+        if self.settings.flushes_each and not self._has_lost_disks():
+            return True
+        return self.may_lose_disk(node)
+
+    def may_lose_disk(self, node: Node) -> bool:
+        """Whether somebody else keeps all that is committed, whatever happens to it later. If as many as
+        min.insync.replicas were lost before anybody knows, they would be the in-sync replicas as soon as the rest is
+        away for a moment, and nobody else would be asked (KIP-966)."""
+        for image in self.replicas.partitions.values():
+            members = {*image.isr, *image.elr}
+            if node.id in members:
+                lost = [member for member in members if member == node.id or self.replicas.is_lossy(member)]
+                if len(lost) >= self.settings.min_insync_replicas or len(lost) == len(members):
+                    return False
+        return True
+
+    def cut_power(self, node: Node) -> None:
+        registration = self.stored.registrations.get(node.id)
+        self.replicas.power_cut(node, registration.epoch if registration is not None else 0)
+        node.cut_power()
+
+    def replace_disk(self, node: Node) -> None:
+        registration = self.stored.registrations.get(node.id)
+        self.replicas.power_cut(node, registration.epoch if registration is not None else 0)
+        self._disks_lost.add(node.id)
+        node.replace_disk()
+
+    def _has_lost_disks(self) -> bool:
+        """Whether somebody has not caught up since it lost its disk: it has nothing, also where all is synced."""
+        self._disks_lost = {
+            lost
+            for lost in self._disks_lost
+            if self.replicas.is_lossy(lost)
+            or any(lost in image.replicas and lost not in image.isr for image in self.replicas.partitions.values())
+        }
+        return bool(self._disks_lost)
+
+    # --- the run
+
+    async def play(self) -> None:
+        self._stopped = asyncio.get_running_loop().create_future()
+        playing = asyncio.ensure_future(self._play())
+        await asyncio.wait([playing, self._stopped], return_when=asyncio.FIRST_COMPLETED)
+        if playing.done() and playing.exception() is not None:
+            error = playing.exception()
+            assert error is not None
+            if not isinstance(error, Violation):
+                raise error
+            self.found(error)
+
+    async def _play(self) -> None:
+        settings = self.settings
+        for node_id in range(1, settings.brokers + 1):
+            self.nodes[node_id] = Node(self, node_id, settings.properties())
+        for node in self.nodes.values():
+            node.start()
+        await self._until("a new cluster forms", self._inactive)
+        creator = self._start(Creator(self, "creator"))
+        await self._until("a topic is created", lambda: _working([creator]))
+        working = [self._start(client) for client in self._make_clients()]
+        await self._strike()
+        await self._until("all replicas are in sync again", self._unwell)
+        acks, commits = self.promises.acks, self.promises.commits
+        await self._until("clients get on", lambda: self._standing_still(acks + 3, commits + 1))
+        for client in self.clients:
+            client.is_stopping = True
+        await self._until("clients come to an end", lambda: _working(working))
+        await self._until("watermarks reach the end", self._unfinished)
+        self._check_all()
+
+    def _make_clients(self) -> list[Client]:
+        return [
+            Producer(self, "c1"),
+            Producer(self, "c2"),
+            Reader(self, "c3", is_committed_only=False),
+            Reader(self, "c4", is_committed_only=True),
+            Committer(self, "c5"),
+            Transactor(self, "c6"),
+        ]
+
+    def _start(self, client: Client) -> asyncio.Task[None]:
+        self.clients.append(client)
+        task = client.start()
+        task.add_done_callback(self._on_client_done)
+        return task
+
+    def _on_client_done(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Violation):
+            self.found(error)
+        elif error is not None:
+            raise error
+
+    async def _strike(self) -> None:
+        faults, rng = Faults(self), Random(f"{self.seed} when")
+        for _ in range(self.settings.faults):
+            await asyncio.sleep(rng.random() ** 2 * 4)
+            faults.strike()
+        await asyncio.sleep(rng.random() * 5)
+        faults.end_all()
+        for node in self.nodes.values():
+            node.start()
+
+    async def _until(self, what: str, is_lacking: Callable[[], Iterable[str]]) -> None:
+        """`is_lacking` tells what is not as it should be."""
+        give_up_s = self.loop.time() + _PATIENCE_S
+        while (lacking := next(iter(is_lacking()), None)) is not None:
+            if self.loop.time() > give_up_s:
+                raise Violation("liveness", f"{what}: not within {_PATIENCE_S:.0f} s, {lacking}")
+            await asyncio.sleep(0.1)
+
+    # --- what is lacking
+
+    def _inactive(self) -> Iterator[str]:
+        for node in self.nodes.values():
+            known = self.stored.registrations.get(node.id)
+            if known is None or not known.is_active or not node.is_open:
+                yield f"{node.name} is not taken in"
+
+    def _unwell(self) -> Iterator[str]:
+        yield from self._inactive()
+        for partition, image in self.stored.partitions.items():
+            if image.leader < 0 or len(image.isr) < len(image.replicas):
+                yield f"{partition} has leader {image.leader} and in sync {image.isr}"
+
+    def _unfinished(self) -> Iterator[str]:
+        """Not all replicas have all of the log, or know that it is committed."""
+        for partition, image in self.stored.partitions.items():
+            end = self.replicas.of(partition).end_offset
+            for member in image.replicas:
+                broker = self.nodes[member].broker
+                log = None if broker is None else broker.logs.logs.get(partition)
+                if log is None:
+                    yield f"b{member} has no log of {partition}"
+                elif log.log_end_offset != end or log.high_watermark != end:
+                    yield (
+                        f"b{member} has {partition} to {log.log_end_offset}, watermark {log.high_watermark}; {end} is "
+                        f"committed, {image.leader} leads"
+                    )
+
+    def _standing_still(self, acks: int, commits: int) -> Iterator[str]:
+        if self.promises.acks < acks:
+            yield "producers stand still"
+        if self.promises.commits < commits:
+            yield "offsets are not committed"
+
+    def _check_all(self) -> None:
+        for partition, image in self.stored.partitions.items():
+            committed = self.replicas.of(partition)
+            for member in image.replicas:
+                broker = self.nodes[member].broker
+                assert broker is not None
+                committed.compare(broker.logs.logs[partition], 0, committed.end_offset, f"b{member}")
+        self.promises.check_all()
+        self.promises.check_transactions()
+
+
+def play(seed: int, settings: Settings, *, output: TextIO | None = None, level: int = logging.WARNING) -> Outcome:
+    with _folder() as folder:
+        world = World(seed, settings, folder, output)
+        loop = world.loop
+        with seeded_surroundings(seed, loop.time):
+            try:
+                with LogsToTranscript(world.transcript, loop, level):
+                    loop.run_until_complete(world.play())
+            finally:
+                with LogsToTranscript(Transcript(loop), loop, logging.CRITICAL):
+                    _end(world)
+        return Outcome(
+            seed,
+            world.violation,
+            world.transcript.errors,
+            world.transcript,
+            loop.time(),
+            loop.events,
+            world.promises.acks,
+            world.promises.commits,
+        )
+
+
+def _working(tasks: Iterable[asyncio.Task[None]]) -> Iterator[str]:
+    return (f"{task.get_name()} is not done" for task in tasks if not task.done())
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """In memory, where that can be: nothing here has to survive anything."""
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="ottla-simulation-", dir=memory if memory.is_dir() else None))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end(world: World) -> None:
+    """Whatever was going on ends here, unheard, and not when it is collected: in the middle of another run."""
+    loop = world.loop
+    loop.after_event = lambda process: None
+    loop.set_exception_handler(lambda loop, context: None)
+    loop.threads.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for task in asyncio.all_tasks(loop):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            with suppress(BaseException):
+                task.get_coro().close()
+        loop.close()
