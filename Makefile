@@ -2,6 +2,8 @@
 PYTHON ?= python3
 PORT ?= 9092
 HOST ?= 127.0.0.1
+# More than one: a cluster with its ZooKeeper, on PORT and the following ones.
+BROKERS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ottla-setup
@@ -25,14 +27,14 @@ $(STAMP): pyproject.toml hatch_build.py $(wildcard src/ottla/kernel/*.pyx src/ot
 
 setup: $(STAMP)  ## create .venv with everything the other targets need
 
-up: setup  ## start a broker in the background, show it and a pipeline on Spark at work
-	@PATH="$(abspath $(BIN)):$$PATH" tools/broker up $(HOST) $(PORT)
+up: setup  ## start a broker in the background, or a cluster (BROKERS=3), show it and a pipeline on Spark at work
+	@PATH="$(abspath $(BIN)):$$PATH" tools/broker up $(HOST) $(PORT) $(BROKERS)
 
-down:  ## stop that broker
-	@tools/broker down
+down:  ## stop what make up started
+	@PATH="$(abspath $(BIN)):$$PATH" tools/broker down
 
 status:  ## is it running, and where
-	@tools/broker status
+	@PATH="$(abspath $(BIN)):$$PATH" tools/broker status
 
 logs:  ## follow its log
 	@tools/broker logs
@@ -71,6 +73,7 @@ wheel: setup  ## dist/*.whl with the compiled kernel: installs without a compile
 
 docs: setup  ## generate the reference tables in docs/
 	@$(BIN)/python tools/generate_config_docs.py
+	@$(BIN)/python tools/generate_access_docs.py
 
 clean: down  ## remove what the other targets made
 	rm -rf $(VENV) .ottla .cache

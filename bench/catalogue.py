@@ -15,6 +15,7 @@ from pathlib import Path
 from bench import (
     lines_backlog,
     lines_clients,
+    lines_cluster,
     lines_kernel,
     lines_neighbour,
     lines_process,
@@ -28,8 +29,10 @@ from bench import (
 from bench.builds import Build
 from bench.contenders import Contender, Kind, Scale, make_broker
 from bench.in_build import Inside
+from bench.lines_cluster import ClusterContender
 from bench.measure import Arm, Comparison, Metric, Values, cost, throughput
 from tests.support.kafka_jars import kafka_libs
+from tests.support.trio import KafkaTrio, OttlaTrio
 
 CONNECTIONS = (1, 16, 64)
 RECORD_BYTES = (100, 1_000, 10_000)
@@ -54,6 +57,7 @@ class Bench:
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ottla-bench-")))
         self._running: dict[str, Contender] = {}
         self._inside: dict[str, Inside] = {}
+        self._clusters: dict[str, ClusterContender] = {}
 
     def contender(self, label: str, kind: Kind, properties: dict[str, str] | None = None) -> Contender:
         if label not in self._running:
@@ -65,6 +69,15 @@ class Bench:
 
     def all(self) -> list[Contender]:
         return [self.contender(label, kind) for label, kind in self.kinds]
+
+    def clusters(self) -> list[ClusterContender]:
+        """Three brokers of each kind, started when a line first needs them."""
+        for label, kind in self.kinds:
+            if label not in self._clusters:
+                trio = (KafkaTrio if kind == "kafka" else OttlaTrio)(self.folder / f"{label}-cluster")
+                self._stack.enter_context(trio)
+                self._clusters[label] = ClusterContender(label, trio, self.scale)
+        return [self._clusters[label] for label, _ in self.kinds]
 
     def subject(self, purpose: str = "", properties: dict[str, str] | None = None) -> Contender:
         label, kind = self.kinds[-1]
@@ -89,7 +102,7 @@ def catalogue(bench: Bench) -> Lines:
     lines = _between_brokers(bench)
     if isinstance(bench.kinds[0][1], Build):
         return lines | _inside_builds(bench)
-    return lines | _ottla_alone(bench)
+    return lines | _ottla_alone(bench) | _between_clusters(bench)
 
 
 def _between_brokers(bench: Bench) -> Lines:
@@ -110,6 +123,22 @@ def _between_brokers(bench: Bench) -> Lines:
     lines["neighbour"] = lambda: lines_neighbour.neighbour_line(bench.all())
     lines["memory"] = lambda: lines_process.memory_line(bench.all())
     return lines
+
+
+def _between_clusters(bench: Bench) -> Lines:
+    lines: Lines = {}
+    for connections in lines_cluster.CONNECTIONS:
+        lines[f"cluster-sync-{connections}"] = partial(_cluster, bench, lines_cluster.single_produce_line, connections)
+    lines["cluster-bulk-1000"] = lambda: lines_cluster.bulk_line(bench.clusters())
+    for fault in ("kill", "pause"):
+        lines[f"cluster-{fault}"] = partial(_cluster, bench, lines_cluster.failover_line, fault)
+    for count in lines_cluster.PARTITION_COUNTS:
+        lines[f"cluster-partitions-{count}"] = partial(_cluster, bench, lines_cluster.many_partitions_line, count)
+    return lines
+
+
+def _cluster(bench: Bench, make: Callable[..., Comparison], value: int | str) -> Comparison:
+    return make(bench.clusters(), value)
 
 
 def _ottla_alone(bench: Bench) -> Lines:

@@ -12,6 +12,9 @@
  *                    a record's latency counts from the moment it was due, so a stall is not forgotten
  *   loadgen idle     opens the connections, sends each the first frame, reads the answer, then holds them till stdin ends
  *
+ * --port may come several times, for brokers of one cluster: connections take them in turn, and of the frames each takes
+ * those that are for its broker: of n brokers every nth.
+ *
  * The result is one line of JSON on stdout. Any error code, any broken connection, ends the run with status 1.
  */
 #define _GNU_SOURCE
@@ -32,7 +35,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEAD = 12, INFLIGHT_MAX = 64, LATENCY_US_MAX = 5000000 };
+enum { HEAD = 12, PORTS_MAX = 16, INFLIGHT_MAX = 64, LATENCY_US_MAX = 5000000 };
 /* Where things are in a Fetch response, version 13 to 18, for one topic and one partition, counted after the length:
  * correlation id, tags, throttle, error, session, topics(1), topic id, partitions(1), index, error, three offsets,
  * no aborted transactions, preferred replica, length of the records. */
@@ -58,7 +61,7 @@ typedef struct {
 
 static struct {
     const char *mode, *host;
-    int port, connections, inflight, error_at, offset_at, pinned;
+    int ports[PORTS_MAX], port_count, connections, inflight, error_at, offset_at, pinned;
     double seconds, warmup, rate;
     int64_t end_offset, requests_max;
 } opt = {.host = "127.0.0.1", .connections = 1, .inflight = 1, .seconds = 3, .end_offset = -1, .requests_max = -1};
@@ -124,7 +127,8 @@ static void watch(Conn *c, int operation) {
 }
 
 static void open_conn(Conn *c) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(opt.port)};
+    int port = opt.ports[(c - conns) % opt.port_count];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
     if (inet_pton(AF_INET, opt.host, &address.sin_addr) != 1) die("--host wants an IPv4 address");
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&address, sizeof address)) die("cannot connect");
@@ -183,7 +187,7 @@ static void send_fetch(Conn *c) {
 
 static void send_next(Conn *c, int64_t counts_from_ns) {
     const Frame *f = &frames[c->next_frame];
-    c->next_frame = (c->next_frame + (opt.pinned ? 0 : 1)) % frame_count;
+    c->next_frame = (c->next_frame + (opt.pinned ? 0 : opt.port_count)) % frame_count;
     send_frame(c, f, counts_from_ns);
 }
 
@@ -344,6 +348,12 @@ static void run(void) {
     }
 }
 
+/* Connections begin at different places, each at a frame for its broker. */
+static uint32_t first_frame(int connection) {
+    uint32_t place = (uint64_t)connection * frame_count / opt.connections;
+    return place - place % opt.port_count + connection % opt.port_count;
+}
+
 static void start(void) {
     int fetching = opt.mode[0] == 'f';
     for (int i = 0; i < opt.connections; i++) open_conn(&conns[i]);
@@ -352,7 +362,7 @@ static void start(void) {
     end_ns = measure_ns + (int64_t)(opt.seconds * 1e9);
     for (int i = 0; i < opt.connections; i++) {
         Conn *c = &conns[i];
-        c->next_frame = frame_count ? (opt.pinned ? i : (uint64_t)i * frame_count / opt.connections) % frame_count : 0;
+        c->next_frame = frame_count ? (opt.pinned ? i : first_frame(i)) % frame_count : 0;
         c->fetching = fetching || (opt.mode[0] == 'e' && i == 1);
         if (c->fetching) {
             Frame f = fetch_frames[fetching ? i % fetch_frame_count : 0];
@@ -400,7 +410,10 @@ int main(int argc, char **argv) {
         {"requests", 1, 0, 'n'}, {"pinned", 1, 0, 'P'}, {0, 0, 0, 0}};
     for (int o; (o = getopt_long(argc - 1, argv + 1, "", names, NULL)) != -1;) switch (o) {
         case 'h': opt.host = optarg; break;
-        case 'p': opt.port = atoi(optarg); break;
+        case 'p':
+            if (opt.port_count == PORTS_MAX) die("too many ports");
+            opt.ports[opt.port_count++] = atoi(optarg);
+            break;
         case 'f': frames = load_frames(optarg, &frame_count); break;
         case 'F': fetch_frames = load_frames(optarg, &fetch_frame_count); break;
         case 'c': opt.connections = atoi(optarg); break;
@@ -418,6 +431,8 @@ int main(int argc, char **argv) {
     if (opt.mode[0] == 'e') opt.connections = 2;
     if (opt.mode[0] == 'f' ? !fetch_frame_count : !frame_count) die("no frames");
     if (opt.inflight > INFLIGHT_MAX) die("too many in flight");
+    if (!opt.port_count) die("no --port");
+    if (frame_count % opt.port_count) die("every broker needs as many frames");
     for (uint32_t i = 0; i < frame_count; i++) total_bytes += frames[i].size;
     mean_frame_bytes = frame_count ? total_bytes / frame_count : 0;
     total_bytes = 0;

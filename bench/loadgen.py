@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -76,16 +76,19 @@ def describe() -> str:
     return "Python (no C compiler here)" if len(command()) > 1 else "C"
 
 
-def _arguments(mode: str, host: str, port: int, options: dict[str, object]) -> list[str]:
-    arguments = [*command(), mode, "--host", host, "--port", str(port)]
+def _arguments(mode: str, host: str, ports: int | Sequence[int], options: dict[str, object]) -> list[str]:
+    arguments = [*command(), mode, "--host", host]
+    for port in [ports] if isinstance(ports, int) else ports:
+        arguments += ["--port", str(port)]
     for name, value in options.items():
         arguments += [f"--{name.replace('_', '-')}", str(value)]
     return arguments
 
 
-def run(mode: str, host: str, port: int, **options: object) -> Load:
+def run(mode: str, host: str, ports: int | Sequence[int], **options: object) -> Load:
+    """With several ports, brokers of one cluster, there is a frame for each of them in turn."""
     outcome = subprocess.run(
-        _arguments(mode, host, port, options), capture_output=True, text=True, timeout=RUN_SECONDS_MAX
+        _arguments(mode, host, ports, options), capture_output=True, text=True, timeout=RUN_SECONDS_MAX
     )
     if outcome.returncode != 0:
         raise LoadGenFailed(outcome.stderr.strip() or f"exit status {outcome.returncode}")

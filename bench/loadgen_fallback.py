@@ -72,7 +72,7 @@ class Generator:
         self.counted = self.counted_bytes = self.total_requests = self.total_bytes = self.records = self.issued = 0
         self.last = 0.0
         count = 2 if options.mode == "e2e" else options.connections
-        self.connections = [Connection(options.host, options.port) for _ in range(count)]
+        self.connections = [Connection(options.host, options.port[i % len(options.port)]) for i in range(count)]
         self.poll = select.epoll()
         self.by_fd = {one.socket.fileno(): one for one in self.connections}
         for fd in self.by_fd:
@@ -86,13 +86,18 @@ class Generator:
     def begin(self) -> None:
         mode = self.options.mode
         for index, one in enumerate(self.connections):
-            first = index if self.options.pinned else index * len(self.frames) // len(self.connections)
+            first = index if self.options.pinned else self.first_frame(index)
             one.next_frame = first % max(1, len(self.frames))
             if mode == "fetch" or (mode == "e2e" and index == 1):
                 one.fetch_frame = self.fetch_frames[index % len(self.fetch_frames) if mode == "fetch" else 0]
                 self.send_fetch(one)
             elif mode == "idle":
                 one.send(self.frames[0], self.start)
+
+    def first_frame(self, index: int) -> int:
+        """Connections begin at different places, each at a frame for its broker."""
+        place, brokers = index * len(self.frames) // len(self.connections), len(self.options.port)
+        return place - place % brokers + index % brokers
 
     def send_fetch(self, one: Connection) -> None:
         frame = bytearray(one.fetch_frame or b"")
@@ -101,7 +106,8 @@ class Generator:
 
     def send_next(self, one: Connection, counts_from: float) -> None:
         one.send(self.frames[one.next_frame], counts_from)
-        one.next_frame = (one.next_frame + (0 if self.options.pinned else 1)) % len(self.frames)
+        stride = 0 if self.options.pinned else len(self.options.port)
+        one.next_frame = (one.next_frame + stride) % len(self.frames)
         self.issued += 1
 
     def can_send(self, one: Connection) -> bool:
@@ -254,10 +260,10 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("mode", choices=["produce", "fetch", "e2e", "idle"])
     parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, action="append", required=True)
     parser.add_argument("--frames", type=Path)
     parser.add_argument("--fetch-frames", type=Path)
     whole = {
-        "port": 0,
         "connections": 1,
         "inflight": 1,
         "error-at": 0,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -78,12 +78,33 @@ class Connection:
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> bytes:
         """Creates the topic, waits until the broker leads it (metadata says so too early), and returns its id."""
+        topic_id = self.ask_for_topic(name, partitions, 1, config)
+        deadline = time.monotonic() + 60
+        while any(error for error, _ in self._end_offsets(name, partitions)):
+            if time.monotonic() > deadline:
+                raise WireError(f"topic {name} got no leaders")
+            time.sleep(0.02)
+        return topic_id
+
+    def ask_for_topic(
+        self,
+        name: str,
+        partitions: int,
+        replicas: int,
+        config: Mapping[str, str] | None = None,
+        brokers: Sequence[Sequence[int]] = (),
+    ) -> bytes:
+        """Creates the topic and returns its id; `brokers` says which have each partition, the leader first."""
         request = CreateTopicsRequest(
             topics=[
                 CreateTopicsRequest.CreatableTopic(
                     name=name,
-                    num_partitions=partitions,
-                    replication_factor=1,
+                    num_partitions=-1 if brokers else partitions,
+                    replication_factor=-1 if brokers else replicas,
+                    assignments=[
+                        CreateTopicsRequest.CreatableReplicaAssignment(partition_index=index, broker_ids=list(several))
+                        for index, several in enumerate(brokers)
+                    ],
                     configs=[
                         CreateTopicsRequest.CreatableTopicConfig(name=key, value=value)
                         for key, value in (config or {}).items()
@@ -94,11 +115,6 @@ class Connection:
         )
         (created,) = self.ask(19, 7, request).topics
         _check(created.error_code, f"create topic {name}")
-        deadline = time.monotonic() + 60
-        while any(error for error, _ in self._end_offsets(name, partitions)):
-            if time.monotonic() > deadline:
-                raise WireError(f"topic {name} got no leaders")
-            time.sleep(0.02)
         return bytes(created.topic_id)
 
     def delete_topic(self, name: str) -> None:

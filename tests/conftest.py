@@ -16,10 +16,16 @@ from collections.abc import Generator
 import hypothesis  # noqa: F401
 import pytest
 
-pytest_plugins = ["pytester", "tests.support.brokers", "tests.support.broker_fixtures"]
+pytest_plugins = [
+    "pytester",
+    "tests.support.brokers",
+    "tests.support.broker_fixtures",
+    "tests.support.descriptors",
+    "tests.support.zookeeper",
+]
 
 # Groups that one worker runs from end to end, longest first: begun late, they would go on when all others are done.
-STARTERS = {"subprocess", "multiprocessing", "OttlaProcess", "KafkaPeer", "Cli"}
+STARTERS = {"subprocess", "multiprocessing", "OttlaProcess", "KafkaPeer", "Cli", "Zookeeper"}
 NEVER_QUICK = ("slow", "spark", "jvm", "foreign")
 NEVER_QUICK_FOLDERS = {"crash", "interop"}
 LONG_GROUPS = ("spark processes", "spark", "foreign", "crash", "python-clients", "kafka-peer")

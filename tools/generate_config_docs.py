@@ -9,24 +9,33 @@ from pathlib import Path
 from typing import Any
 
 from ottla.common.config import BrokerConfig, ClientMetricsConfig, GroupConfig, Scope, Setting, TopicConfig
-from ottla.common.config.cluster import IdentitySettings, ProducerSettings, TopicCreationSettings
+from ottla.common.config.cluster import IdentitySettings, LeaderSettings, ProducerSettings, TopicCreationSettings
 from ottla.common.config.configuration import Configuration
 from ottla.common.config.groups import ClassicGroupSettings, ConsumerGroupSettings, OffsetSettings
 from ottla.common.config.logs import LogCleanerSettings, LogDefaultSettings, LogPlaceSettings
 from ottla.common.config.network import NetworkSettings
 from ottla.common.config.removed import REMOVED
+from ottla.common.config.replication import ReplicationSettings
+from ottla.common.config.security import AccessSettings, SaslSettings, TlsSettings
 from ottla.common.config.setting import Unit
 from ottla.common.config.transactions import TransactionSettings
+from ottla.common.config.zookeeper import ZookeeperSettings
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
 
 AREAS: tuple[tuple[str, type[Configuration]], ...] = (
     ("Who this broker is", IdentitySettings),
+    ("ZooKeeper, for a cluster", ZookeeperSettings),
     ("Network and requests", NetworkSettings),
+    ("TLS", TlsSettings),
+    ("Logins", SaslSettings),
+    ("Who may do what", AccessSettings),
     ("Creating topics", TopicCreationSettings),
     ("Data directories", LogPlaceSettings),
     ("Logs: defaults of topic settings", LogDefaultSettings),
     ("Compaction", LogCleanerSettings),
+    ("Replication", ReplicationSettings),
+    ("Leaders", LeaderSettings),
     ("Producers", ProducerSettings),
     ("Transactions", TransactionSettings),
     ("Classic groups", ClassicGroupSettings),
@@ -55,8 +64,9 @@ or a wrong value, stops the start with a sentence that names the nearest known p
 only for one (*broker*), or not at all (empty).
 
 Defaults that differ from Kafka's: `node.id` is 1 (Kafka has none), `log.dir` is `/tmp/ottla-logs` (Kafka's is
-`/tmp/kafka-logs`), and `process.roles` and `controller.listener.names` need not be given. `listeners` and
-`listener.security.protocol.map` cannot be changed while the broker runs."""
+`/tmp/kafka-logs`), `zookeeper.session.timeout.ms` is 9 s (Kafka's was 18 s), and `process.roles` and
+`controller.listener.names` need not be given. `listeners` and `listener.security.protocol.map` cannot be changed while
+the broker runs."""
 
 _SCOPES = {Scope.READ_ONLY: "", Scope.PER_BROKER: "broker", Scope.CLUSTER_WIDE: "cluster"}
 _LARGEST = {str(2**31 - 1), str(2**63 - 1), "1.7976931348623157E308"}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.controller.topic_plan import NewTopic
 from ottla.common.errors import ErrorCode
+from ottla.controller.topic_plan import NewTopic
 from ottla.groups.timers import FORGET_TOPIC
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ottla.broker.partitions.partition_table import Partitions
 from ottla.broker.partitions.partitions_of_image import PartitionsOfImage
+from ottla.common.clock import SystemClock
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
-from ottla.metadata.image import ClusterImage, TopicImage, initial_partition, with_topics, without_topics
+from ottla.metadata.image import BrokerImage, ClusterImage, TopicImage, initial_partition, with_topics, without_topics
 from ottla.storage.disk import Disk
 from ottla.storage.log_config import LogConfig
+from ottla.storage.log_manager import LogManager
 from tests.support.loop_broker import LoopBroker
 from tests.support.raw_client import batch_of, fetch_request, produce_request
 
@@ -116,3 +120,29 @@ def test_a_topic_that_is_led_elsewhere_is_known_and_forgotten() -> None:
     assert (partitions.knows(topic.id), partitions.of_topic("topic")) == (True, [])
     follower.on_image(image, without_topics(image, ["topic"]))
     assert not partitions.knows(topic.id) and not partitions.knows(b"topic")
+
+
+def test_a_leader_of_a_cluster_commits_by_what_the_topics_node_says(tmp_path: Path) -> None:
+    """Not by its own settings, which may be others than those of the controller that says who is eligible."""
+    topic = TopicImage("topic", random_topic_id(), (initial_partition((1, 2, 3)),), min_insync=2)
+    nothing = ClusterImage("cluster", brokers={1: BrokerImage(1, None, {}, 5)})
+    logs = LogManager([tmp_path], node_id=1, cluster_id="cluster", clock=SystemClock(), default_config=LogConfig())
+    logs.open()
+    logs.create(TopicPartition("topic", 0), topic.id, LogConfig())
+    partitions = Partitions()
+    replicas = PartitionsOfImage(
+        1, partitions, logs, lambda _: LogConfig(min_insync_replicas=1), broker_epoch=lambda: 5
+    )
+    image = with_topics(nothing, [topic])
+    replicas.on_image(nothing, image)
+
+    def in_force() -> int:
+        (led,) = partitions.of_topic("topic")
+        assert led.replication is not None
+        return led.replication.min_insync
+
+    assert in_force() == 2
+    lowered = replace(topic, min_insync=1, partitions=(replace(topic.partitions[0], partition_epoch=1),))
+    replicas.on_image(image, with_topics(image, [lowered]))
+    assert in_force() == 1
+    logs.close(clean=True)

@@ -6,20 +6,24 @@ import asyncio
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ottla.broker.controller import controller_epoch, topic_plan, topic_service
-from ottla.broker.controller.topic_plan import NewPartitions, NewTopic, Placement
+from ottla.broker.controller import controller_epoch, metadata_changes
 from ottla.broker.controller.topic_service import TopicService
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
+from ottla.controller import topic_plan
+from ottla.controller.placement import Placement
+from ottla.controller.rules import Rules
+from ottla.controller.topic_plan import NewPartitions, NewTopic
 from ottla.metadata import nodes
 from ottla.metadata.image import ClusterImage, ConfigKind, TopicImage
-from ottla.metastore import stored_image
+from ottla.metastore import port, stored_image
 from ottla.metastore.embedded import EmbeddedStore
-from ottla.metastore.port import Operation, StoreUnavailable
+from ottla.metastore.port import Check, Operation, Set, StoreConflict, StoreUnavailable
 from ottla.storage.log_config import LogConfig
 from tests.support.loop_broker import LoopBroker
 
@@ -100,7 +104,9 @@ async def topics(store: SlowStore, logs: FakeLogs) -> TopicService:
         epoch=controller_epoch.elect(store, 1),
         logs=logs,
         configs=AnyConfigs(),
-        placement=Placement([1], 2, 1),
+        placement=lambda _: Placement([1], 2, 1),
+        node_id=1,
+        rules=Rules(lambda _: 1, lambda _: False),
         internal_topic=lambda name: NewTopic(name, 4, 1, configs={"cleanup.policy": "compact"}),
     )
 
@@ -123,6 +129,31 @@ async def test_a_created_topic_has_its_logs_and_is_in_the_store(
 async def test_defaults_fill_what_a_request_leaves_open(topics: TopicService) -> None:
     created = await topics.create_one(NewTopic("orders"))
     assert [one.replicas for one in created.partitions] == [(1,), (1,)]
+
+
+async def test_many_small_topics_of_one_request_are_spread(topics: TopicService) -> None:
+    topics._placement = lambda _: Placement([1, 2, 3], 1, 1)
+    created = await topics.create([NewTopic(f"t-{number}") for number in range(6)])
+    leaders = [topic.partitions[0].leader for topic in created if isinstance(topic, TopicImage)]
+    assert sorted(leaders) == [1, 1, 2, 2, 3, 3]
+
+
+async def test_a_change_that_is_half_made_is_read_back_before_the_next(
+    topics: TopicService, store: SlowStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What does not fit into one step: the first one is in the store, the second one is refused."""
+    created = await topics.create_one(NewTopic("a", 1, 1))
+    changed = replace(created, partitions=(replace(created.partitions[0], leader_epoch=7, partition_epoch=7),))
+    monkeypatch.setattr(topics, "_is_clustered", True)
+    monkeypatch.setattr(port, "MULTI_BYTES_MAX", 1)
+    path = nodes.topic_path("a")
+    with pytest.raises(StoreConflict):
+        await topics.change(topics.commit_and_adopt([Set(path, nodes.encode_topic(changed)), Check("/nobody", 0)]))
+
+    async def plan() -> int:
+        return topics.image.topics["a"].partitions[0].leader_epoch
+
+    assert await topics.change(plan()) == 7
 
 
 async def test_one_bad_topic_does_not_touch_the_others(topics: TopicService) -> None:
@@ -328,7 +359,9 @@ async def make_again(store: SlowStore, logs: FakeLogs) -> Callable[[], TopicServ
             epoch=controller_epoch.elect(store, 1),
             logs=logs,
             configs=AnyConfigs(),
-            placement=Placement([1], 2, 1),
+            placement=lambda _: Placement([1], 2, 1),
+            node_id=1,
+            rules=Rules(lambda _: 1, lambda _: False),
             internal_topic=NewTopic,
         )
 
@@ -351,7 +384,7 @@ async def test_a_controller_that_was_replaced_changes_nothing(
 async def test_a_listener_that_failed_is_told_again_what_it_missed(
     topics: TopicService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_service, "_TELL_AGAIN_S", 0.01)
+    monkeypatch.setattr(metadata_changes, "_TELL_AGAIN_S", 0.01)
     told: list[tuple[list[str], list[str]]] = []
     faults = 2
 

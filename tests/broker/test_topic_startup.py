@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ottla.broker.broker import Broker
-from ottla.broker.controller.topic_plan import NewTopic
 from ottla.broker.controller.topic_startup import ADOPTED_PRODUCER_ID_FLOOR
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
+from ottla.controller.topic_plan import NewTopic
 from ottla.metadata import nodes
 from ottla.metastore.embedded import FILE_NAME, EmbeddedStore
 from ottla.metastore.port import Create, Delete

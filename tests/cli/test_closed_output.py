@@ -45,6 +45,25 @@ EXAMPLES = {
     ("config", "unset"): "topic t retention.bytes",
     ("cluster", "info"): "",
     ("cluster", "health"): "",
+    ("cluster", "up"): "--help",  # processes that would stay
+    ("cluster", "down"): "--help",
+    ("cluster", "status"): "--help",
+    ("cluster", "start"): "--help",
+    ("cluster", "restart"): "--help",
+    ("cluster", "kill"): "--help",
+    ("cluster", "pause"): "--help",
+    ("cluster", "resume"): "--help",
+    ("zookeeper", "start"): "--help",  # becomes a server
+    ("registry", "start"): "--help",  # serves until it is told to stop
+    ("registry", "password"): "--help",  # reads stdin
+    ("schema", "list"): "--help",  # these need a registry
+    ("schema", "get"): "--help",
+    ("schema", "check"): "--help",
+    ("schema", "register"): "--help",
+    ("schema", "delete"): "x --dry-run",
+    ("partition", "status"): "--help",  # what one broker does not know
+    ("partition", "move"): "t:0 --to 1 --dry-run",
+    ("partition", "elect"): "t",
     ("pipeline", "run"): "--help",  # Spark takes seconds
     ("pipeline", "list"): "--data-dir FOLDER",
     ("pipeline", "status"): "--help",

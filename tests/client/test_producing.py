@@ -38,10 +38,10 @@ def batch(*values: bytes) -> bytes:
     return encoder.finish()[0][1]
 
 
-def committed_values(bootstrap: str, topic: str, partitions: int = 2) -> list[bytes]:
+def committed_values(bootstrap: str, topic: str, partitions: int = 2, **settings: str) -> list[bytes]:
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed",
-         "enable.partition.eof": True, "enable.auto.commit": False}
+         "enable.partition.eof": True, "enable.auto.commit": False, **settings}
     )  # fmt: skip
     consumer.assign([Assigned(topic, number, 0) for number in range(partitions)])
     found, ended = [], 0

@@ -13,8 +13,8 @@ import pytest
 from ottla.protocol.messages import InitProducerIdRequest
 from ottla.records.record import iterate_batches, read_records
 from ottla.testing.checker import Checker, Stamp, stamped
+from ottla.testing.simulation.durable_disk import DurableDisk
 from tests.crash.test_kills import verdict
-from tests.support.durable_disk import DurableDisk
 from tests.support.loop_broker import LoopBroker
 from tests.support.raw_client import batch_of, fetch_request, produce_request
 

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 import pytest
 
+from ottla.broker.coordinators import group_shard
 from ottla.broker.coordinators.group_shard import GroupShard
 from ottla.groups import offset_requests
 from ottla.groups.offsets import CommittedOffset, OffsetStore
 from ottla.groups.result import Result
 from ottla.groups.state import GroupState
+from ottla.metadata.image import TopicImage
 from tests.groups.sim.offsets import run_seed
 
 BLOCK = 400
@@ -69,10 +71,10 @@ def test_deletions_that_a_coordinator_misses_while_it_loads(monkeypatch: pytest.
 
 
 def test_deletions_before_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(self: GroupShard, topic: str, committed: CommittedOffset) -> bool:
+    def careless(topic: TopicImage | None, committed: CommittedOffset) -> bool:
         return True
 
-    monkeypatch.setattr(GroupShard, "_was_there", careless)
+    monkeypatch.setattr(group_shard, "_is_of", careless)
     assert is_found_out()
 
 

@@ -6,7 +6,6 @@ A failing run names its seed: `OTTLA_FUZZ_SEED=123 pytest tests/hostile/test_fuz
 from __future__ import annotations
 
 import os
-import select
 import struct
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from tests.hostile.conftest import TOPICS, make_topics
 from tests.hostile.fuzz import Fuzzer, Shot
 from tests.support.brokers import OttlaProcess
 from tests.support.neighbour import Neighbour
+from tests.support.process import is_readable
 from tests.support.raw_client import ConnectionClosed, RawClient
 
 pytestmark = pytest.mark.xdist_group("hostile")
@@ -72,7 +72,7 @@ class Attacker:
             pass
 
     def _drain(self, client: RawClient) -> None:
-        while select.select([client.sock], [], [], 0)[0]:
+        while is_readable(client.sock.fileno(), 0):
             if not client.sock.recv(1 << 16):
                 raise ConnectionClosed
 

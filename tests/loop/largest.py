@@ -355,6 +355,8 @@ def _single() -> Requests:
     altered = m.AlterClientQuotasRequest
     entry = altered.EntryData(entity=[altered.EntityData(entity_type="user", entity_name="u")], ops=())
     yield "AlterClientQuotas", altered(entries=[entry] * (MANY // 2)), 1
+    yield "SaslHandshake", m.SaslHandshakeRequest(mechanism="x" * 30_000), 1
+    yield "SaslAuthenticate", m.SaslAuthenticateRequest(auth_bytes=bytes(1_000_000)), 2
     users = m.DescribeUserScramCredentialsRequest
     yield "DescribeUserScramCredentials", users(users=[users.UserName(name=f"u{n}") for n in range(MANY)]), 0
     scram = m.AlterUserScramCredentialsRequest

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.protocol import codec, produce_frames
 from ottla.protocol.messages import ProduceRequest, ProduceResponse
+from ottla.protocol.node_endpoints import NodeEndpoint
 from ottla.protocol.produce_frames import Layouts, Outcome, encode
 
 P = ProduceRequest
@@ -37,7 +38,7 @@ def test_requests_are_read_as_the_generated_codec_writes_them(version: int) -> N
     first, second = keys(version)
     layout: dict[bytes, dict[int, bytes | None]] = {first: {0: b"x" * 300, 7: b"", 2: None}, second: {1: b"y"}}
     terms, topics = produce_frames.decode(request(version, layout), 0, version)
-    assert terms == (-1, None)
+    assert terms == (-1, None, 500)
     read = {
         key: {one.partition: None if one.records is None else bytes(one.records) for one in pieces}
         for key, pieces in topics
@@ -83,6 +84,32 @@ def test_answers_are_what_the_generated_codec_writes(version: int) -> None:
     )
     body = codec.encode(expected, version)
     assert encode(version, 99, [(key, lines)])[9 if version >= 9 else 8 :] == body
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_answers_name_the_right_leader_where_the_version_has_room_for_it(version: int) -> None:
+    R = ProduceResponse
+    key = keys(version)[0]
+    line = R.PartitionProduceResponse(index=3, error_code=6, base_offset=-1, record_errors=())
+    expected = R(
+        responses=[
+            R.TopicProduceResponse(
+                name=key.decode() if version < 13 else "",
+                topic_id=key if version >= 13 else bytes(16),
+                partition_responses=[line],
+            )
+        ]
+    )
+    if version >= 10:
+        line.current_leader = R.LeaderIdAndEpoch(leader_id=2, leader_epoch=7)
+        expected.node_endpoints = [
+            R.NodeEndpoint(node_id=2, host="one", port=9092, rack="near"),
+            R.NodeEndpoint(node_id=3, host="other", port=9093, rack=None),
+        ]
+    body = codec.encode(expected, version)
+    outcomes = [(key, [Outcome(3, 6, current_leader=(2, 7))])]
+    endpoints = [NodeEndpoint(2, "one", 9092, "near"), NodeEndpoint(3, "other", 9093, None)]
+    assert encode(version, 99, outcomes, endpoints)[9 if version >= 9 else 8 :] == body
 
 
 def header(version: int, correlation_id: int = 77, client_id: bytes = b"rdkafka") -> bytes:

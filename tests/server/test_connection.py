@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import select
 import socket
 import ssl
 import struct
@@ -20,6 +19,7 @@ from ottla.common.config import BrokerConfig
 from ottla.server.connection import Connection
 from ottla.server.listener import ConnectionLimits, Listener
 from tests.support.manual_clock import ManualClock
+from tests.support.process import is_readable
 
 
 class Slice:
@@ -410,12 +410,12 @@ async def test_no_answer_overtakes_those_that_leave_slowly(listener: Listener, e
         listener.poller.in_turn = True  # one turn of the poller, in which the client reads
         for start in range(1000, len(question), 2000):
             peer.sendall(question[start : start + 2000])
-            select.select([connection._transport.fd], [], [], 10)
+            is_readable(connection._transport.fd, 10)
             connection.on_readable()
         listener.poller.in_turn = False
         assert len(echo.frames) == 16
         with contextlib.suppress(BlockingIOError):
-            while select.select([peer], [], [], 0.1)[0]:
+            while is_readable(peer.fileno(), 0.1):
                 received += peer.recv(65536)
         connection.release_held()
         expected = framed(bytes(10_000)) * 15 + framed(b"the last answer")

@@ -9,9 +9,9 @@ import pytest
 from ottla.storage.log import Log
 from ottla.storage.results import Origin
 from ottla.storage.segments.segment import TXN_INDEX_SUFFIX
+from ottla.testing.simulation.durable_disk import DurableDisk, SyncedOnly
 from tests.storage.batches import NOW_MS, append, open_log
 from tests.storage.markers import TRANSACTIONAL, marker
-from tests.support.durable_disk import DurableDisk, SyncedOnly
 
 
 def abort(log: Log, producer_id: int, sequence: int) -> tuple[int, int]:

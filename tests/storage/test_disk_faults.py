@@ -26,9 +26,9 @@ from tests.support.manual_clock import ManualClock
 ONE = len(batch(b"x" * 100))
 
 
-def refuse(log: Log, *values: bytes) -> None:
+def refuse(log: Log, *values: bytes, **producer: int) -> None:
     with pytest.raises(ApiError) as caught:
-        append(log, *values)
+        append(log, *values, **producer)
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -90,6 +90,51 @@ def test_producer_state_does_not_move_with_a_failed_write(tmp_path: Path) -> Non
         append(log, b"b", producer_id=1, producer_epoch=0, base_sequence=1)
     disk.room = 1 << 30
     assert append(log, b"b", producer_id=1, producer_epoch=0, base_sequence=1) == 1
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_batches_behind_a_refused_one_get_the_same_error_until_it_is_there(tmp_path: Path, first: int) -> None:
+    """With OUT_OF_ORDER_SEQUENCE_NUMBER librdkafka takes a new epoch, and other partitions get batches again."""
+    disk = FullDisk()
+    log = open_log(tmp_path, disk=disk)
+    for sequence in range(first):
+        append(log, b"before", producer_id=1, producer_epoch=0, base_sequence=sequence)
+    disk.room = 10
+    refuse(log, b"refused", producer_id=1, producer_epoch=0, base_sequence=first)
+    disk.room = 1 << 30
+    append(log, b"of somebody else", producer_id=2, producer_epoch=0, base_sequence=0)
+    for sequence in (first + 1, first + 2):
+        refuse(log, b"behind it", producer_id=1, producer_epoch=0, base_sequence=sequence)
+    for sequence in range(first, first + 3):
+        append(log, b"again", producer_id=1, producer_epoch=0, base_sequence=sequence)
+    with pytest.raises(ApiError) as caught:
+        append(log, b"after a gap of the producer's own", producer_id=1, producer_epoch=0, base_sequence=first + 4)
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_new_epoch_does_not_wait_for_what_the_disk_refused_of_the_old(tmp_path: Path) -> None:
+    disk = FullDisk()
+    log = open_log(tmp_path, disk=disk)
+    append(log, b"a", producer_id=1, producer_epoch=0, base_sequence=0)
+    disk.room = 10
+    refuse(log, b"b", producer_id=1, producer_epoch=0, base_sequence=1)
+    disk.room = 1 << 30
+    assert append(log, b"b", producer_id=1, producer_epoch=1, base_sequence=0) == 1
+
+
+def test_of_very_many_producers_that_were_refused_the_oldest_is_forgotten(tmp_path: Path) -> None:
+    disk = FullDisk()
+    log = open_log(tmp_path, disk=disk)
+    for producer_id in range(1_001):
+        append(log, b"a", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+    disk.room = 10
+    for producer_id in range(1_001):
+        refuse(log, b"b", producer_id=producer_id, producer_epoch=0, base_sequence=1)
+    disk.room = 1 << 30
+    refuse(log, b"c", producer_id=1, producer_epoch=0, base_sequence=2)
+    with pytest.raises(ApiError) as caught:
+        append(log, b"c", producer_id=0, producer_epoch=0, base_sequence=2)
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_aborted_transactions_are_known_after_a_stop_on_a_full_disk(tmp_path: Path) -> None:

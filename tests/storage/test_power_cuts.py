@@ -9,9 +9,9 @@ import pytest
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from ottla.storage.results import Origin
+from ottla.testing.simulation.durable_disk import DurableDisk, SyncedOnly
 from tests.storage.batches import NOW_MS, append, open_log, read_all
 from tests.storage.markers import TRANSACTIONAL, marker
-from tests.support.durable_disk import DurableDisk, SyncedOnly
 
 CONFIG = LogConfig(index_interval_bytes=1)
 

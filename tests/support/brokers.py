@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kafka_jars import REPO_ROOT
-from tests.support.process import BrokerDidNotStart, BrokerProcess
+from tests.support.process import BrokerDidNotStart, BrokerProcess, is_readable
 
 READY = re.compile(rb"^ready address=(?P<host>\S+):(?P<port>\d+) ", re.MULTILINE)
 
@@ -74,7 +73,7 @@ class OttlaProcess(BrokerProcess):
         assert self._process.stdout is not None
         output, told = self._process.stdout.fileno(), b""
         while (ready := READY.search(told)) is None or b"\n" not in told[ready.start() :]:
-            readable, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
+            readable = is_readable(output, deadline - time.monotonic())
             piece = os.read(output, 4096) if readable else b""
             if not piece:
                 what = "ended" if readable else "said nothing in time"

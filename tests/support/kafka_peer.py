@@ -38,6 +38,9 @@ READY_POLL_S = 0.005
 
 class KafkaPeer(BrokerProcess):
     name = "kafka"
+    heap = HEAP
+    # What runs Java, where that is not simply a child of ours.
+    prefix: Sequence[str] = ()
 
     def __init__(
         self, folder: Path, properties: Mapping[str, str] | None = None, listeners: Sequence[str] = ()
@@ -53,7 +56,7 @@ class KafkaPeer(BrokerProcess):
         self.cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "a")
         libs = kafka_libs()
         assert libs is not None
-        self._java = [str(java()), *HEAP, *START_SCRIPT_OPTIONS, "-cp", class_path(libs)]
+        self._java = [str(java()), *self.heap, *START_SCRIPT_OPTIONS, "-cp", class_path(libs)]
 
     def start(self, timeout_s: float = 120.0) -> Self:
         return super().start(timeout_s)
@@ -76,7 +79,7 @@ class KafkaPeer(BrokerProcess):
     def _run(self) -> None:
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._java, "kafka.Kafka", str(self._config)],
+                [*self.prefix, *self._java, "kafka.Kafka", str(self._config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -15,10 +15,10 @@ from typing import Any, Self
 
 from ottla.broker.broker import Broker
 from ottla.broker.chores.timers import JumpingTimers
-from ottla.broker.controller.topic_plan import NewTopic
 from ottla.broker.router import Router
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
+from ottla.controller.topic_plan import NewTopic
 from ottla.protocol import codec
 from ottla.protocol.framing import API_VERSIONS, flexible_from
 from ottla.storage.disk import Disk
@@ -119,6 +119,7 @@ class LoopBroker:
         self._connection: Any = SimpleNamespace(
             context=None,
             client_host="here",
+            principal="User:ANONYMOUS",
             id=1,
             listener=SimpleNamespace(name="PLAINTEXT"),
             client_software=("", ""),

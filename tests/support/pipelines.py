@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ import time
 from confluent_kafka import Producer
 
 from tests.support.kafka_jars import REPO_ROOT
+from tests.support.process import is_readable
 from tests.support.transactional_libraries import Reader
 
 
@@ -33,7 +33,7 @@ class Pipeline:
         assert self.process.stdout is not None
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._unread:
-            if not select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not is_readable(self.process.stdout.fileno(), deadline - time.monotonic()):
                 return None
             piece = os.read(self.process.stdout.fileno(), 65536)
             if not piece:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import struct
@@ -69,6 +70,13 @@ class BrokerProcess:
         self._process.kill()
         self._process.wait(30)
         self._forget()
+
+    def pause(self) -> None:
+        """SIGSTOP: it lives, its connections stay, and nothing answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
 
     def restart(self, *, kill: bool = False) -> Self:
         """Down (by SIGTERM, or SIGKILL) and up again: same address, same data."""
@@ -151,6 +159,13 @@ def family_cpu_seconds(pid: int) -> float:
             fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
             ticks += sum(int(field) for field in fields[11:15])
     return ticks / CLOCK_TICKS
+
+
+def is_readable(descriptor: int, timeout_s: float) -> bool:
+    """Whether there is something to read, or the end, in this time. By poll: select() knows 1,024 descriptors."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(max(0.0, timeout_s) * 1000))
 
 
 def free_ports(count: int) -> list[int]:

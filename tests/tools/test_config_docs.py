@@ -27,3 +27,11 @@ def test_the_page_is_up_to_date(generator: ModuleType) -> None:
 def test_every_property_is_on_the_page(generator: ModuleType) -> None:
     page = generator.document()
     assert [name for name in BrokerConfig.known() if f"`{name}`" not in page] == []
+
+
+def test_what_each_api_needs_is_on_its_page() -> None:
+    spec = importlib.util.spec_from_file_location("access_docs", REPO_ROOT / "tools" / "generate_access_docs.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.TARGET.read_text() == module.document(), "run make docs"

@@ -10,37 +10,53 @@ import logging
 import os
 import pwd
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
+from ottla.broker.access.access import Access
 from ottla.broker.chores.cleaning import Cleaning
 from ottla.broker.chores.timers import Handle, Timers
+from ottla.broker.cluster import cluster_startup, moving_in
+from ottla.broker.cluster.cluster import Cluster
+from ottla.broker.cluster.forwarding import Forwarding
+from ottla.broker.cluster.peers import Peers
+from ottla.broker.cluster.socket_peers import SocketPeers
 from ottla.broker.configs.config_service import ConfigService
-from ottla.broker.configs.log_configs import LOG_DEFAULTS, remembering
+from ottla.broker.configs.log_configs import LOG_DEFAULTS, MakeLogConfig, remembering
+from ottla.broker.context import RequestContext
 from ottla.broker.controller import controller_epoch, topic_startup
-from ottla.broker.controller.producer_ids import ProducerIds
-from ottla.broker.controller.topic_plan import NewTopic, Placement
+from ottla.broker.controller.controller_rules import controller_rules
+from ottla.broker.controller.producer_ids import ProducerIds, blocks_of_controller
 from ottla.broker.controller.topic_service import TopicService
 from ottla.broker.coordinators.group_service import GroupService
-from ottla.broker.coordinators.internal_topics import internal_topic
+from ottla.broker.coordinators.internal_topics import internal_topic, internal_topic_of_cluster
 from ottla.broker.coordinators.transaction_service import TransactionService
 from ottla.broker.encoded_topics import EncodedTopics
 from ottla.broker.memory import Memory
 from ottla.broker.partitions.fetch_sessions import FetchSessions
+from ottla.broker.partitions.isr_changes import IsrChanges
 from ottla.broker.partitions.partition_table import Partitions
 from ottla.broker.partitions.partitions_of_image import PartitionsOfImage
+from ottla.broker.partitions.replica_fetcher import ReplicaFetcher, ReplicaFetchers
 from ottla.broker.partitions.replica_moves import ReplicaMoves
+from ottla.broker.partitions.replica_sessions import ReplicaSessions
+from ottla.broker.partitions.replica_throttles import ReplicaThrottles
 from ottla.broker.turns import Turns
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import ApiError, OttlaError
 from ottla.common.steps import Steps
+from ottla.common.threads import MakeThreads, make_threads
+from ottla.controller.placement import Placement, placement_of
+from ottla.controller.topic_plan import NewTopic
 from ottla.metadata.image import BrokerImage, ClusterImage
 from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
 from ottla.metastore.embedded import EmbeddedStore
-from ottla.metastore.port import StoreUnavailable
+from ottla.metastore.port import Check, MetadataStore, StoreUnavailable
+from ottla.metastore.zookeeper import ZookeeperOptions, open_zookeeper
+from ottla.protocol.codec import Message
 from ottla.protocol.produce_frames import Layouts
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.log_manager import LogManager
@@ -69,7 +85,12 @@ class Broker:
     replica_moves: ReplicaMoves
     groups: GroupService
     transactions: TransactionService
-    _store: EmbeddedStore
+    peers: Peers
+    # None where nobody is asked whether they may.
+    access: Access | None = None
+    # None on a single node.
+    cluster: Cluster | None = None
+    _store: MetadataStore
 
     def __init__(
         self,
@@ -78,9 +99,19 @@ class Broker:
         clock: Clock | None = None,
         make_timers: Callable[[asyncio.AbstractEventLoop, Clock], Timers] = Timers,
         disk: Disk = DISK,
+        make_threads: MakeThreads = make_threads,
+        open_store: Callable[[BrokerConfig], MetadataStore] | None = None,
+        make_peers: Callable[[Broker], Peers] | None = None,
+        boot_id: str | None = None,
     ) -> None:
+        """`open_store`, `make_peers` and `boot_id` are those of a simulated cluster."""
         self.config = config
+        self.is_clustered = bool(config.zookeeper_connect)
+        self._open_store = open_store or _open_store
+        self._make_peers = make_peers or _socket_peers
+        self._boot_id = cluster_startup.boot_id() if boot_id is None else boot_id
         self._disk = disk
+        self._make_threads = make_threads
         self.clock = clock or SystemClock()
         self.loop = asyncio.get_running_loop()
         self.timers = make_timers(self.loop, self.clock)
@@ -88,6 +119,8 @@ class Broker:
         self.node_id = config.node_id
         self.rack = config.broker_rack
         self.configs = ConfigService(config)
+        self.access = Access(config) if config.authorizer_class_name else None
+        self.rules = controller_rules(config)
         self.partitions = Partitions()
         self.produce_layouts = Layouts()
         self.encoded_topics = EncodedTopics()
@@ -95,11 +128,18 @@ class Broker:
         self.parked_fetches: dict[int, Callable[[], None]] = {}
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.clock)
         self.fetch_bytes_max = config.fetch_max_bytes
+        self.throttles = ReplicaThrottles(self)
+        self.replica_sessions = ReplicaSessions(self)
+        self.replica_fetchers = ReplicaFetchers(partial(ReplicaFetcher, self))
+        self.isr_changes = IsrChanges(self)
         # Work that blocks or computes without the interpreter lock: fsync, codecs, deleting files.
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla")
+        self._threads = make_threads(2, "ottla")
         self.turns = Turns()
         self._in_turns: set[asyncio.Task[None]] = set()
         self.opened_memory = Memory(_OPENED_BYTES_MAX)
+        # How a request is answered that came inside another one (`router.py` sets it).
+        self.answer_enclosed: Callable[[RequestContext, bytes], Awaitable[bytes]]
+        self._forwarding = Forwarding(self)
         self._endpoints: dict[str, tuple[str, int]] = {}
         self._is_open = False
         # How to close what is open, the last first; each is told whether the stop is a clean one.
@@ -110,7 +150,10 @@ class Broker:
     async def open(self) -> None:
         """Metadata, then logs, then what stands on them. Raises OttlaError with a sentence for the user."""
         try:
-            self._open()
+            if self.is_clustered:
+                await self._open_in_cluster()
+            else:
+                self._open_alone()
         except StoreUnavailable as error:
             advice = "; make room on that file system and start again" if error.is_full else ""
             raise OttlaError(f"{error}{advice}.") from error
@@ -119,25 +162,67 @@ class Broker:
         except OSError as error:
             raise OttlaError(f"cannot read the data directories: {error}; look at the disk first.") from error
         self._is_open = True
-        self._register()
+        if not self.is_clustered:
+            self._register()
         self._start_chores()
 
-    def _open(self) -> None:
-        config = self.config
-        dirs = [Path(path) for path in config.data_dirs]
-        for folder in dirs:
-            _make_folder(folder)
-        store = self._store = EmbeddedStore(dirs[0] / METADATA_FILE)
-        self._closers.append(self._close_store)
+    def _open_alone(self) -> None:
+        config, dirs = self.config, self._make_folders()
+        store = EmbeddedStore(dirs[0] / METADATA_FILE)
+        self._keep_store(store)
         image = topic_startup.read_metadata(
             store,
             dirs,
             node_id=self.node_id,
             adopt=config.ottla_adopt_logs,
             internal_configs=lambda name: self.configs.check_topic(self._internal_topic(name).configs),
+            first_users=config.ottla_first_users or "",
         )
         epoch = controller_epoch.elect(store, self.node_id)
         image = replace(image, controller=self.node_id)
+        log_config = self._open_logs(dirs, image)
+        topic_startup.reconcile(store, image, self.logs, log_config)
+        self._open_services(store, image, epoch)
+        store.keep_reserve()
+        self.timers.every(lambda: _RESERVE_CHECK_MS, store.keep_reserve, "reserve")
+
+    async def _open_in_cluster(self) -> None:
+        """The logs first, then the cluster is joined: whoever asks us finds what we have."""
+        dirs = self._make_folders()
+        store = await self.run_in_thread(self._open_store, self.config)
+        self._keep_store(store)
+        image = await self.run_in_thread(
+            cluster_startup.read_metadata, store, dirs, self.config.ottla_first_users or ""
+        )
+        lossy = cluster_startup.lossy_dirs(dirs, self._boot_id)
+        log_config = self._open_logs(dirs, image)
+        lossy = {log_dir.path for log_dir in self.logs.dirs if log_dir.path in lossy and log_dir.offline is None}
+        for log in self.logs.logs.values():
+            if log.dir.parent in lossy:
+                # What lies above may be something else than what was committed there.
+                log.high_watermark = max(min(log.high_watermark, log.recovery_point), log.log_start_offset)
+        cluster_startup.reconcile(store, image, self.logs, log_config, self.node_id)
+        self.peers = self._make_peers(self)
+        self._closers.append(lambda _: self.peers.close())
+        self._open_services(store, image, None)
+        self.cluster = cluster = Cluster(self, store, dict(self._endpoints), may_have_lost_records=bool(lossy))
+        self._closers.append(lambda _: cluster.close())
+        await cluster.join()
+        # Only now: before, the controller did not know what this start of the machine has cost.
+        cluster_startup.note_boot(dirs, self._boot_id, self._disk)
+        moving_in.put_away(dirs[0], self._disk)
+
+    def _make_folders(self) -> list[Path]:
+        dirs = [Path(path) for path in self.config.data_dirs]
+        for folder in dirs:
+            _make_folder(folder)
+        return dirs
+
+    def _keep_store(self, store: MetadataStore) -> None:
+        self._store = store
+        self._closers.append(self._close_store)
+
+    def _open_logs(self, dirs: list[Path], image: ClusterImage) -> MakeLogConfig:
         self.configs.load(image)
         log_config = remembering(self.configs.log_config)
         self.logs = LogManager(
@@ -148,32 +233,68 @@ class Broker:
             default_config=log_config({}),
             config_for=lambda topic: log_config(image.topics[topic].configs if topic in image.topics else {}),
             disk=self._disk,
+            make_threads=self._make_threads,
         )
         self._closers.append(lambda clean: self.run_in_thread(self.logs.close, clean))
         self.logs.open()
-        topic_startup.reconcile(store, image, self.logs, log_config)
+        return log_config
+
+    def _open_services(self, store: MetadataStore, image: ClusterImage, epoch: Check | None) -> None:
+        config = self.config
         self.topics = TopicService(
             store=store,
             image=image,
             epoch=epoch,
             logs=self.logs,
             configs=self.configs,
-            placement=Placement([self.node_id], config.num_partitions, config.default_replication_factor),
+            placement=self._placement,
             internal_topic=self._internal_topic,
+            rules=self.rules,
+            node_id=self.node_id,
+            is_clustered=self.is_clustered,
+            make_threads=self._make_threads,
+            create_elsewhere=self._forwarding.create_topic,
         )
-        self.producer_ids = ProducerIds(self.topics.take_producer_ids)
-        self.replica_moves = ReplicaMoves(self.logs, self.partitions, self.clock)
+        self.producer_ids = ProducerIds(
+            blocks_of_controller(self) if self.is_clustered else self.topics.take_producer_ids
+        )
+        self.replica_moves = ReplicaMoves(
+            self.logs,
+            self.partitions,
+            self.clock,
+            rate=lambda: config.replica_alter_log_dirs_io_max_bytes_per_second,
+        )
         self._closers.append(lambda _: self.replica_moves.close())
         self._closers.append(lambda _: self.topics.close())
-        self._replicas = PartitionsOfImage(self.node_id, self.partitions, self.logs, self.configs.log_config)
+        self._replicas = PartitionsOfImage(
+            self.node_id,
+            self.partitions,
+            self.logs,
+            self.configs.log_config,
+            clock=self.clock,
+            fetchers=self.replica_fetchers if self.is_clustered else None,
+            on_lead=self.replica_sessions.expect,
+            broker_epoch=(lambda: self.broker_epoch) if self.is_clustered else None,
+        )
+        self._closers.append(lambda _: self.isr_changes.close())
+        self._closers.append(lambda _: self.replica_fetchers.close())
+        if self.access is not None:
+            self.access.on_image(image, image)
+            self.topics.subscribe(self.access.on_image)
         self._replicas.on_image(ClusterImage(image.cluster_id), image)
         self.topics.subscribe(self._replicas.on_image)
+        self.topics.subscribe(self.isr_changes.on_image)
         self.configs.attach(self.topics)
         config.on_change(self._refresh_log_configs)
         self.groups = GroupService(self)
         self.groups.start()
         self.transactions = TransactionService(self)
         self.transactions.start()
+
+    async def leave(self) -> None:
+        """Before a clean stop: others take over what this broker leads."""
+        if self.cluster is not None:
+            await self.cluster.membership.leave()
 
     def release_waiting(self) -> None:
         """The broker is about to stop: requests that wait for records or for other members are answered now."""
@@ -184,14 +305,23 @@ class Broker:
 
     def _start_chores(self) -> None:
         config, every, first_ms = self.config, self.timers.every, self.config.log_initial_task_delay_ms
-        self._store.keep_reserve()
-        every(lambda: _RESERVE_CHECK_MS, self._store.keep_reserve, "reserve")
         every(lambda: config.log_retention_check_interval_ms, self._retain, "retention", first_ms)
-        every(lambda: config.log_flush_offset_checkpoint_interval_ms, self._checkpoint, "checkpoint", first_ms)
+        every(self._checkpoint_interval_ms, self._checkpoint, "checkpoint", first_ms)
+        if self.is_clustered:
+            self.isr_changes.start()
         every(lambda: min(config.log_flush_scheduler_interval_ms, _FLUSH_CHECK_MS), self._flush, "flush")
         self.cleaning = Cleaning(self.logs, config, self.clock, self.run_in_thread)
         self._closers.append(lambda _: self.cleaning.close())
         every(lambda: max(1, config.log_cleaner_backoff_ms), self.cleaning.tick, "compaction")
+
+    def _checkpoint_interval_ms(self) -> int:
+        """All are written together; in a cluster as often as the high watermarks are."""
+        interval_ms = self.config.log_flush_offset_checkpoint_interval_ms
+        return (
+            min(interval_ms, self.config.replica_high_watermark_checkpoint_interval_ms)
+            if self.is_clustered
+            else interval_ms
+        )
 
     async def _retain(self) -> None:
         self.logs.producer_id_expiration_ms = self.config.producer_id_expiration_ms
@@ -212,7 +342,7 @@ class Broker:
         self._threads.shutdown()
 
     async def _close_store(self, _: bool) -> None:
-        self._store.close()
+        await self.run_in_thread(self._store.close)
 
     # --- what handlers ask
 
@@ -220,10 +350,37 @@ class Broker:
     def image(self) -> ClusterImage:
         return self.topics.image
 
+    @property
+    def is_controller(self) -> bool:
+        return self.topics.epoch is not None
+
+    @property
+    def broker_epoch(self) -> int:
+        """That of the registration that the controller has taken in; -1 while there is none, and on a single node."""
+        return -1 if self.cluster is None else self.cluster.membership.epoch
+
+    def ask_controller(self, request: Message) -> Awaitable[Any]:
+        """What the controller answers to a request of this broker, also if it is this one. Raises PeerUnavailable, or
+        ApiError when there is none: try again later."""
+        return self._forwarding.ask(request)
+
+    def forward(self, context: RequestContext, frame: bytes) -> Awaitable[bytes]:
+        """What the controller answers to a request of a client."""
+        return self._forwarding.forward(context, frame)
+
+    async def catch_up(self) -> None:
+        """Afterwards the image has all that was in the store before."""
+        if self.cluster is not None:
+            await self.cluster.catch_up()
+
+    def endpoint(self, listener: str) -> tuple[str, int]:
+        """Where clients of this listener find this broker."""
+        return self._endpoints[listener]
+
     def advertise(self, listener: str, host: str, port: int) -> None:
-        """Where clients that come in through this listener find us again."""
+        """Where clients that come in through this listener find us again. Before the broker is open, in a cluster."""
         self._endpoints[listener] = (host, port)
-        if self._is_open:
+        if self._is_open and not self.is_clustered:
             self._register()
 
     def _register(self) -> None:
@@ -246,7 +403,29 @@ class Broker:
             self._replicas.refresh_all_configs(self.image)
 
     def _internal_topic(self, name: str) -> NewTopic:
+        if self.is_clustered:
+            return internal_topic_of_cluster(self.config, name, self.image)
         return internal_topic(self.config, name, broker_count=1)
+
+    def _placement(self, image: ClusterImage) -> Placement:
+        config = self.config
+        return placement_of(
+            image,
+            default_partitions=config.num_partitions,
+            default_replication_factor=config.default_replication_factor,
+            start=image.partition_count,
+        )
+
+
+def _open_store(config: BrokerConfig) -> MetadataStore:
+    options = ZookeeperOptions.of(config)
+    assert options is not None, "only for a cluster"
+    return open_zookeeper(options)
+
+
+def _socket_peers(broker: Broker) -> Peers:
+    listener = broker.config.inter_broker_listener_name or broker.config.endpoints[0].name
+    return SocketPeers(broker.node_id, lambda node: broker.image.present.get(node), listener.upper(), broker.call_later)
 
 
 def _make_folder(path: Path) -> None:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from ottla.broker.controller.change_log import Requester
 
+# Whoever comes in where nobody is asked.
+ANONYMOUS = "User:ANONYMOUS"
+
 
 @dataclass(slots=True)
 class RequestContext:
@@ -19,7 +22,7 @@ class RequestContext:
     client_host: str
     listener: str
     connection_id: int
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS
     client_software: tuple[str, str] = ("", "")
     # Where the sizes and records of the connection's last produce request began (protocol/produce_frames.py).
     produce_prefix_end: int = 0

@@ -33,9 +33,16 @@ class EncodedTopics:
             self._kept = {name: kept for name, kept in self._kept.items() if topics.get(name) is kept[0]}
 
     def response(
-        self, frame: MetadataResponse, topics: Sequence[TopicImage | Topic], version: int, *, with_operations: bool
+        self,
+        frame: MetadataResponse,
+        topics: Sequence[TopicImage | Topic],
+        version: int,
+        *,
+        with_operations: bool,
+        allowed: Mapping[str, int] | None = None,
     ) -> Steps[bytearray]:
-        """`frame` with these topics, encoded."""
+        """`frame` with these topics, encoded. `allowed`: the operations of whoever asks, by topic, if not all of
+        them; such topics are not kept."""
         body = codec.encode(frame, version)
         tail = bytes(body[len(body) - _tail_size(version) :])
         del body[len(body) - _tail_size(version) - (1 if version >= _FIRST_FLEXIBLE else 4) :]
@@ -44,6 +51,14 @@ class EncodedTopics:
         else:
             body += len(topics).to_bytes(4, "big")
         for topic in topics:
+            if allowed is not None:
+                described = topic
+                if isinstance(topic, TopicImage):
+                    described = yield from _describe(topic, allowed[topic.name])
+                assert isinstance(described, codec.Message)
+                described.topic_authorized_operations = allowed[topic.name or ""]
+                body += yield from _encode(described, version)
+                continue
             known = self._encoded(topic).get((version, with_operations))
             body += known if known is not None else (yield from self._encode(topic, version, with_operations))
             yield None

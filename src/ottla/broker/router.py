@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from copy import copy
 from importlib import import_module
+from inspect import isawaitable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -45,6 +46,7 @@ KnownRoute = Callable[["Broker", RequestContext, memoryview], "Answer | Awaitabl
 # A request of this size names a thousand things and takes its time.
 _LARGE_BYTES = 16 * 1024
 _WARM_UP_PAUSE_S = 0.02
+_BROKER_LOGGER = 8
 
 
 class Router:
@@ -52,6 +54,7 @@ class Router:
         self._broker = broker
         self._routes: dict[int, Route] = {}
         self._known_frame: KnownRoute = lambda _broker, _context, _frame: None
+        broker.answer_enclosed = self._answer_enclosed
 
     async def warm_up(self) -> None:
         """Import all handlers, a little at a time: the first request of a kind need not wait for it, and does not fail
@@ -89,6 +92,22 @@ class Router:
         route = self._routes.get(header.api_key) or self._add_route(api)
         return route(context, frame, header.end)
 
+    async def _answer_enclosed(self, context: RequestContext, frame: bytes) -> bytes:
+        """A request that another broker has forwarded; only those come that the controller answers."""
+        view = memoryview(frame)
+        header = read_request_header(view)
+        context.api_key, context.version, context.correlation_id = header[:3]
+        context.client_id = header.client_id.decode() if header.client_id is not None else None
+        api = APIS.get(header.api_key)
+        if api is None or not api.for_controller or not api.min_version <= header.version <= api.max_version:
+            raise ApiError(ErrorCode.INVALID_REQUEST)
+        route = self._routes.get(header.api_key) or self._add_route(api)
+        answer = route(context, view, header.end)
+        if isawaitable(answer):
+            answer = await answer
+        assert isinstance(answer, (bytes, bytearray))
+        return bytes(answer)
+
     def _context(self, connection: Connection, client_id: bytes | None) -> RequestContext:
         cached = connection.context
         if cached is not None and cached[0] == client_id:
@@ -98,7 +117,9 @@ class Router:
             name = client_id.decode() if client_id is not None else None
         except UnicodeDecodeError:
             raise MalformedMessage("client id is not UTF-8") from None
-        context = RequestContext(0, 0, 0, name, connection.client_host, connection.listener.name, connection.id)
+        context = RequestContext(
+            0, 0, 0, name, connection.client_host, connection.listener.name, connection.id, connection.principal
+        )
         connection.context = (client_id, context)
         return context
 
@@ -141,8 +162,14 @@ def _frame_route(broker: Broker, module: Any, api: Api) -> Route:
     return route
 
 
+def _guarded(name: str, handle: Any) -> Any:
+    from ottla.broker.access.guards import guarded  # only a broker with an authorizer loads it
+
+    return handle if name == "Metadata" else guarded(name, handle)
+
+
 def _message_route(broker: Broker, module: Any, api: Api) -> Route:
-    handle = module.handle
+    handle = module.handle if broker.access is None else _guarded(api.name, module.handle)
     request_name, response_name = f"{api.name}Request", f"{api.name}Response"
     flexible = flexible_from(request_name)
     fields = {field["name"]: field["versions"] for field in codec.definition(response_name)["fields"]}
@@ -165,11 +192,30 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             response.error_message = getattr(error, "message", None)
         return cast(Message, response)
 
-    def large(context: RequestContext, frame: memoryview, position: int) -> Steps[bytes]:
+    def is_for_another(request: Any) -> bool:
+        """Only the controller can do it, and that is another broker."""
+        if not api.for_controller or not broker.is_clustered or broker.is_controller:
+            return False
+        # The levels of loggers are those of the broker that is asked.
+        return api.name != "IncrementalAlterConfigs" or all(
+            resource.resource_type != _BROKER_LOGGER for resource in request.resources
+        )
+
+    async def from_controller(context: RequestContext, frame: bytes) -> Answer:
+        try:
+            return await broker.forward(context, frame)
+        except ApiError as error:
+            body = codec.encode(failed(context.version, error), context.version)
+            return framed(context.version, context.correlation_id, body)
+
+    def large(context: RequestContext, frame: memoryview, position: int) -> Steps[Answer]:
         try:
             request = yield from codec.decode_in_steps(request_name, context.version, frame, position)
         except MalformedMessage as error:
             raise CloseConnection(str(error)) from None
+        if is_for_another(request):
+            answer: Answer = yield from_controller(context, bytes(frame))
+            return answer
         try:
             response = handle(broker, context, request)
         except Exception as error:
@@ -197,6 +243,8 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             # Both are the connection's, and ours only until we wait.
             return broker.turns.queue(large(copy(context), kept(frame), position))
         request = codec.decode(request_name, version, frame, position)
+        if is_for_another(request):
+            return from_controller(copy(context), bytes(frame))
         try:
             response = handle(broker, context, request)
             if isinstance(response, GeneratorType):

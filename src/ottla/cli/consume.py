@@ -12,6 +12,7 @@ from ottla.cli.connection import Cluster
 from ottla.cli.name_completion import complete_group, complete_topic
 from ottla.cli.records.positions import START, Kind, Span, parse_span
 from ottla.cli.records.reader import Filter, Plan, Printer, Reader
+from ottla.cli.schema.address import client_of, registry_option
 from ottla.cli.settings import Settings, at_least, command, partition_option
 
 ISOLATIONS = ("read_committed", "read_uncommitted")
@@ -37,6 +38,8 @@ ISOLATIONS = ("read_committed", "read_uncommitted")
     default="read_committed",
     help="read_uncommitted: open and aborted transactions too.",
 )
+@click.option("--schema", "has_schema", is_flag=True, help="Show values as JSON, by the schemas that they name.")
+@registry_option
 def consume(
     settings: Settings,
     topics: tuple[str, ...],
@@ -51,6 +54,9 @@ def consume(
     grep: str | None,
     where: str | None,
     isolation: str,
+    has_schema: bool,
+    registry: str | None,
+    registry_ca: str | None,
 ) -> None:
     """Print the records of TOPIC to stdout, values only unless -f, -K or -J say otherwise.
 
@@ -58,6 +64,7 @@ def consume(
       ottla consume orders -o -10 -e              the last ten of each partition
       ottla consume orders -o @-15m -J | jq .key  since a quarter of an hour ago
       ottla consume orders -g billing             as a member of a group
+      ottla consume orders --schema               values written with a schema registry, as JSON
       ottla consume orders --where 'value.total > 100 and headers.region == "eu"'
     """
     if group is not None:
@@ -73,6 +80,10 @@ def consume(
         printer=choose_printer(settings, format_text, key_delimiter, as_json),
         accepts=choose_filter(grep, where),
     )
+    if has_schema:
+        from ottla.cli.records.decoded import decoding_plan
+
+        plan = decoding_plan(plan, client_of(registry, registry_ca))
     Reader(Cluster(settings), plan).run()
 
 

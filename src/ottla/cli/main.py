@@ -26,7 +26,14 @@ EXIT_INTERRUPTED = 130
 COMPLETION_VARIABLE = "_OTTLA_COMPLETE"
 
 SECTIONS = (
-    Section("Run a broker", (Lazy("start", "start:start", "Start a broker in the foreground."),)),
+    Section(
+        "Run a broker",
+        (
+            Lazy("start", "start:start", "Start a broker in the foreground."),
+            Lazy("registry", "registry:registry", "A schema registry: start."),
+            Lazy("zookeeper", "zookeeper:zookeeper", "ZooKeeper for development: start."),
+        ),
+    ),
     Section(
         "Records",
         (
@@ -38,10 +45,12 @@ SECTIONS = (
         "Look and change",
         (
             Lazy("topic", "topic:topic", "List, create, describe, alter, delete, trim topics."),
+            Lazy("partition", "partition:partition", "Where replicas are, and who leads: move, elect, status."),
+            Lazy("schema", "schema:schema", "Schemas of a registry: list, get, register, check, delete."),
             Lazy("group", "group:group", "Consumer groups: members, lag, seek."),
             Lazy("txn", "txn:txn", "Transactions: list, describe, find and abort hanging ones."),
             Lazy("config", "config:config", "Settings of topics, brokers and groups."),
-            Lazy("cluster", "cluster:cluster", "Brokers and health."),
+            Lazy("cluster", "cluster:cluster", "Brokers and health; a cluster on this machine."),
         ),
     ),
     Section(

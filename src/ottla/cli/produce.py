@@ -23,6 +23,8 @@ from ottla.cli.error_sentences import sentence
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import notice, plural
 from ottla.cli.records.record_format import Draft, compile_reader, parse_header, unescape
+from ottla.cli.registry.extra import needs_registry
+from ottla.cli.schema.address import client_of, registry_option
 from ottla.cli.settings import Settings, at_least, command, parse_assignment
 from ottla.common.errors import OttlaError
 
@@ -55,6 +57,8 @@ acks_option = click.option(
 @click.option("--null", "empty_is_null", is_flag=True, help="Send an empty key or value as null (a tombstone).")
 @acks_option
 @click.option("-q", "--quiet", is_flag=True, help="No summary on stderr.")
+@click.option("--schema", "has_schema", is_flag=True, help="Values are JSON, written by the schema of TOPIC-value.")
+@registry_option
 def produce(
     settings: Settings,
     topic: str,
@@ -71,6 +75,9 @@ def produce(
     empty_is_null: bool,
     acks: str,
     quiet: bool,
+    has_schema: bool,
+    registry: str | None,
+    registry_ca: str | None,
 ) -> None:
     """Send records to TOPIC: the VALUEs, or else each line of stdin or of the files.
 
@@ -80,6 +87,7 @@ def produce(
       seq 1000 | ottla produce numbers -z zstd
       ottla produce users -f '%k\\t%s' -F users.tsv
       ottla produce users -k user-7 --null ""        a tombstone
+      ottla produce orders --schema '{"euro": 7}'    as Avro, JSON or Protobuf, by the latest schema of orders-value
     """
     require_topic_name(topic)
     if values and files:
@@ -93,6 +101,8 @@ def produce(
         empty_is_null=empty_is_null,
     )
     reader = _choose_reader(key, key_delimiter, format_text, as_json)
+    if has_schema:
+        reader = _with_schema(reader, f"{topic}-value", registry, registry_ca)
     pieces = _pieces(values, files, unescape(delimiter, "-D"))
     if settings.dry_run:
         _count_only(common.apply(_drafts(pieces, reader)), topic)
@@ -149,6 +159,28 @@ def _choose_reader(key: str | None, key_delimiter: str | None, format_text: str 
             raise click.UsageError("-K needs a text that parts key and value, such as ':' or '\\t'.")
         return lambda line: _split_key(line, parting)
     return lambda line: Draft(value=line)
+
+
+def _with_schema(reader: LineReader, subject: str, registry: str | None, ca: str | None) -> LineReader:
+    """The same records, their values encoded. A null stays one."""
+    import json
+
+    with needs_registry():
+        from ottla.registry.values import Values
+
+        encode = Values(client_of(registry, ca)).encoder(subject)
+
+    def encoded(line: bytes) -> Draft | None:
+        draft = reader(line)
+        if draft is not None and draft.value:
+            try:
+                value = json.loads(draft.value)
+            except ValueError as error:
+                raise OttlaError(f"a value is no JSON, so it and what follows were not sent: {error}.") from None
+            draft.value = encode(value)
+        return draft
+
+    return encoded
 
 
 def _split_key(line: bytes, parting: bytes) -> Draft | None:

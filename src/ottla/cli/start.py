@@ -1,6 +1,6 @@
-"""`ottla start`: a broker in the foreground, until SIGTERM, SIGHUP or Ctrl-C.
+"""`ottla start`: a broker in the foreground, or several, until SIGTERM, SIGHUP or Ctrl-C.
 
-The only verb that runs a broker instead of talking to one. `-X` are broker properties here, under Kafka's names; a file
+The verb that runs a broker instead of talking to one. `-X` are broker properties here, under Kafka's names; a file
 is overridden by -X, and both by the flags. stdout gets the one line `ready ...`, the log goes to stderr.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ottla.cli.output import notice
-from ottla.cli.settings import Settings, parse_assignment
+from ottla.cli.settings import Settings, at_least, parse_assignment
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
 
@@ -38,6 +38,9 @@ from ottla.common.errors import OttlaError
     type=click.Path(path_type=Path),
     help="A server.properties, as Kafka has it.",
 )
+@click.option(
+    "--brokers", type=at_least(1), help="So many, on consecutive ports: one for each core [1, in this process]."
+)
 @click.option("-X", "overrides", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
 @click.option(
     "--log-level",
@@ -53,6 +56,7 @@ def start(
     advertise: str | None,
     data_dirs: tuple[Path, ...],
     config_file: Path | None,
+    brokers: int | None,
     overrides: tuple[str, ...],
     log_level: str,
     log_format: str,
@@ -64,6 +68,7 @@ def start(
       ottla start --listen 127.0.0.1:19092 --data-dir /var/lib/ottla
       ottla start --listen 0.0.0.0:9092 --advertise broker.example.com
       ottla start --config server.properties -X num.partitions=6
+      ottla start --brokers 4 -X zookeeper.connect=zk-1:2181,zk-2:2181/ottla
     """
     settings.refuse_dry_run("start")
     if settings.bootstrap is not None:
@@ -78,6 +83,13 @@ def start(
     properties = {name: value.strip() for name, value in given.items()}
     config = load_from_cli(config_file, data_dirs, listen, properties, advertise)
     set_up_logging(log_level, log_format)
+    if brokers is not None:
+        from ottla.cli.several_brokers import run_several
+
+        arguments = ["--log-level", log_level, "--log-format", log_format]
+        arguments += ["--config", str(config_file)] if config_file is not None else []
+        run_several(brokers, config, properties, arguments, _announce, logs_json=log_format == "json")
+        return
     asyncio.run(run_until_signal(config, _announce))
 
 

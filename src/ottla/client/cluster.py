@@ -123,6 +123,13 @@ class ClusterClient:
                 raise Unreachable(f"broker {node_id} cannot be reached at {host}:{port}.") from None
         return self._connections[node_id]
 
+    def controller(self) -> BrokerConnection:
+        """For requests that an older cluster answers at its controller only. Raises Retriable while there is none."""
+        controller = self.metadata([]).controller_id
+        if controller < 0:
+            raise Unreachable("the cluster has no controller now.")
+        return self.broker(controller)
+
     # --- topics
 
     def metadata(self, topics: Sequence[str] | None) -> Any:

@@ -12,6 +12,7 @@ import struct
 from typing import Any, NamedTuple, Self
 
 from ottla import __version__
+from ottla.client.batch_in_file import BatchInFile, FileCut
 from ottla.client.security import PLAIN_TEXT, AccessRefused, Security
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.protocol import codec
@@ -38,6 +39,26 @@ class Sent(NamedTuple):
     version: int
     correlation_id: int
     is_flexible: bool
+
+
+class _Frame(bytearray):
+    """A request, without those bodies of batches that are sent from their files."""
+
+    def __init__(self, head: bytes) -> None:
+        super().__init__(head)
+        # Each with the place in the frame where it belongs.
+        self.bodies: list[tuple[int, BatchInFile]] = []
+
+    def __iadd__(self, part: Any) -> Self:  # type: ignore[misc]
+        if not isinstance(part, BatchInFile):
+            return super().__iadd__(part)
+        super().__iadd__(part.head)
+        self.bodies.append((len(self), part))
+        return self
+
+    @property
+    def size(self) -> int:
+        return len(self) + sum(batch.body_size for _, batch in self.bodies)
 
 
 class BrokerConnection:
@@ -145,10 +166,23 @@ class BrokerConnection:
         self._correlation_id += 1
         head = _HEADER.pack(0, key, version, self._correlation_id, len(self._client_id)) + self._client_id
         flexible = version >= flexible_from(name)
-        frame = codec.encode(request, version, head + b"\x00" if flexible else head)
-        _SIZE.pack_into(frame, 0, len(frame) - _SIZE.size)
-        self._socket.sendall(frame)
+        frame = _Frame(head + b"\x00" if flexible else head)
+        codec.encode_into(frame, request, version)
+        _SIZE.pack_into(frame, 0, frame.size - _SIZE.size)
+        self._send_frame(frame)
         return Sent(name.removesuffix("Request") + "Response", key, version, self._correlation_id, flexible)
+
+    def _send_frame(self, frame: _Frame) -> None:
+        view, at = memoryview(frame), 0
+        for end, batch in frame.bodies:
+            self._socket.sendall(view[at:end])
+            if self._security.tls is not None:
+                self._socket.sendall(batch.read_body())
+            elif self._socket.sendfile(batch.file, batch.body_position, batch.body_size) != batch.body_size:
+                raise FileCut(batch.file)
+            at = end
+        if at < len(view):
+            self._socket.sendall(view[at:])
 
     def _receive(self, size: int) -> memoryview:
         received = memoryview(bytearray(size))

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ottla.client.batch_in_file import BatchInFile
 from ottla.client.cluster import ClusterClient
 from ottla.client.connection import Sent
 from ottla.client.retrying import Deadline
@@ -33,7 +34,7 @@ class Outgoing:
     """A batch that is ready to be written: producer and sequence number are in it. It equals nothing but itself."""
 
     partition: TopicPartition
-    data: bytearray
+    data: bytearray | BatchInFile
 
 
 class _OnItsWay(NamedTuple):
@@ -110,7 +111,7 @@ class Delivery:
     def _request(self, batches: dict[TopicPartition, Outgoing]) -> ProduceRequest:
         schema = ProduceRequest.PartitionProduceData
         rows = by_topic(
-            (partition, schema(index=partition.partition, records=memoryview(batch.data)))
+            (partition, schema(index=partition.partition, records=_sendable(batch.data)))
             for partition, batch in batches.items()
         )
         return ProduceRequest(
@@ -186,3 +187,7 @@ class Delivery:
                 chosen.append(batch)
             self._send(chosen)
             self._drain()
+
+
+def _sendable(data: bytearray | BatchInFile) -> Any:
+    return data if isinstance(data, BatchInFile) else memoryview(data)

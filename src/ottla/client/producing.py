@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, Self
 
+from ottla.client.batch_in_file import BatchInFile
 from ottla.client.cluster import ClusterClient
 from ottla.client.coordinators import Coordinator, coordinator_of_group
 from ottla.client.delivery import Delivery, Outgoing
@@ -46,6 +47,9 @@ _END_MAX = {True: 5, False: 4}
 _SEQUENCE_MASK = 0x7FFFFFFF
 # Ten times what a producer waits before it asks for its epoch again, when it found a transaction open.
 _TAKEOVER_S = 1.0
+
+
+Batch = bytes | bytearray | memoryview | BatchInFile
 
 
 class TransactionRefused(ClientFailure):
@@ -146,9 +150,9 @@ class TransactionalProducer:
         )
         self._has_begun = False
 
-    def produce(self, batches: Iterable[tuple[TopicPartition, bytes | bytearray | memoryview]]) -> None:
+    def produce(self, batches: Iterable[tuple[TopicPartition, Batch]]) -> None:
         """Write these batches. Some may still be on their way when this returns: `commit` waits for them. A bytearray
-        is changed in place, so it must not be changed by anybody else until then."""
+        or the header of a BatchInFile is changed in place, so nobody else must change it until then."""
         assert self._delivery is not None, "begin() comes first"
         ready: list[Outgoing] = []
         size = 0
@@ -166,12 +170,13 @@ class TransactionalProducer:
         except ApiError as error:
             self._refused(error)
 
-    def _outgoing(self, batches: Iterable[tuple[TopicPartition, bytes | bytearray | memoryview]]) -> Iterator[Outgoing]:
+    def _outgoing(self, batches: Iterable[tuple[TopicPartition, Batch]]) -> Iterator[Outgoing]:
         for partition, batch in batches:
-            data = batch if isinstance(batch, bytearray) else bytearray(batch)
+            data = batch if isinstance(batch, bytearray | BatchInFile) else bytearray(batch)
+            head = data.head if isinstance(data, BatchInFile) else data
             first = self._sequences.get(partition, 0)
-            patch(data, self._producer_id, self._epoch, first)
-            self._sequences[partition] = (first + record_count(data)) & _SEQUENCE_MASK
+            patch(head, self._producer_id, self._epoch, first, size=len(data))
+            self._sequences[partition] = (first + record_count(head)) & _SEQUENCE_MASK
             yield Outgoing(partition, data)
 
     def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:

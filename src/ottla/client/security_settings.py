@@ -6,11 +6,10 @@ trusted if it was ignored is refused.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
-from pathlib import PurePath
 
 from ottla.client.jaas import parse_jaas
+from ottla.client.java_stores import pem_store
 from ottla.client.pem import tidied
 from ottla.client.security import Sasl, Security, Tls, protocol_name
 from ottla.client.setting_names import KnownNames
@@ -131,7 +130,7 @@ def _tls(given: Mapping[str, str]) -> Tls:
     verifies = _boolean(given, _VERIFICATION)
     certificate, key, identity = _identity(given)
     ca_pem = _pem(given, ("ssl.truststore.certificates", "ssl.ca.pem"), "CERTIFICATE")
-    ca_location = _store(given, "truststore") or given.get("ssl.ca.location") or None
+    ca_location = pem_store(given, "truststore") or given.get("ssl.ca.location") or None
     if ca_pem and ca_location:
         raise OttlaError(
             f"whom to trust is said twice: give the file {ca_location} or the text of certificates, not both."
@@ -161,7 +160,7 @@ def _identity(given: Mapping[str, str]) -> tuple[str | None, str | None, str | N
             f"there is only the {given_one} of this client: ssl.keystore.certificate.chain and ssl.keystore.key (or "
             "ssl.certificate.pem and ssl.key.pem) belong together."
         )
-    if (store := _store(given, "keystore")) is not None:
+    if (store := pem_store(given, "keystore")) is not None:
         return store, None, None
     certificate, key_location = given.get("ssl.certificate.location") or None, given.get("ssl.key.location") or None
     if key_location is not None and certificate is None:
@@ -174,37 +173,6 @@ def _pem(given: Mapping[str, str], names: tuple[str, str], what: str) -> str | N
         if given.get(name, "").strip():
             return tidied(given[name], name, what)
     return None
-
-
-def _store(given: Mapping[str, str], which: str) -> str | None:
-    """A store that is a PEM file; for others the command that makes one."""
-    location = given.get(f"ssl.{which}.location", "").strip()
-    if not location:
-        return None
-    kind = given.get(f"ssl.{which}.type", "").strip().upper() or _kind_by_name(location)
-    if kind == "PEM":
-        return location
-    raise OttlaError(
-        f"ssl.{which}.location is a store of type {kind}, which is Java's: make a PEM file of it with "
-        f"`{_conversion(which, kind, location)}`, name that one, and set ssl.{which}.type to PEM."
-    )
-
-
-def _kind_by_name(location: str) -> str:
-    kinds = {".pem": "PEM", ".crt": "PEM", ".cer": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12"}
-    return kinds.get(PurePath(location).suffix.lower(), "JKS")  # Java's default
-
-
-def _conversion(which: str, kind: str, location: str) -> str:
-    source, target, between = (shlex.quote(location + ending) for ending in ("", ".pem", ".p12"))
-    if which == "truststore":
-        return f"keytool -list -rfc -storetype {kind} -keystore {source} > {target}"
-    if kind == "PKCS12":
-        return f"openssl pkcs12 -in {source} -out {target}"
-    return (
-        f"keytool -importkeystore -srckeystore {source} -srcstoretype {kind} -destkeystore {between} "
-        f"-deststoretype PKCS12 && openssl pkcs12 -in {between} -out {target}"
-    )
 
 
 def _checks_host_name(given: Mapping[str, str]) -> bool:

@@ -63,8 +63,9 @@ class ClientSettings:
     api_timeout_ms: int = 60_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
-    fetch_bytes_max: int = 16 * 1024 * 1024
-    partition_fetch_bytes_max: int = 8 * 1024 * 1024
+    # Two answers of this size are mostly still in a processor's cache when they are decoded.
+    fetch_bytes_max: int = 4 * 1024 * 1024
+    partition_fetch_bytes_max: int = 2 * 1024 * 1024
     is_committed_only: bool = True
     check_crcs: bool = True
     # How long a coordinator lets a transaction of this client stay open.

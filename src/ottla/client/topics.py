@@ -13,14 +13,22 @@ _TIMEOUT_MS = 30_000
 
 
 def ensure_topic(
-    cluster: ClusterClient, name: str, *, what: str, advice: str, settings: Mapping[str, str] | None = None
+    cluster: ClusterClient,
+    name: str,
+    *,
+    what: str,
+    advice: str,
+    settings: Mapping[str, str] | None = None,
+    partitions: int = 1,
 ) -> None:
-    """With one partition and the cluster's replication. Raises OttlaError, which says what to do if it is refused."""
+    """With the cluster's replication. Raises OttlaError, which says what to do if it is refused."""
     if not cluster.metadata([name]).topics[0].error_code:
         return
     schema = CreateTopicsRequest.CreatableTopicConfig
     configs = [schema(name=key, value=value) for key, value in (settings or {}).items()]
-    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=-1, configs=configs)
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=-1, configs=configs
+    )
     (row,) = cluster.any_broker().call(CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)).topics
     code = ErrorCode(row.error_code)
     if code in RETRIABLE:

@@ -100,8 +100,13 @@ def decode_in_steps(name: str, version: int, buffer: Any, position: int = 0) -> 
 def encode(message: Message, version: int, head: bytes = b"") -> bytearray:
     """`head` and the message: large ones are not copied once more to put something before them."""
     out = bytearray(head)
-    encoder_for(type(message).__name__, version)(message, out)
+    encode_into(out, message, version)
     return out
+
+
+def encode_into(out: bytearray, message: Message, version: int) -> None:
+    """`out` may be of a kind that adds what it is given in another way."""
+    encoder_for(type(message).__name__, version)(message, out)
 
 
 def encode_in_steps(message: Message, version: int) -> Pauses[bytearray]:

@@ -9,17 +9,20 @@ than half of the time that a small request takes.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 from ottla.common.steps import Pauses, to_the_end
 from ottla.protocol.codec import REQUEST_ELEMENTS_MAX, TAGS_MAX, MalformedMessage, read_uvarint, write_uvarint
 from ottla.protocol.framing import response_prefix
+from ottla.protocol.node_endpoints import NodeEndpoint, write_endpoints
 
 FLEXIBLE = 9
 WITH_TOPIC_IDS = 13
 _WITH_RECORD_ERRORS = 8
 _WITH_LOG_START = 5
+_WITH_HINTS = 10
 
 # What is read, or written, between two stops.
 PIECES_AT_ONCE = 128
@@ -30,6 +33,8 @@ _INT32 = struct.Struct(">i")
 _ACKS_TIMEOUT = struct.Struct(">hi")
 _LINE_V5 = struct.Struct(">ihqqq")
 _LINE_V3 = struct.Struct(">ihqq")
+# One tag: 0, its size, leader and epoch, no tags of its own.
+_CURRENT_LEADER = struct.Struct(">BBBiiB")
 # Where the correlation id of a request ends.
 _AFTER_CORRELATION_ID = 8
 
@@ -39,6 +44,7 @@ class ProduceRequest(NamedTuple):
 
     acks: int
     transactional_id: str | None
+    timeout_ms: int = 0
 
 
 class Piece(NamedTuple):
@@ -58,6 +64,8 @@ class Outcome(NamedTuple):
     log_start_offset: int = -1
     message: str | None = None
     record_errors: tuple[tuple[int, str], ...] = ()
+    # Who leads instead, and since which epoch (v10, KIP-951).
+    current_leader: tuple[int, int] | None = None
 
 
 Topics = list[tuple[bytes, list[Piece]]]
@@ -84,7 +92,7 @@ def decode_in_steps(frame: memoryview, position: int, version: int) -> Pauses[tu
 def _decode(frame: memoryview, p: int, version: int) -> Pauses[tuple[ProduceRequest, Topics]]:
     flexible, size = version >= FLEXIBLE, len(frame)
     transactional_id, p = _nullable_text(frame, p, flexible, size)
-    acks, _timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, p)
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, p)
     count, p = _array_length(frame, p + 6, flexible, size)
     topics: Topics = []
     left = REQUEST_ELEMENTS_MAX - count
@@ -107,7 +115,7 @@ def _decode(frame: memoryview, p: int, version: int) -> Pauses[tuple[ProduceRequ
             p = _skip_tags(frame, p)
         topics.append((key, pieces))
         room -= 1
-    return ProduceRequest(acks, transactional_id), topics
+    return ProduceRequest(acks, transactional_id, timeout_ms), topics
 
 
 def _nullable_text(frame: memoryview, p: int, flexible: bool, size: int) -> tuple[str | None, int]:
@@ -296,11 +304,14 @@ def _sized(length: int, version: int) -> int:
 # --- responses
 
 
-def encode(version: int, correlation_id: int, outcomes: Outcomes) -> bytes:
-    return to_the_end(encode_in_steps(version, correlation_id, outcomes))
+def encode(version: int, correlation_id: int, outcomes: Outcomes, endpoints: Sequence[NodeEndpoint] = ()) -> bytes:
+    """`endpoints` are those of the leaders that outcomes name."""
+    return to_the_end(encode_in_steps(version, correlation_id, outcomes, endpoints))
 
 
-def encode_in_steps(version: int, correlation_id: int, outcomes: Outcomes) -> Pauses[bytes]:
+def encode_in_steps(
+    version: int, correlation_id: int, outcomes: Outcomes, endpoints: Sequence[NodeEndpoint] = ()
+) -> Pauses[bytes]:
     flexible = version >= FLEXIBLE
     out = bytearray()
     _write_length(out, len(outcomes), flexible)
@@ -316,7 +327,9 @@ def encode_in_steps(version: int, correlation_id: int, outcomes: Outcomes) -> Pa
                 yield
         if flexible:
             out.append(0)
-    out += b"\x00\x00\x00\x00\x00" if flexible else b"\x00\x00\x00\x00"  # throttle time, tags
+    out += b"\x00\x00\x00\x00"  # throttle time
+    if flexible:
+        write_endpoints(out, endpoints if version >= _WITH_HINTS else ())
     return response_prefix(len(out), correlation_id, flexible) + out
 
 
@@ -333,7 +346,9 @@ def _write_line(out: bytearray, line: Outcome, version: int, flexible: bool) -> 
             if flexible:
                 out.append(0)
         _write_text(out, None if line.message is None else line.message.encode(), flexible)
-    if flexible:
+    if line.current_leader is not None and version >= _WITH_HINTS:
+        out += _CURRENT_LEADER.pack(1, 0, 9, *line.current_leader, 0)
+    elif flexible:
         out.append(0)
 
 

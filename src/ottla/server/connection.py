@@ -20,6 +20,7 @@ import logging
 import struct
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.context import ANONYMOUS
 from ottla.common.errors import CloseConnection
 from ottla.server.frames import FRAME_BYTES_MIN, FrameReader, FrameRefused
 from ottla.server.output_queue import OutputQueue, Part
@@ -62,10 +63,12 @@ class Connection:
         "_frames",
         "_held",
         "_hung_up",
+        "_is_last",
         "_loop",
         "_out",
         "_output",
         "_poller",
+        "_read_scheduled",
         "_reading",
         "_task",
         "_transport",
@@ -74,8 +77,13 @@ class Connection:
         "client_host",
         "context",
         "id",
+        "is_known",
         "last_active_ms",
         "listener",
+        "login",
+        "principal",
+        "request_bytes_max",
+        "since_ms",
     )
 
     def __init__(self, listener: Listener, transport: Transport, client_host: str, connection_id: int) -> None:
@@ -83,10 +91,15 @@ class Connection:
         self.client_host = client_host
         self.id = connection_id
         self.context: tuple[bytes | None, Any] | None = None  # the router keeps its request context here
-        self.last_active_ms = listener.clock.monotonic_ms()
+        # Who the client is, and whether that is settled: TLS and a login take their time, but not for ever.
+        self.principal = ANONYMOUS
+        self.is_known = listener.is_open_to_all
+        self.login: Any = None  # of a SASL listener: how far it is
+        self.request_bytes_max = listener.first_request_bytes_max
+        self.last_active_ms = self.since_ms = listener.clock.monotonic_ms()
         self._loop = listener.loop
         self._transport = transport
-        self._frames = FrameReader(listener.request_bytes_max)
+        self._frames = FrameReader(self.request_bytes_max)
         # What the request that is received, or worked on, counts for.
         self._charged = 0
         self._output = OutputQueue(transport)
@@ -97,9 +110,12 @@ class Connection:
         self._closed = False
         self._ending = False
         self._hung_up = False
+        # After the answer that is being made the connection ends.
+        self._is_last = False
         self._turn_scheduled = False
         self._task: asyncio.Future[Answer] | None = None
         self._reading = True
+        self._read_scheduled = False
         self._poller = listener.poller
         self._poller.watch(transport.fd, self, READ)
 
@@ -126,12 +142,31 @@ class Connection:
             else:
                 self._read_fresh()
         except (BlockingIOError, InterruptedError):
+            if self._transport.wants_to_write and not self._writing:
+                self._writing = True
+                self._update_events()
             return
-        except OSError:
+        except OSError as error:
+            if not self.is_known:
+                self.listener.note_failed_handshake(self, error)
             self._finish_and_close()
         except Exception:  # of this connection; those who are served in the same turn must not suffer for it
             log.exception("closing connection: it failed", extra={"client": self.client_host})
             self.close()
+            return
+        if self._transport.is_holding:
+            self._schedule_read()
+
+    def _schedule_read(self) -> None:
+        """The transport has something that epoll does not know of."""
+        if not self._closed and self._reading and not self._read_scheduled:
+            self._read_scheduled = True
+            self._loop.call_soon(self._read_what_is_held)
+
+    def _read_what_is_held(self) -> None:
+        self._read_scheduled = False
+        if not self._closed and self._reading:
+            self.on_readable()
 
     def _read_fresh(self) -> None:
         scratch = self.listener.scratch
@@ -140,7 +175,7 @@ class Connection:
             self.close()
             return
         self.last_active_ms = self._poller.now_ms
-        if _SIZED_FRAME_BYTES_MIN <= received == _SIZE.unpack_from(scratch)[0] + 4 <= self.listener.request_bytes_max:
+        if _SIZED_FRAME_BYTES_MIN <= received == _SIZE.unpack_from(scratch)[0] + 4 <= self.request_bytes_max:
             self._handle(scratch[4:received])  # one whole request: what most reads bring
         else:
             self._consume(scratch[:received])
@@ -227,8 +262,7 @@ class Connection:
     def resume_reading(self) -> None:
         """There may be memory again for the rest of a request."""
         if not self._closed and self._frames.buffer is not None:
-            self._reading = True
-            self._update_events()
+            self._read_on()
 
     def _refuse_frame(self, size: int) -> None:
         if size >> 16 == _TLS_HANDSHAKE:
@@ -236,7 +270,7 @@ class Connection:
         else:
             log.warning(
                 "closing connection: frame size out of range",
-                extra={"client": self.client_host, "frame_bytes": size, "limit_bytes": self.listener.request_bytes_max},
+                extra={"client": self.client_host, "frame_bytes": size, "limit_bytes": self.request_bytes_max},
             )
         self.close()
 
@@ -258,8 +292,13 @@ class Connection:
             if not self._busy and not self._out and not self._turn_scheduled:
                 self.close()
         elif not self._reading and len(self._frames.ahead) < _READ_AHEAD_BYTES:
-            self._reading = True
-            self._update_events()
+            self._read_on()
+
+    def _read_on(self) -> None:
+        self._reading = True
+        self._update_events()
+        if self._transport.is_holding:
+            self._schedule_read()
 
     def _pause_reading(self) -> None:
         self._reading = False
@@ -347,7 +386,7 @@ class Connection:
             self._after_answer()
 
     def _after_answer(self) -> None:
-        if self.listener.draining:
+        if self.listener.draining or self._is_last:
             self.close()
             return
         self.last_active_ms = self.listener.clock.monotonic_ms()
@@ -404,8 +443,27 @@ class Connection:
                 self._after_answer()
 
     def on_writable(self) -> None:
+        if self._transport.wants_to_write:
+            self._writing = False
+            self._update_events()
+            self.on_readable()  # the handshake goes on
+            return
         self.last_active_ms = self.listener.clock.monotonic_ms()
         self._drain()
+
+    # --- who it is
+
+    def admit(self, principal: str) -> None:
+        """The client is this one; from now on its requests may have the size that requests have."""
+        self.principal = principal
+        self.is_known = True
+        self.request_bytes_max = self.listener.request_bytes_max
+        self._frames.bytes_max = self.request_bytes_max
+        self.context = None  # made for who it was before
+
+    def end_with_answer(self) -> None:
+        """The promised answer that is being made is the last one."""
+        self._is_last = True
 
     # --- the end
 

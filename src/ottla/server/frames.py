@@ -22,10 +22,10 @@ class FrameRefused(Exception):
 
 
 class FrameReader:
-    __slots__ = ("_at", "_bytes_max", "_data", "_filled", "_size", "ahead", "buffer", "incomplete")
+    __slots__ = ("_at", "_data", "_filled", "_size", "ahead", "buffer", "bytes_max", "incomplete")
 
     def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         # What nobody has asked for yet.
         self.ahead = bytearray()
         # Size of the frame that `next` met the beginning of, and how much of it is there.
@@ -52,7 +52,7 @@ class FrameReader:
         if start > len(data):
             return None
         (size,) = _SIZE.unpack_from(data, start - 4)
-        if size < FRAME_BYTES_MIN or size > self._bytes_max:
+        if size < FRAME_BYTES_MIN or size > self.bytes_max:
             raise FrameRefused(size)
         if start + size > len(data):
             self.incomplete = size, len(data) - start

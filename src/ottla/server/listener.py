@@ -9,15 +9,21 @@ import socket
 import sys
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
 from ottla.protocol.framing import SHARED_BUFFER_BYTES
+from ottla.security.principal_rules import NoPrincipal
 from ottla.server.connection import Answer, Connection
 from ottla.server.poller import make_poller
 from ottla.server.request_memory import RequestMemory
 from ottla.server.transport import PlainTransport
+
+if TYPE_CHECKING:
+    from ottla.server.tls_identity import TlsIdentity
 
 log = logging.getLogger("ottla.server")
 
@@ -33,6 +39,16 @@ _ACCEPTS_PER_TURN = 64
 _ACCEPT_AGAIN_S = 1.0
 # Addresses remembered because they were told about once.
 _TLS_CLIENTS_MAX = 1000
+# What OpenSSL says, and what to do.
+_NO_TLS = ": the client does not speak TLS; set security.protocol=SSL or SASL_SSL in the client"
+_ADVICE = {
+    "HTTP_REQUEST": _NO_TLS,
+    "WRONG_VERSION_NUMBER": _NO_TLS,
+    "PACKET_LENGTH_TOO_LONG": _NO_TLS,
+    "RECORD_LAYER_FAILURE": _NO_TLS,
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": ": the client has no certificate, and ssl.client.auth requires one",
+    "TLSV1_ALERT_UNKNOWN_CA": ": the client does not trust our certificate; give it the CA",
+}
 # The default of `max.connection.creation.rate`.
 UNLIMITED_RATE = 2**31 - 1
 
@@ -96,8 +112,15 @@ class Listener:
         request_bytes_max: int,
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
+        tls: TlsIdentity | None = None,
+        login_bytes_max: int | None = None,
     ) -> None:
+        """`login_bytes_max`: the largest request of a client that has not logged in, where clients have to."""
         self.name = name
+        self._tls = tls
+        self._has_logins = login_bytes_max is not None
+        self.is_open_to_all = tls is None and not self._has_logins
+        self.first_request_bytes_max = request_bytes_max if login_bytes_max is None else login_bytes_max
         self.handle = handle
         self.clock = clock
         self.loop = asyncio.get_running_loop()
@@ -112,6 +135,7 @@ class Listener:
         self._next_id = 0
         self._spare: list[bytearray] = []
         self._tls_clients: set[str] = set()
+        self._failed_clients: set[str] = set()
         # Connections in the middle of a frame that has a buffer of its own.
         self.receiving = 0
         self._sock: socket.socket | None = None
@@ -213,7 +237,20 @@ class Listener:
         if self._receive_buffer_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
         self._next_id += 1
-        self._connections[self._next_id] = Connection(self, PlainTransport(sock), host, self._next_id)
+        if self._tls is None:
+            self._connections[self._next_id] = Connection(self, PlainTransport(sock), host, self._next_id)
+            return
+        transport = self._tls.transport(sock)
+        connection = self._connections[self._next_id] = Connection(self, transport, host, self._next_id)
+        if not self._has_logins:
+            transport.on_open(partial(self._admit_by_certificate, connection))
+
+    def _admit_by_certificate(self, connection: Connection, certificate: bytes | None) -> None:
+        assert self._tls is not None
+        try:
+            connection.admit(self._tls.principal(certificate))
+        except NoPrincipal as unknown:
+            raise OSError(f"no rule of ssl.principal.mapping.rules is for {unknown}") from None
 
     # --- what connections call
 
@@ -232,6 +269,21 @@ class Listener:
             "closing connection: the client speaks TLS, which this listener does not: "
             "set security.protocol=PLAINTEXT in the client",
             extra={"client": host, "listener": self.name},
+        )
+
+    def note_failed_handshake(self, connection: Connection, error: OSError) -> None:
+        """Also once for each address, and nothing of those that only look whether somebody is there."""
+        host = connection.client_host
+        if isinstance(error, ConnectionError) or host in self._failed_clients:
+            return
+        if len(self._failed_clients) >= _TLS_CLIENTS_MAX:
+            self._failed_clients.clear()
+        self._failed_clients.add(host)
+        reason = getattr(error, "reason", None) or str(error)
+        log.warning(
+            "closing connection: no TLS came about%s",
+            _ADVICE.get(reason, ""),
+            extra={"client": host, "listener": self.name, "reason": reason},
         )
 
     def frame_buffer(self, size: int, arrived: int) -> bytearray:
@@ -259,6 +311,13 @@ class Listener:
         oldest = self.clock.monotonic_ms() - idle_ms_max
         for connection in list(self._connections.values()):
             if connection.last_active_ms < oldest and not connection.is_busy:
+                connection.close()
+
+    def close_unknown(self, ms_max: int) -> None:
+        """Close connections whose client has not said who it is for so long."""
+        oldest = self.clock.monotonic_ms() - ms_max
+        for connection in list(self._connections.values()):
+            if not connection.is_known and connection.since_ms < oldest:
                 connection.close()
 
     async def stop(self, grace_s: float) -> None:

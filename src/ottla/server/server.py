@@ -8,18 +8,24 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ottla import __version__
 from ottla.broker.broker import Broker
 from ottla.broker.chores.timers import Timers
+from ottla.broker.logins.gate import SaslGate
 from ottla.broker.router import Router
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
+from ottla.common.config import Listener as Endpoint
 from ottla.server import service_manager
 from ottla.server.garbage import CHECK_MS, GarbageCollector
 from ottla.server.listener import ConnectionLimits, Listener
 from ottla.server.reachable import LOCAL_ONLY, reachable_host
 from ottla.server.request_memory import RequestMemory
+
+if TYPE_CHECKING:
+    from ottla.server.tls_identity import TlsIdentity
 
 log = logging.getLogger("ottla.server")
 
@@ -62,6 +68,8 @@ class Server:
             log.info("listening", extra=where)
         self._warming_up = asyncio.create_task(router.warm_up())
         self.broker.timers.every(lambda: _IDLE_CHECK_MS, self._close_idle, "close idle connections")
+        if not all(listener.is_open_to_all for listener in self._listeners):
+            self.broker.timers.every(self._login_check_ms, self._close_unknown, "close connections without a login")
 
     def _bind(self, router: Router) -> None:
         config = self.config
@@ -69,15 +77,18 @@ class Server:
         queued = config.queued_max_request_bytes
         memory = RequestMemory(queued if queued > 0 else QUEUED_BYTES_DEFAULT)
         for endpoint in config.endpoints:
+            sasl = SaslGate(self.broker, router, endpoint.name) if endpoint.protocol.has_sasl else None
             listener = Listener(
                 endpoint.name,
-                router.handle,
+                router.handle if sasl is None else sasl.handle,
                 clock=self.broker.clock,
                 limits=limits,
                 memory=memory,
                 request_bytes_max=config.socket_request_max_bytes,
                 send_buffer_bytes=config.socket_send_buffer_bytes,
                 receive_buffer_bytes=config.socket_receive_buffer_bytes,
+                tls=self._tls(endpoint),
+                login_bytes_max=None if sasl is None else config.sasl_server_max_receive_size,
             )
             listener.bind(endpoint.host, endpoint.port, config.socket_listen_backlog_size)
             self._listeners.append(listener)
@@ -92,11 +103,25 @@ class Server:
                 )
         config.settle_advertised(self._advertised)
 
+    def _tls(self, endpoint: Endpoint) -> TlsIdentity | None:
+        if not endpoint.protocol.has_tls:
+            return None
+        from ottla.server.tls_identity import TlsIdentity  # a broker without TLS does not load OpenSSL
+
+        return TlsIdentity(self.config, endpoint, self.broker.clock)
+
     def _close_idle(self) -> None:
         idle_ms_max = self.config.connections_max_idle_ms
         if idle_ms_max >= 0:
             for listener in self._listeners:
                 listener.close_idle(idle_ms_max)
+
+    def _login_check_ms(self) -> int:
+        return max(10, self.config.ottla_login_timeout_ms // 4)
+
+    def _close_unknown(self) -> None:
+        for listener in self._listeners:
+            listener.close_unknown(self.config.ottla_login_timeout_ms)
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -113,6 +138,8 @@ class Server:
     async def stop(self, *, clean: bool = True) -> None:
         """In-flight requests are answered, logs flushed, the clean-shutdown marker written."""
         self._warming_up.cancel()
+        if clean:
+            await self.broker.leave()
         self.broker.release_waiting()
         await self._stop_listeners(_STOP_GRACE_S)
         await self.broker.close(clean=clean)

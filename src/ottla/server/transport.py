@@ -1,4 +1,4 @@
-"""How bytes get to a client and from it: a plain non-blocking socket.
+"""How bytes get to a client and from it: a plain non-blocking socket (`tls_transport.py` has the other one).
 
 A transport raises BlockingIOError when there is nothing to receive or no room to send, and OSError when the connection
 is broken.
@@ -25,9 +25,15 @@ class FileSlice(Protocol):
 
 
 class Transport(Protocol):
-    """What a connection asks of it. One that holds decrypted bytes back must say so: epoll does not know of them."""
+    """What a connection asks of it. One that holds something back must say so: epoll does not know of it."""
 
     fd: int
+
+    @property
+    def is_holding(self) -> bool: ...
+
+    @property
+    def wants_to_write(self) -> bool: ...
 
     def receive_into(self, buffer: memoryview, /) -> int: ...
 
@@ -44,6 +50,8 @@ class Transport(Protocol):
 
 class PlainTransport:
     __slots__ = ("_sock", "close", "fd", "receive", "receive_into", "send")
+    # Never.
+    is_holding = wants_to_write = False
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock

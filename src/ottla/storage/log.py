@@ -15,7 +15,17 @@ from pathlib import Path
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
-from ottla.records.batch import CONTROL_BIT, HEADER, BatchHeader, read_header, stamp
+from ottla.records.batch import (
+    CONTROL_BIT,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    BatchHeader,
+    read_header,
+    stamp,
+)
+from ottla.records.checksum import crc32c
 from ottla.storage import retention
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.flushing.log_flush import FlushFuture, LogFlush
@@ -27,6 +37,7 @@ from ottla.storage.owner import LogOwner
 from ottla.storage.producers import log_transactions
 from ottla.storage.producers.producer_snapshot_files import SnapshotFiles
 from ottla.storage.producers.producer_state import Batch, EndMarker, ProducerState, read_marker
+from ottla.storage.producers.refused_batches import RefusedBatches
 from ottla.storage.results import AppendResult, Origin
 from ottla.storage.segments import rolling, timestamps
 from ottla.storage.segments.segment import Segment
@@ -39,6 +50,19 @@ _RECENT_BATCHES = 64
 # A producer snapshot is taken inside a segment after this much.
 _SNAPSHOT_BYTES = 16 * 1024 * 1024
 _CONTROL = CONTROL_BIT
+# What is appended at a time of what a leader has sent: a millisecond's worth.
+_FETCHED_BATCHES_MAX = 256
+
+
+def _check_fetched(data: memoryview, at: int, header: tuple[int, ...], next_offset: int) -> None:
+    """Whether a leader's batch is whole, and can follow what is there."""
+    end = at + header[1] + LOG_OVERHEAD
+    if header[3] != 2 or end < at + HEADER_SIZE or header[6] < 0 or crc32c(data[at + CRC_START : end]) != header[4]:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch from the leader at offset {header[0]} is damaged")
+    if header[0] < next_offset:
+        raise ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"the log ends at {next_offset}, the leader's batch begins at {header[0]}"
+        )
 
 
 class Log(LogReader):
@@ -49,6 +73,7 @@ class Log(LogReader):
         "_index_interval",
         "_offset_limit",
         "_pwrite",
+        "_refused",
         "_roll_at",
         "_size_limit",
         "_snapshot_position",
@@ -97,6 +122,7 @@ class Log(LogReader):
         # What recovery found broken and left in place, in words.
         self.damage: tuple[str, ...] = ()
         self._snapshot_position = self._active.size
+        self._refused = RefusedBatches()
         self._fd = -1
         self.set_config(config)
 
@@ -147,7 +173,12 @@ class Log(LogReader):
             or last_offset > self._offset_limit
             or max_timestamp > self._roll_at
         ):
-            self._prepare(size, last_offset, max_timestamp, now_ms)
+            try:
+                self._prepare(size, last_offset, max_timestamp, now_ms)
+            except ApiError as error:
+                if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+                    self._refused.note(header)
+                raise
 
     def append_next(
         self, data: memoryview | bytearray | bytes, header: tuple[int, ...], leader_epoch: int, now_ms: int
@@ -194,10 +225,11 @@ class Log(LogReader):
             _STAMP.pack_into(data, 0, base_offset, length, leader_epoch)
         try:
             written = self._pwrite(self._fd, data, position)
+            if written != size:  # a disk that fills up writes short before it says so
+                self.disk.write_all(self._fd, memoryview(data)[written:], position + written)
         except OSError as error:
+            self._refused.note(header)
             raise self._undo_append(position, error) from error
-        if written != size:
-            self._finish_short_write(data, position, written)
 
         if marker is not None:
             log_transactions.record_batch(self, segment, (base_offset, *header[1:]), marker, now_ms)
@@ -222,6 +254,78 @@ class Log(LogReader):
         if leader_epoch != self.leader_epochs.latest:
             self.leader_epochs.assign(leader_epoch, base_offset)
         return base_offset
+
+    def append_fetched(self, data: memoryview, now_ms: int) -> int:
+        """Whole batches of a leader from the start of `data`, with the offsets and epochs that they have; gives their
+        size. That is not all of them if there are very many, or if the segment ends; 0 if only a part of one is there.
+        Raises ApiError: CORRUPT_MESSAGE if a batch has suffered on the way."""
+        size = len(data)
+        if size < HEADER_SIZE:
+            return 0
+        header = _HEADER.unpack_from(data)
+        first_size = header[1] + LOG_OVERHEAD
+        if first_size > size:
+            return 0
+        if first_size == size and header[0] == self.log_end_offset and not header[5] & _CONTROL:
+            # One batch that follows the last one: what a stream of small writes brings.
+            _check_fetched(data, 0, header, self.log_end_offset)
+            self._make_room(size, header, now_ms)
+            self._write_batch(data, header, header[2], now_ms)
+            return size
+        batches: list[tuple[int, tuple[int, ...]]] = []
+        next_offset, at, size_max = self.log_end_offset, 0, self.config.segment_bytes
+        while at + HEADER_SIZE <= size and len(batches) < _FETCHED_BATCHES_MAX:
+            header = _HEADER.unpack_from(data, at)
+            end = at + header[1] + LOG_OVERHEAD
+            if end > size or (end > size_max and batches):
+                break
+            _check_fetched(data, at, header, next_offset)
+            batches.append((at, header))
+            next_offset, at = header[0] + header[6] + 1, end
+        self._append_as_they_are(data[:at], batches, now_ms)
+        return at
+
+    def _append_as_they_are(self, data: memoryview, batches: list[tuple[int, tuple[int, ...]]], now_ms: int) -> None:
+        """One write for all of them; then nothing can fail."""
+        markers = {
+            at: marker
+            for at, header in batches
+            if header[5] & _CONTROL and header[9] >= 0 and (marker := read_marker(data, at)) is not None
+        }
+        first, last = batches[0][1], batches[-1][1]
+        last_offset = last[0] + last[6]
+        max_timestamp = max(header[8] for _, header in batches)
+        segment = self._active
+        if (
+            segment.size + len(data) > self._size_limit
+            or last_offset > self._offset_limit
+            or max_timestamp > self._roll_at
+        ):
+            segment = self._prepare(len(data), last_offset, max_timestamp, now_ms, first[0])
+        if markers:
+            self._load_aborted()
+        start = segment.size
+        try:
+            self.disk.write_all(self._fd, data, start)
+        except OSError as error:
+            raise self._undo_append(start, error) from error
+        self.log_end_offset = last_offset + 1
+        if start == 0 and len(batches) > 1:
+            segment.first_timestamp = first[8]
+            self._forget_limits()
+        recent, epochs = self._recent, self.leader_epochs
+        for at, header in batches:
+            segment.note_batch(start + at, header[1] + LOG_OVERHEAD, header[0] + header[6], header[8])
+            recent[header[0]] = start + at
+            if header[2] != epochs.latest:
+                epochs.assign(header[2], header[0])
+            if header[9] >= 0:
+                log_transactions.record_batch(self, segment, header, markers.get(at), now_ms)
+        segment.modified_ms = now_ms
+        if segment.is_index_full(self.config.segment_index_bytes):
+            self._forget_limits()
+        if len(recent) >= _RECENT_BATCHES:
+            self._older, self._recent = recent, {}
 
     def _append_many(
         self, data: memoryview | bytearray | bytes, leader_epoch: int, now_ms: int, origin: Origin
@@ -291,13 +395,17 @@ class Log(LogReader):
         """The batch that this one repeats, or None to go on. A snapshot brings back one batch of the last five, so a
         batch that looks out of order shortly after a start is compared with the log itself before it is refused."""
         try:
-            return self.producers.check(header, origin)
+            repeated = self.producers.check(header, origin)
         except ApiError as error:
             if error.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 raise
             if not log_transactions.refill_history(self, header[9]):
+                self._refused.check(header, self.producers)
                 raise
-            return self.producers.check(header, origin)
+            repeated = self.producers.check(header, origin)
+        if repeated is None and self._refused:
+            self._refused.check(header, self.producers)
+        return repeated
 
     def _already_there(self, batch: Batch) -> AppendResult:
         _, last_offset, offset_delta, timestamp = batch
@@ -316,13 +424,6 @@ class Log(LogReader):
                 log_transactions.aborted_in(self, self._active)
             except OSError as error:
                 raise self._disk_error(error) from error
-
-    def _finish_short_write(self, data: memoryview | bytearray | bytes, position: int, written: int) -> None:
-        """A disk that fills up writes short before it says so: try the rest, and take everything back if it fails."""
-        try:
-            self.disk.write_all(self._fd, memoryview(data)[written:], position + written)
-        except OSError as error:
-            raise self._undo_append(position, error) from error
 
     def _undo_append(self, position: int, error: OSError) -> ApiError:
         """No half batch stays behind. Returns what to raise. A full disk may get room again; any other error means
@@ -484,6 +585,10 @@ class Log(LogReader):
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drop everything at and above `offset`: a follower whose log went another way."""
         retention.truncate_to(self, offset, now_ms)
+
+    def restart_at(self, offset: int, now_ms: int) -> None:
+        """Drop everything and go on at `offset`: a follower whose leader has deleted what comes next."""
+        retention.restart_at(self, offset, now_ms)
 
     def cut_back(self, segments: list[Segment], end_offset: int) -> None:
         """These segments remain, and the log ends at `end_offset`: the bookkeeping of a truncation."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import math
 import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, wait
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.common.steps import Pauses, to_the_end
+from ottla.common.threads import MakeThreads, make_threads
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.flushing.flusher import Flusher
 from ottla.storage.loading.log_loader import load_log
@@ -58,6 +60,7 @@ class LogManager(LogOwner):
         config_for: Callable[[str], LogConfig] | None = None,
         producer_id_expiration_ms: int = DAY_MS,
         disk: Disk = DISK,
+        make_threads: MakeThreads = make_threads,
     ) -> None:
         self.dirs = [LogDir(Path(path), disk) for path in dirs]
         self.node_id = node_id
@@ -68,7 +71,7 @@ class LogManager(LogOwner):
         # The settings of a topic, asked for once per log while loading.
         self.config_for = config_for or (lambda topic: self.default_config)
         self.producer_id_expiration_ms = producer_id_expiration_ms
-        self.flusher: Flusher = Flusher(disk)
+        self.flusher: Flusher = Flusher(disk, make_threads)
         self._retention_clock = SteadyClock(clock)
         self._logs: dict[TopicPartition, Log] = {}
         self.logs: Mapping[TopicPartition, Log] = MappingProxyType(self._logs)
@@ -77,12 +80,16 @@ class LogManager(LogOwner):
         self._checkpointed: set[TopicPartition] = set()
         # Folders that should be there and are not: partition -> path. Their records were synced once.
         self.lost: dict[TopicPartition, Path] = {}
+        # Logs that were made in place of ones that are gone, and have not caught up with others since. Each directory
+        # has a note of all, so that another start knows it of those that it finds there.
+        self.made_anew: set[TopicPartition] = set()
         # Files and folders to remove, with the monotonic time when it is due.
         self._doomed: list[tuple[int, Path]] = []
         self._closing = False
         # How often a log came or went.
         self._changes = 0
-        self._threads: dict[str, ThreadPoolExecutor] = {}
+        self._make_threads = make_threads
+        self._threads: dict[str, Executor] = {}
 
     # -- opening --
 
@@ -97,6 +104,7 @@ class LogManager(LogOwner):
                 if log_dir.offline is None:
                     self._load_dir(log_dir)
             self.lost = {tp: path for tp, path in self.lost.items() if tp not in self._logs}
+            self.made_anew = {tp for tp, log_dir in self._dir_of.items() if tp in log_dir.made_anew}
         except OttlaError:
             self.close(clean=False)
             raise
@@ -117,6 +125,7 @@ class LogManager(LogOwner):
             watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
             log_dir.cleaned = cleaned = log_dir.read_offsets(checkpoints.CLEANER_OFFSETS)
             self._checkpointed |= points.keys() | starts.keys() | watermarks.keys() | cleaned.keys()
+            log_dir.made_anew = log_dir.read_offsets(checkpoints.MADE_ANEW).keys()
             deleted: set[str] = set()
             for name in sorted(os.listdir(log_dir.path)):
                 folder = parse_folder(name)
@@ -166,11 +175,12 @@ class LogManager(LogOwner):
         return log
 
     def _put_twin_aside(self, log: Log, other: Log) -> Log:
-        """A crash at the end of a move leaves the partition in two directories. Keep the one that goes further, else
-        the one that was there first; nothing is deleted."""
+        """A crash at the end of a move leaves the partition in two directories, and so does a directory that comes back
+        when its replicas have been made anew elsewhere. Keep the one that heard of the later leader, else the one that
+        goes further, else the one that was there first; nothing is deleted."""
         if log.topic_id != other.topic_id:
             raise OttlaError(f"{log.name} is both in {other.dir} and in {log.dir}; remove one of them.")
-        loser = other if log.log_end_offset > other.log_end_offset else log
+        loser = other if _progress(log) > _progress(other) else log
         aside = loser.dir.with_name(marked_folder(loser.topic_partition, STRAY_SUFFIX))
         logger.warning("%s is in two log directories; %s is set aside as %s", log.name, loser.dir, aside.name)
         loser.close(keep_files=False)
@@ -185,8 +195,26 @@ class LogManager(LogOwner):
 
     # -- logs --
 
+    def note_made_anew(self, partitions: Iterable[TopicPartition]) -> None:
+        """These begin from nothing: call it before they are created. Raises OSError."""
+        self.made_anew.update(partitions)
+        for log_dir in self.dirs:
+            if log_dir.offline is None:
+                log_dir.write_offsets(checkpoints.MADE_ANEW, dict.fromkeys(sorted(self.made_anew), 0))
+
+    def forget_made_anew(self, partitions: Iterable[TopicPartition]) -> None:
+        """They have caught up."""
+        self.made_anew.difference_update(partitions)
+        content = {checkpoints.MADE_ANEW: dict.fromkeys(sorted(self.made_anew), 0)}
+        for log_dir in self.dirs:
+            if log_dir.offline is None:
+                self.in_background(partial(self._write_checkpoints, log_dir, content), CHECKPOINTS)
+
     def get(self, topic_partition: TopicPartition) -> Log | None:
         return self._logs.get(topic_partition)
+
+    def dir_of(self, topic_partition: TopicPartition) -> LogDir:
+        return self._dir_of[topic_partition]
 
     def create(self, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> Log:
         """The log of this partition: the one that is there, or a new one in the least used directory."""
@@ -264,9 +292,9 @@ class LogManager(LogOwner):
 
     # -- moving --
 
-    def begin_move(self, log: Log, target: LogDir) -> FutureLog:
-        """Start a copy of the log in another directory; `switch` ends it."""
-        return FutureLog(log, target.path / marked_folder(log.topic_partition, FUTURE_SUFFIX))
+    def begin_move(self, log: Log, target: LogDir, rate: Callable[[], float] = lambda: math.inf) -> FutureLog:
+        """Start a copy of the log in another directory, of so many bytes per second; `switch` ends it."""
+        return FutureLog(log, target.path / marked_folder(log.topic_partition, FUTURE_SUFFIX), rate)
 
     def switch(self, future: FutureLog, target: LogDir) -> Log:
         """Complete the copy and go on with it: gives the log that takes the old one's place. Raises OSError or
@@ -372,7 +400,7 @@ class LogManager(LogOwner):
         """In the thread for this kind of work, so that what takes minutes holds back nothing else."""
         thread = self._threads.get(what)
         if thread is None:
-            thread = self._threads[what] = ThreadPoolExecutor(1, thread_name_prefix=f"ottla-{what}")
+            thread = self._threads[what] = self._make_threads(1, f"ottla-{what}")
         return thread.submit(work)
 
     def checkpoint(self) -> list[Future[None]]:
@@ -539,3 +567,8 @@ class LogManager(LogOwner):
         else:
             return True
         return False
+
+
+def _progress(log: Log) -> tuple[int, int]:
+    """Of two replicas the one with the later leader epoch has what is committed; its end may be lower all the same."""
+    return log.leader_epochs.latest, log.log_end_offset

@@ -44,6 +44,8 @@ class Markers:
     epoch: int
     commit: bool
     partitions: tuple[TopicPartition, ...]
+    # The protocol of the transaction: from 2 on the marker has a later epoch than the records.
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +344,7 @@ def _markers(transaction: Transaction) -> Markers:
         transaction.producer_epoch,
         transaction.state is TxnState.PREPARE_COMMIT,
         transaction.partitions,
+        transaction.client_version,
     )
 
 

@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import json
 import os
-import select
 import shutil
 import subprocess
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.kafka_jars import CACHE, class_path, kafka_libs, why_no_kafka
+from tests.support.process import is_readable
 
 HERE = Path(__file__).resolve().parent
 BUILD_SECONDS_MAX = 600
@@ -59,7 +59,7 @@ class Agent:
         assert self._process.stdout is not None
         output = self._process.stdout.fileno()
         while b"\n" not in self._unread:
-            if not select.select([output], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not is_readable(output, deadline - time.monotonic()):
                 raise AgentError(f"{self.name} {op}: no answer in time\n{self._log_tail()}")
             piece = os.read(output, 1 << 20)
             if not piece:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.storage.disk import OpenFile
-from tests.support.durable_disk import DurableDisk, Inode
+from ottla.testing.simulation.durable_disk import DurableDisk, Inode
 
 
 class Crash(BaseException):

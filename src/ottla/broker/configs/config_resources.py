@@ -180,7 +180,9 @@ class Brokers(_Stored):
         return [str(self._config.node_id)]
 
     def check_name(self, name: str) -> None:
-        if name:
+        """Settings of the others may be changed here, by their controller."""
+        others = self._topics.image.registrations
+        if name and not (name.isdecimal() and int(name) in others):
             check_broker_id(name, self._config.node_id)
 
     def setting(self, key: str) -> Setting[Any] | None:
@@ -218,7 +220,10 @@ class Brokers(_Stored):
                 raise ApiError(ErrorCode.INVALID_REQUEST, f"{why}: {', '.join(wrong)}")
 
     def describe(self, name: str) -> Iterator[Entry]:
-        return self._describe_broker() if name else self._describe_default()
+        if not name:
+            return self._describe_default()
+        check_broker_id(name, self._config.node_id)  # what another one has in its own file only it knows
+        return self._describe_broker()
 
     def _describe_broker(self) -> Iterator[Entry]:
         for key, setting in self._config.known().items():

@@ -22,14 +22,16 @@ from typing import NamedTuple
 
 from ottla.broker.controller import kraft_metadata
 from ottla.broker.controller.features import INITIAL_LEVELS
-from ottla.broker.controller.topic_plan import METADATA_TOPIC
+from ottla.broker.logins.scram_users import add_first_users
 from ottla.common.errors import OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition, topic_id_text
 from ottla.common.random_ids import random_topic_id
+from ottla.controller.topic_plan import METADATA_TOPIC
 from ottla.metadata import image as images
 from ottla.metadata import nodes
 from ottla.metadata.image import INTERNAL_TOPICS, ClusterImage, TopicImage, initial_partition
 from ottla.metastore import stored_image
+from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
 from ottla.metastore.port import Create, Delete, MetadataStore, Set
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_dirs import checkpoints
@@ -42,6 +44,8 @@ log = logging.getLogger("ottla.topics")
 KEEP_EVERYTHING: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1"}
 # Kafka counts producer ids from 0; ours start so far above after an adoption that the two never meet.
 ADOPTED_PRODUCER_ID_FLOOR = 2**40
+# What is left of the metadata of a node that has moved into a cluster (`broker/cluster/moving_in.py`).
+MOVED_FILE = f"{METADATA_FILE}.moved"
 
 
 class Folder(NamedTuple):
@@ -57,17 +61,24 @@ def read_metadata(
     node_id: int,
     adopt: bool,
     internal_configs: Callable[[str], Mapping[str, str]],
+    first_users: str = "",
 ) -> ClusterImage:
     """The image to start with. Raises OttlaError where folders are found that nothing is known about."""
     new = stored_image.is_new(store)
     folders = _folders(dirs) if new or adopt else []
     if new:
+        if (dirs[0] / MOVED_FILE).exists():
+            raise OttlaError(
+                f"{dirs[0]} belongs to a broker of a cluster: start it with zookeeper.connect, as it was before."
+            )
         if folders and not adopt:
             raise OttlaError(
                 f"{dirs[0]} holds partitions (such as {folders[0].topic_partition}) but no metadata of Ottla; start "
                 "once with -X ottla.adopt.logs=true to take them in, or choose another data directory."
             )
-        stored_image.initialise(store, _cluster_id_of(dirs) or topic_id_text(random_topic_id()), INITIAL_LEVELS)
+        stored_image.initialise(store, cluster_id_of(dirs) or topic_id_text(random_topic_id()), INITIAL_LEVELS)
+    stored_image.add_missing_folders(store)
+    add_first_users(store, first_users)
     image = stored_image.load_image(store)
     if not new and not all((path / CLEAN_SHUTDOWN_FILE).exists() for path in dirs):
         image = raise_leader_epochs(store, image)
@@ -90,7 +101,7 @@ def _folders(dirs: Iterable[Path]) -> list[Folder]:
     return found
 
 
-def _cluster_id_of(dirs: Iterable[Path]) -> str | None:
+def cluster_id_of(dirs: Iterable[Path]) -> str | None:
     for directory in dirs:
         try:
             meta = checkpoints.read_meta_properties(directory)

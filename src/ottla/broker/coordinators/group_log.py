@@ -9,6 +9,7 @@ import logging
 import struct
 from collections.abc import Callable, Sequence
 
+from ottla.broker.coordinators.enough_replicas import check_replicas
 from ottla.broker.coordinators.group_shard import GroupShard
 from ottla.broker.partitions.partition import Partition
 from ottla.common.clock import Clock
@@ -29,14 +30,23 @@ _COMMIT_MARKER = 1
 
 
 class GroupLog:
-    def __init__(self, partition: Partition, clock: Clock, codec: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        clock: Clock,
+        codec: Callable[[], int],
+        commit_timeout_ms: int | None = None,
+    ) -> None:
+        """Without `commit_timeout_ms` a commit may take its time: nobody else has to take part in it."""
         self._partition = partition
         self._clock = clock
         self._codec = codec
+        self._commit_timeout_ms = commit_timeout_ms
 
     # --- writing
 
     def append(self, records: Sequence[Record], producer: tuple[int, int] | None) -> int:
+        check_replicas(self._partition)
         now_ms = self._clock.now_ms()
         rows = []
         for number, record in enumerate(records):
@@ -62,7 +72,7 @@ class GroupLog:
                 done(error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR)
 
         # To the log end: markers of transactions go into it past us.
-        self._partition.when_committed(self._partition.log.log_end_offset, tell)
+        self._partition.when_committed(self._partition.log.log_end_offset, tell, self._commit_timeout_ms)
 
 
 # --- reading

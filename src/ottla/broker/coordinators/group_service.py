@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ottla.groups")
 
+_RETRY_MS = 1_000
+
 
 def group_config(config: Any) -> GroupConfig:
     """The broker's properties as the machines want them."""
@@ -62,6 +64,7 @@ class GroupService:
         self.runtime = CoordinatorRuntime(broker, OFFSETS_TOPIC, log, self._make_shard, replay_batch)
         self.shard = self.runtime.shard
         self._alarms: dict[int, Handle] = {}
+        self._catching_up: set[asyncio.Task[None]] = set()
         # Offsets age by a clock that no one can set: wall time at the start, and what has passed since then.
         self._started = (broker.clock.now_ms(), broker.clock.monotonic_ms())
 
@@ -78,6 +81,8 @@ class GroupService:
     def stop(self) -> None:
         """Release those who wait, so that their connections can be closed. Others are sent away from now on."""
         self.runtime.stop()
+        for task in self._catching_up:
+            task.cancel()
         for handle in self._alarms.values():
             handle.cancel()
         self._alarms.clear()
@@ -161,11 +166,11 @@ class GroupService:
             return
         gone = [name for name, topic in old.topics.items() if name not in new.topics or new.topics[name].id != topic.id]
         has_new = any(name not in old.topics or old.topics[name].id != topic.id for name, topic in new.topics.items())
+        self.runtime.follow(new)
         for shard in self.runtime.all():
             if shard.state.image is not new:  # else we are told a second time, and what it knows now is of later
                 shard.state.on_image(new, has_new_topics=has_new)
                 shard.forget_topics(gone)
-        self.runtime.follow(new)
 
     def _make_shard(self, partition: Partition) -> GroupShard:
         broker, index = self._broker, partition.index
@@ -173,10 +178,32 @@ class GroupService:
         state.own_settings = self._own_settings
         return GroupShard(
             state,
-            GroupLog(partition, broker.clock, lambda: broker.config.offsets_topic_compression_codec),
+            GroupLog(
+                partition,
+                broker.clock,
+                lambda: broker.config.offsets_topic_compression_codec,
+                broker.config.offsets_commit_timeout_ms if broker.is_clustered else None,
+            ),
             broker.clock,
             self._deliver,
             lambda deadline_ms: self._set_alarm(index, deadline_ms),
             # Folders are taken in one by one: topics of the groups may still be to come.
             knows_all_topics=not broker.config.ottla_adopt_logs,
+            catch_up=self._catch_up if broker.is_clustered else None,
         )
+
+    def _catch_up(self, then: Callable[[], None]) -> None:
+        async def catch_up() -> None:
+            while True:
+                try:
+                    await self._broker.catch_up()
+                except Exception as error:
+                    log.warning("cannot tell which topics were deleted, will try again", extra={"why": str(error)})
+                    await self._broker.timers.sleep(_RETRY_MS)
+                else:
+                    then()
+                    return
+
+        task = self._broker.loop.create_task(catch_up())
+        self._catching_up.add(task)
+        task.add_done_callback(self._catching_up.discard)

@@ -9,27 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
 from ottla.groups import consumer_heartbeat, describe, offset_requests, requests
+from ottla.groups.classic_group import refused_join
 from ottla.groups.classic_join import Join
 from ottla.groups.offset_requests import CommitTopic
 from ottla.groups.offsets import CommittedOffset
 from ottla.groups.result import Client, Record, Result, Ticket, TimerKey, TimerOrder
 from ottla.groups.state import GroupState
-from ottla.groups.timers import (
-    FORGET_TOPIC,
-    TimerTable,
-)
+from ottla.groups.timers import FORGET_TOPIC, TimerTable
 from ottla.metadata.image import TopicImage
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     HeartbeatRequest,
     JoinGroupRequest,
+    JoinGroupResponse,
     LeaveGroupRequest,
     OffsetCommitRequest,
     SyncGroupRequest,
@@ -37,6 +36,12 @@ from ottla.protocol.messages import (
 )
 
 NEVER = 1 << 62
+_REPLICAS_AWAY = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
 # A timer whose work could not be written is tried again after this long.
 RETRY_MS = 500
 
@@ -53,13 +58,26 @@ class RecordLog(Protocol):
 
 def coordinator_error(code: ErrorCode) -> ErrorCode:
     """What a failed append means to a client of the coordinator."""
-    if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT):
+    if code in _REPLICAS_AWAY:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR):
         return ErrorCode.NOT_COORDINATOR
     if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return code
+
+
+def _is_of(topic: TopicImage | None, committed: CommittedOffset) -> bool:
+    return topic is not None and committed.topic_id in (ZERO_TOPIC_ID, topic.id)
+
+
+def _refused(message: Any, error: ErrorCode) -> Message:
+    """What was answered rests on records that are not committed: it is not shown."""
+    if message.error_code:
+        return cast(Message, message)
+    if isinstance(message, JoinGroupResponse):
+        return refused_join(error, message.member_id)
+    return cast(Message, type(message)(error_code=error))
 
 
 class GroupShard:
@@ -72,9 +90,11 @@ class GroupShard:
         set_alarm: Callable[[int], None] = lambda deadline_ms: None,
         *,
         knows_all_topics: bool = True,
+        catch_up: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         """`set_alarm` is told when to call `fire_timers`, each time that is earlier than it was. With
-        `knows_all_topics` offsets of a topic that is not in the image are of a deleted one."""
+        `knows_all_topics` offsets of a topic that is not in the image are of a deleted one; where the image may be
+        behind that of the coordinator before us, `catch_up` calls back when it is not any more."""
         self.state = state
         self.timers = TimerTable()
         self._log = log
@@ -83,6 +103,7 @@ class GroupShard:
         self._set_alarm = set_alarm
         self._alarm_ms = NEVER
         self._has_resigned = False
+        self._catch_up = catch_up
         # What there was before anything in the log can have been deleted. None if that cannot be told.
         self._topics_at_first: Mapping[str, TopicImage] | None = state.image.topics if knows_all_topics else None
 
@@ -146,7 +167,7 @@ class GroupShard:
             raise
         finally:  # whoever waits is answered whatever happens
             for ticket, message in out.answers:
-                self._deliver(ticket, message)
+                self._deliver(ticket, message if out.error is ErrorCode.NONE else _refused(message, out.error))
             if out.on_done is not None:
                 out.on_done()
 
@@ -280,24 +301,26 @@ class GroupShard:
     def loaded(self) -> None:
         """The log has been read: from now on members are expected to be heard of."""
         self.state.is_loading = False
-        self._forget_what_was_deleted()
+        topics, before = self._topics_at_first, self.state.next_offset
+        if topics is not None and self._catch_up is not None:
+            self._catch_up(lambda: self._forget_what_was_deleted(self.state.image.topics, before))
+            topics = None
+        self._forget_what_was_deleted(topics, before)
         self._run(partial(requests.expect_members, self.state))
 
-    def _forget_what_was_deleted(self) -> None:
-        """While the log was read, or before: a crash may have come between a deletion and its tombstones."""
+    def _forget_what_was_deleted(self, topics: Mapping[str, TopicImage] | None, before: int) -> None:
+        """While the log was read, or before: a crash may have come between a deletion and its tombstones. What is below
+        `before` and not of one of `topics` goes as well."""
+        if self._has_resigned:
+            return
         forgetting = self.state.forgetting
-        for topic, committed in self.state.offsets.each():
-            if not self._was_there(topic, committed):
-                forgetting[topic] = max(forgetting.get(topic, 0), committed.record_offset + 1)
+        if topics is not None:
+            for topic, committed in self.state.offsets.each():
+                if committed.record_offset < before and not _is_of(topics.get(topic), committed):
+                    forgetting[topic] = max(forgetting.get(topic, 0), committed.record_offset + 1)
         for topic in list(forgetting):
             forgetting[topic] = min(forgetting[topic], self.state.next_offset)
             self._forget(topic)
-
-    def _was_there(self, topic: str, committed: CommittedOffset) -> bool:
-        if self._topics_at_first is None:
-            return True
-        found = self._topics_at_first.get(topic)
-        return found is not None and committed.topic_id in (ZERO_TOPIC_ID, found.id)
 
     def resign(self) -> None:
         """The partition is not ours any more: those who wait are told to look elsewhere."""

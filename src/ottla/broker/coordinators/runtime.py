@@ -2,6 +2,13 @@
 
 A shard is a machine that decides (`ottla.groups`, `ottla.transactions`) and the log of its partition. It is elected
 together with the partition, reads the whole log before it answers anybody, and resigns together with the partition.
+
+Why nothing is served that is not committed. A machine replays its records when they are appended, so it may know more
+than is committed. But every answer waits until the log is committed to its end, whether or not the request wrote
+something. If that cannot be because the partition is led by somebody else now, the shard is gone as well: who leads
+under a new epoch has a new `Partition`, and a new shard reads what is in the log then. If the leader stays and replicas
+are missing, what was appended stays in the log, here as in Kafka: the client is told to try again, and until the
+records are committed nobody is told of them.
 """
 
 from __future__ import annotations
@@ -14,13 +21,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from ottla.broker.cluster.peers import PeerUnavailable
 from ottla.broker.coordinators.java_hash import partition_of
 from ottla.broker.coordinators.loading import all_batches
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.common.steps import Pauses
-from ottla.metadata.image import ClusterImage
+from ottla.metadata.image import NO_LEADER, ClusterImage
 from ottla.records.batch import BatchHeader
 
 if TYPE_CHECKING:
@@ -60,8 +68,9 @@ class CoordinatorRuntime(Generic[S]):
         self._replay = replay
         self._topic_id: TopicId = ZERO_TOPIC_ID
         self._count = 0
-        # Of the partitions that are led here, by number.
+        # Of the partitions that are led here, by number; and the partition that each shard was elected with.
         self._shards: dict[int, S] = {}
+        self._partitions: dict[int, Partition] = {}
         # With how long to wait if it cannot be read.
         self._to_load: deque[tuple[Partition, S, int]] = deque()
         self._loading: asyncio.Task[None] | None = None
@@ -74,14 +83,31 @@ class CoordinatorRuntime(Generic[S]):
         return self._count > 0
 
     async def make_topic(self) -> None:
-        """Done when the first client looks for its coordinator."""
-        await self._broker.topics.ensure_internal(self._topic)
+        """Done when the first client looks for its coordinator. Raises ApiError, as COORDINATOR_NOT_AVAILABLE when the
+        controller cannot do it now."""
+        try:
+            await self._broker.topics.ensure_internal(self._topic)
+        except PeerUnavailable as error:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+        except ApiError as error:
+            if error.code not in (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT):
+                raise
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from error
 
     def partition_of(self, key: str) -> TopicPartition:
         """Raises COORDINATOR_NOT_AVAILABLE while there is no topic."""
         if not self._count:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return TopicPartition(self._topic, partition_of(key, self._count))
+
+    def leader_of(self, key: str) -> int:
+        """The broker that coordinates it. Raises COORDINATOR_NOT_AVAILABLE while there is none."""
+        where, image = self.partition_of(key), self._broker.image
+        topic = image.topics.get(where.topic)
+        leader = NO_LEADER if topic is None else topic.partitions[where.partition].leader
+        if leader == NO_LEADER:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return leader
 
     def shard(self, key: str) -> S:
         """Raises NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
@@ -115,13 +141,15 @@ class CoordinatorRuntime(Generic[S]):
             return
         self._topic_id, self._count = topic.id, len(topic.partitions)
         led = {partition.index: partition for partition in self._broker.partitions.of_topic(self._topic)}
-        for index in [index for index in self._shards if index not in led]:
+        # One that is led under another epoch is another object: others may have written to it in between.
+        for index in [index for index in self._shards if led.get(index) is not self._partitions[index]]:
             self.resign(index)
         for index, partition in led.items():
             if index not in self._shards:
                 self.elect(partition)
 
     def elect(self, partition: Partition) -> None:
+        self._partitions[partition.index] = partition
         shard = self._shards[partition.index] = self._make_shard(partition)
         if partition.log.log_start_offset == partition.log.log_end_offset:
             shard.loaded()
@@ -129,6 +157,7 @@ class CoordinatorRuntime(Generic[S]):
         self._load_soon(partition, shard, _RETRY_MS)
 
     def resign(self, index: int) -> None:
+        del self._partitions[index]
         self._shards.pop(index).resign()
 
     def resign_all(self) -> None:

@@ -8,7 +8,12 @@ _E = ErrorCode
 _ABORTABLE_IN_PRODUCE_SINCE = 11
 _ABORTABLE_IN_OFFSETS_SINCE = 4
 _ADDS_PARTITIONS_SINCE = 12
-_COORDINATOR_AWAY = (_E.COORDINATOR_LOAD_IN_PROGRESS, _E.COORDINATOR_NOT_AVAILABLE, _E.NOT_COORDINATOR)
+_COORDINATOR_AWAY = (
+    _E.COORDINATOR_LOAD_IN_PROGRESS,
+    _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_COORDINATOR,
+    _E.NETWORK_EXCEPTION,
+)
 
 
 def for_version(code: ErrorCode, version: int, fenced_since: int) -> ErrorCode:
@@ -37,4 +42,8 @@ def for_produce(code: ErrorCode, version: int) -> ErrorCode:
 
 
 def for_offsets(code: ErrorCode, version: int) -> ErrorCode:
+    """What refused offsets of a transaction are answered with. A coordinator of the transaction that cannot be reached
+    is no reason to look for that of the group again."""
+    if code is _E.NETWORK_EXCEPTION:
+        return _E.COORDINATOR_LOAD_IN_PROGRESS
     return _by_partition_leader(code, version, _ABORTABLE_IN_OFFSETS_SINCE)

@@ -1,5 +1,9 @@
 """Completing decided transactions: a marker in each partition, then the record that says so.
 
+A marker goes straight into the log of a partition that is led here; `marker_channels.py` takes those for others. In a
+cluster the client is answered when the decision is committed; it waits a moment longer only to find its transaction
+complete, as it mostly is by then.
+
 A marker that cannot be written (its disk is full or gone) keeps its transaction undone. It waits in the queue of its
 destination, the partition, and each destination is tried with one marker a second until it takes one; then the rest of
 its queue follows. So what a broken disk costs does not depend on how many transactions wait for it. Markers that are
@@ -13,10 +17,12 @@ import asyncio
 import logging
 import struct
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.coordinators.enough_replicas import check_replicas
 from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
+from ottla.broker.coordinators.marker_channels import PERMANENT, MarkerChannels
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
@@ -38,8 +44,9 @@ _ABORT, _COMMIT = 0, 1
 _MARKERS_PER_STEP = 16
 _RETRY_MS = 1_000
 _FAILED = "completing a transaction failed, will try again"
-# The partition is past this transaction: somebody else has ended it there. Trying again cannot help.
-_PERMANENT = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+# Markers take some milliseconds. Who is answered before they are there meets CONCURRENT_TRANSACTIONS with the next
+# transaction, and then waits longer than this.
+_ANSWER_WITHIN_S = 0.1
 
 
 class Completion:
@@ -49,6 +56,9 @@ class Completion:
         self.shard = shard
         self.markers = markers
         self.lacking = dict.fromkeys(markers.partitions)
+        # In a cluster: done when the decision is committed, and when there is nothing left to do.
+        self.decided: asyncio.Future[None] | None = None
+        self.over: asyncio.Future[None] | None = None
 
     @property
     def name(self) -> str:
@@ -61,12 +71,24 @@ class Completion:
     def write_end(self, now_ms: int) -> None:
         """All markers are there; raises ApiError if the record that says so cannot be written."""
         self.shard.write(self.shard.coordinator.markers_written(self.name, now_ms))
-        del self.shard.completing[self.name]
+        self.close()
+
+    def close(self) -> None:
+        """It is complete, or somebody else's to complete."""
+        if self.is_current:
+            del self.shard.completing[self.name]
+        _resolve(self.over)
+
+
+def _resolve(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)
 
 
 class MarkerWriter:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._channels = MarkerChannels(broker, self._route, self._arrived, self._in_background)
         self._background: set[asyncio.Future[None]] = set()
         # By destination, those that wait for it: partitions that did not take a marker, and the coordinator's own
         # partitions that did not take the record of a completion.
@@ -75,6 +97,7 @@ class MarkerWriter:
 
     def stop(self) -> None:
         self._queues.clear()
+        self._channels.stop()
         for task in tuple(self._background):
             task.cancel()
 
@@ -100,20 +123,53 @@ class MarkerWriter:
         wait goes on although its client hangs up."""
         if markers.transactional_id in shard.completing:
             return
-        waiting = self._broker.turns.start(self._complete(shard, markers))
-        if waiting is not None:
-            yield asyncio.shield(self._in_background(waiting, _FAILED))
+        completion = Completion(shard, markers)
+        if self._broker.is_clustered:
+            completion.decided = self._broker.loop.create_future()
+            completion.over = self._broker.loop.create_future()
+        waiting = self._broker.turns.start(self._complete(completion))
+        task = None if waiting is None else self._in_background(waiting, _FAILED)
+        if completion.over is not None:
+            if not completion.over.done():
+                yield self._until_answer(completion, task)
+        elif task is not None:
+            yield asyncio.shield(task)
 
-    def _complete(self, shard: TransactionShard, markers: Markers) -> Steps[None]:
-        completion = shard.completing[markers.transactional_id] = Completion(shard, markers)
+    async def _until_answer(self, completion: Completion, task: asyncio.Future[None] | None) -> None:
+        """Raises ApiError unless the decision is committed."""
+        assert completion.decided is not None and completion.over is not None
+        if task is not None:
+            timeout_s = self._broker.config.offsets_commit_timeout_ms / 1000
+            both: set[asyncio.Future[None]] = {task, completion.decided}
+            await asyncio.wait(both, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if not completion.decided.done():
+                if task.done() and not task.cancelled() and (failure := task.exception()) is not None:
+                    raise failure
+                raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the replicas have not taken it in time")
+        await asyncio.wait({completion.over}, timeout=_ANSWER_WITHIN_S)
+
+    def _complete(self, completion: Completion) -> Steps[None]:
+        shard = completion.shard
+        shard.completing[completion.name] = completion
         try:
-            if (waiting := shard.log.wait_for_commit()) is not None:
-                yield waiting  # no marker may outlive the decision that it stands for
+            # No marker may outlive the decision that it stands for.
+            yield from self._until_decided(shard)
+            _resolve(completion.decided)
             yield from self._write_all(completion)
         except BaseException:
-            if completion.is_current:
-                del shard.completing[completion.name]  # `finish` begins anew
+            completion.close()  # `finish` begins anew
             raise
+
+    def _until_decided(self, shard: TransactionShard) -> Steps[None]:
+        while (waiting := shard.log.wait_for_commit(in_time=False)) is not None:
+            try:
+                yield waiting
+                return
+            except ApiError:
+                # With too few replicas what is decided stays in the log, and is committed when they are back.
+                if not self._broker.is_clustered or shard.has_resigned:
+                    raise
+            yield self._broker.timers.sleep(_RETRY_MS)
 
     def finish_soon(self, shard: TransactionShard) -> None:
         if shard.coordinator.unfinished():
@@ -126,7 +182,7 @@ class MarkerWriter:
             if markers is None or name in shard.completing or shard.has_resigned:
                 continue
             try:
-                waiting = self._broker.turns.start(self._complete(shard, markers))
+                waiting = self._broker.turns.start(self._complete(Completion(shard, markers)))
                 if waiting is not None:
                     self._in_background(waiting, _FAILED)
             except ApiError as error:
@@ -135,10 +191,19 @@ class MarkerWriter:
 
     def _write_all(self, completion: Completion) -> Steps[None]:
         flushing: list[tuple[TopicPartition, Awaitable[None]]] = []
+        elsewhere: dict[int, list[TopicPartition]] = {}
+        absent: list[TopicPartition] = []
         batch = self._batch(completion)
         for number, partition in enumerate(tuple(completion.markers.partitions), 1):
             if number % _MARKERS_PER_STEP == 0:
                 yield None
+            leader = self._leader_of(partition)
+            if leader is None:
+                absent.append(partition)
+                continue
+            if leader != self._broker.node_id:
+                elsewhere.setdefault(leader, []).append(partition)
+                continue
             if partition in self._queues:
                 self._queues[partition].append(completion)  # others wait for this destination already
                 continue
@@ -151,12 +216,15 @@ class MarkerWriter:
                 completion.lacking.pop(partition, None)
             else:
                 flushing.append((partition, waiting))
+        for leader, partitions in elsewhere.items():
+            self._channels.add(leader, completion, partitions)
+        self._forgo(completion, absent)
         for partition, waiting in flushing:
             try:
                 yield waiting  # a marker that is lost after the transaction is complete would be missed for ever
                 completion.lacking.pop(partition, None)
             except ApiError as error:
-                self._put_off(partition, completion, error)
+                self._not_written(partition, completion, error)
         self._end(completion)
 
     def _end(self, completion: Completion) -> None:
@@ -167,6 +235,81 @@ class MarkerWriter:
             completion.write_end(self._broker.transactions.now_ms())
         except ApiError as error:
             self._put_off(completion.shard.log.topic_partition, completion, error)
+
+    # --- the way of a marker
+
+    def on_image(self) -> None:
+        """Leaders may have moved."""
+        self._channels.on_image()
+
+    def _leader_of(self, where: TopicPartition) -> int | None:
+        """None when there is no such partition."""
+        topic = self._broker.image.topics.get(where.topic)
+        if topic is not None and where.partition < len(topic.partitions):
+            return topic.partitions[where.partition].leader if self._broker.is_clustered else self._broker.node_id
+        return None
+
+    def _forgo(self, completion: Completion, absent: Sequence[TopicPartition]) -> None:
+        """The topic was deleted, and its part of the transaction with it. In a cluster it may also be one that we have
+        not heard of yet, and the transaction one of the coordinator before us."""
+        if absent and self._broker.is_clustered:
+            self._in_background(self._forgo_for_sure(completion, absent), "looking for deleted topics failed")
+        else:
+            for where in absent:
+                completion.lacking.pop(where, None)
+
+    async def _forgo_for_sure(self, completion: Completion, absent: Sequence[TopicPartition]) -> None:
+        while True:
+            try:
+                await self._broker.catch_up()
+                break
+            except Exception as error:
+                log.warning("cannot tell whether topics were deleted, will try again", extra={"why": str(error)})
+                await self._broker.timers.sleep(_RETRY_MS)
+        for where in absent:
+            if self._leader_of(where) is None:
+                self._arrived(completion, where)
+            else:
+                self._route(completion, where)
+
+    def _route(self, completion: Completion, where: TopicPartition) -> None:
+        """Begin again with a marker that is still missing: somebody else may lead its partition now."""
+        if not completion.is_current or where not in completion.lacking:
+            return
+        leader = self._leader_of(where)
+        if leader is None:
+            self._forgo(completion, [where])
+        elif leader != self._broker.node_id:
+            self._channels.add(leader, completion, (where,))
+        elif where in self._queues:
+            self._queues[where].append(completion)
+        else:
+            self._in_background(self._write_later(completion, where), "writing a marker failed")
+
+    async def _write_later(self, completion: Completion, where: TopicPartition) -> None:
+        try:
+            if (waiting := self._write(where, completion, self._batch(completion))) is not None:
+                await waiting
+        except ApiError as error:
+            self._not_written(where, completion, error)
+        else:
+            self._arrived(completion, where)
+
+    def _arrived(self, completion: Completion, where: TopicPartition, code: ErrorCode = ErrorCode.NONE) -> None:
+        if code is not ErrorCode.NONE:
+            self._refused_for_good(completion, where, code.name)
+        completion.lacking.pop(where, None)
+        self._end(completion)
+
+    def _refused_for_good(self, completion: Completion, where: TopicPartition, why: str) -> None:
+        what = {"transactional_id": completion.name, "partition": str(where), "why": why}
+        log.error("a partition refuses the marker of a transaction for good", extra=what)
+
+    def _not_written(self, where: TopicPartition, completion: Completion, error: ApiError) -> None:
+        if self._leader_of(where) == self._broker.node_id:
+            self._put_off(where, completion, error)
+        else:
+            self._route(completion, where)
 
     # --- what could not be written
 
@@ -208,14 +351,16 @@ class MarkerWriter:
         log.info("ends of transactions can be written again", extra={"partition": str(destination)})
 
     async def _write_again(self, destination: TopicPartition, completion: Completion) -> None:
-        if destination in completion.lacking:
+        if destination not in completion.lacking:
+            completion.write_end(self._broker.transactions.now_ms())
+        elif self._leader_of(destination) != self._broker.node_id:
+            self._route(completion, destination)
+            self._end(completion)
+        else:
             waiting = self._write(destination, completion, self._batch(completion))
             if waiting is not None:
                 await waiting
-            del completion.lacking[destination]
-            self._end(completion)
-        else:
-            completion.write_end(self._broker.transactions.now_ms())
+            self._arrived(completion, destination)
 
     # --- one marker
 
@@ -224,25 +369,22 @@ class MarkerWriter:
         return control_batch(markers.producer_id, markers.epoch, markers.commit, epoch, self._broker.clock.now_ms())
 
     def _write(self, where: TopicPartition, completion: Completion, batch: bytearray) -> Awaitable[None] | None:
-        """As `write`. A partition that is past the transaction, or gone for good, needs no marker."""
+        """As `write`. A partition that is past the transaction needs no marker."""
         markers = completion.markers
-        topic = self._broker.image.topics.get(where.topic)
-        if topic is None or where.partition >= len(topic.partitions):
-            return None  # the topic was deleted, and its part of the transaction with it
         try:
             return self.write(where, markers.producer_id, markers.commit, bytearray(batch))
         except ApiError as error:
-            if error.code not in _PERMANENT:
+            if error.code not in PERMANENT:
                 raise
-            what = {"transactional_id": completion.name, "partition": str(where), "why": str(error)}
-            log.error("a partition refuses the marker of a transaction for good", extra=what)
+            self._refused_for_good(completion, where, str(error))
             return None
 
     def write(self, where: TopicPartition, producer_id: int, commit: bool, batch: bytearray) -> Awaitable[None] | None:
-        """What to wait for if the topic wants its records on disk. Raises ApiError."""
+        """What to wait for until it is committed, if anything. Raises ApiError."""
         partition = self._broker.partitions.get(*where)
         if partition is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{where} is not here")
+            raise ApiError(self._broker.partitions.error_for(*where), f"{where} is not here")
+        check_replicas(partition)
         result = partition.append(batch, self._broker.clock.now_ms(), Origin.COORDINATOR)
         if where.topic == OFFSETS_TOPIC:
             self._broker.groups.end_transaction(where.partition, producer_id, committed=commit)

@@ -3,7 +3,8 @@
 The machines in `ottla.transactions` decide; here the decisions are written down, carried out, and finished after a
 crash. On one node the markers go straight into the partitions' logs: between the record that decides a transaction and
 the one that completes it the event loop does nothing else (unless a topic wants its records on disk), so clients hardly
-ever meet CONCURRENT_TRANSACTIONS.
+ever meet CONCURRENT_TRANSACTIONS. In a cluster a shard moves with the leader of its partition, and `peers` asks those
+on other brokers.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ottla.broker.coordinators.internal_topics import TRANSACTIONS_TOPIC
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.coordinators.transaction_log import TransactionLog, replay_batch
 from ottla.broker.coordinators.transaction_markers import MarkerWriter
+from ottla.broker.coordinators.transaction_peers import TransactionPeers
 from ottla.broker.coordinators.transaction_shard import TransactionShard
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError
@@ -41,6 +43,7 @@ class TransactionService:
         self.runtime = CoordinatorRuntime(broker, TRANSACTIONS_TOPIC, log, self._make_shard, self._replay)
         self.shard = self.runtime.shard
         self.markers = MarkerWriter(broker)
+        self.peers = TransactionPeers(broker)
         # Transactions age by a clock that no one can set: wall time at the start, and what has passed since then.
         self._ahead_ms = broker.clock.now_ms() - broker.clock.monotonic_ms()
 
@@ -67,6 +70,7 @@ class TransactionService:
     def stop(self) -> None:
         self.runtime.stop()
         self.markers.stop()
+        self.peers.stop()
 
     # --- requests
 
@@ -119,6 +123,14 @@ class TransactionService:
         shard = self.shard(transactional_id)
         shard.coordinator.verify(transactional_id, producer_id, epoch, partition)
         return shard
+
+    def coordinator_elsewhere(self, transactional_id: str) -> int | None:
+        """The broker that coordinates this id, unless it is we who do. Raises COORDINATOR_NOT_AVAILABLE when nobody
+        does now."""
+        if not self._broker.is_clustered:
+            return None
+        leader = self.runtime.leader_of(transactional_id)
+        return None if leader == self._broker.node_id else leader
 
     def end(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool, transaction_version: int
@@ -205,6 +217,9 @@ class TransactionService:
             for shard in self.runtime.all():
                 shard.coordinator.version = _version(new)
         self.runtime.follow(new)
+        if old.topics is not new.topics:
+            self.markers.on_image()
+            self.peers.on_image()
 
     def _make_shard(self, partition: Partition) -> TransactionShard:
         config = self._broker.config
@@ -213,7 +228,8 @@ class TransactionService:
             id_expiration_ms=config.transactional_id_expiration_ms,
             version=_version(self._broker.image),
         )
-        return TransactionShard(coordinator, TransactionLog(partition, self._broker.clock), self.markers)
+        timeout_ms = config.offsets_commit_timeout_ms if self._broker.is_clustered else None
+        return TransactionShard(coordinator, TransactionLog(partition, self._broker.clock, timeout_ms), self.markers)
 
     def _replay(self, shard: TransactionShard, data: bytes, position: int, header: BatchHeader) -> int:
         return replay_batch(shard.coordinator, data, position, header, self.now_ms())

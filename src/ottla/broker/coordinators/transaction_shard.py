@@ -36,4 +36,5 @@ class TransactionShard:
     def resign(self) -> None:
         """The partition is not ours any more: what waits in queues is given up."""
         self.has_resigned = True
-        self.completing.clear()
+        for completion in list(self.completing.values()):
+            completion.close()

@@ -6,6 +6,10 @@ checked. Once a transaction is open in the partition's log its further batches p
 
 A request for several partitions adds them all with one record (`add_together`), as Kafka does: before any of them is
 looked at, so also those whose records are refused. Their part of the transaction is then empty.
+
+The coordinator may be another broker: then it is asked (`transaction_peers.py`, which puts the partitions of a request
+together as well), and just before the append it cannot be asked again. Instead the log tells whether a marker, or the
+beginning of a transaction of this producer, has come in between (`Guard`).
 """
 
 from __future__ import annotations
@@ -15,10 +19,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ottla.broker.coordinators.transaction_errors import for_produce
+from ottla.broker.coordinators.transaction_peers import Question
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol.produce_frames import ProduceRequest, Topics
 from ottla.records.batch import HEADER, HEADER_SIZE, TRANSACTIONAL_BIT
+from ottla.storage.producers.producer_state import Guard
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -46,9 +52,11 @@ def add_together(broker: Broker, version: int, request: ProduceRequest, topics: 
     if len(found) != 1:
         return
     (((producer_id, epoch), partitions),) = found.items()
+    transactions, name = broker.transactions, request.transactional_id
     if len(partitions) > 1:
         with suppress(ApiError):
-            broker.transactions.note_partitions(request.transactional_id, producer_id, epoch, partitions, _V2)
+            if transactions.coordinator_elsewhere(name) is None:
+                transactions.note_partitions(name, producer_id, epoch, partitions, _V2)
 
 
 def _is_open_in_log(partition: Partition, producer_id: int, epoch: int) -> bool:
@@ -60,7 +68,7 @@ def _is_open_in_log(partition: Partition, producer_id: int, epoch: int) -> bool:
 
 
 class VerificationGuard:
-    __slots__ = ("_adds", "_broker", "_epoch", "_name", "_partition", "_producer_id", "_sequence", "_version")
+    __slots__ = ("_adds", "_broker", "_epoch", "_guard", "_name", "_partition", "_producer_id", "_sequence", "_version")
 
     def __init__(
         self,
@@ -80,6 +88,8 @@ class VerificationGuard:
         self._epoch = epoch
         self._sequence = sequence
         self._adds = version >= _ADDS_PARTITIONS_SINCE
+        # Held while a coordinator elsewhere is asked.
+        self._guard: Guard | None = None
 
     def admit(self) -> Awaitable[None] | None:
         """Raises ApiError with the error of a produce. What to wait for, if anything; then `check_again`."""
@@ -92,11 +102,22 @@ class VerificationGuard:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         self._note_sequence()
         try:
+            elsewhere = self._broker.transactions.coordinator_elsewhere(name)
+            if elsewhere is not None:
+                return self._ask(elsewhere, name)
             shard = self._add(name) if self._adds else self._verify(name)
         except ApiError as error:
             raise self._refused(error) from None
         waiting = None if shard is None else shard.log.wait_for_commit()
         return None if waiting is None else self._wait(waiting)
+
+    def _ask(self, coordinator: int, name: str) -> Awaitable[None] | None:
+        if not (self._adds or self._is_verifying):
+            return None
+        self._guard = self._partition.log.producers.guard(self._producer_id, self._broker.clock.now_ms())
+        question = Question(name, self._producer_id, self._epoch, verify_only=not self._adds)
+        asking = self._broker.transactions.peers.ask(coordinator, question, self._partition.log.topic_partition)
+        return self._wait(asking)
 
     async def _wait(self, waiting: Awaitable[None]) -> None:
         try:
@@ -106,11 +127,16 @@ class VerificationGuard:
 
     def check_again(self) -> None:
         """Just before the append, if something was waited for: the transaction may have ended meanwhile."""
-        if self._name and not _is_open_in_log(self._partition, self._producer_id, self._epoch):
-            try:
-                self._verify(self._name)
-            except ApiError as error:
-                raise self._refused(error) from None
+        if not self._name or _is_open_in_log(self._partition, self._producer_id, self._epoch):
+            return
+        if self._guard is not None:
+            if not self._partition.log.producers.is_guarded_by(self._producer_id, self._guard):
+                raise ApiError(ErrorCode.INVALID_TXN_STATE, "the transaction ended while its coordinator was asked")
+            return
+        try:
+            self._verify(self._name)
+        except ApiError as error:
+            raise self._refused(error) from None
 
     def _note_sequence(self) -> None:
         """The log refuses what is not the first batch of a producer that it does not know."""

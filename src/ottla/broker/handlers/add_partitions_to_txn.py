@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.transaction_errors import for_version
+from ottla.broker.coordinators.transaction_shard import TransactionShard
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps, all_of, in_pieces
@@ -26,6 +27,8 @@ _Asked = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 _Topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 _TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
+# The answer, and the shard whose log it rests on, if it has come so far.
+_Outcome = tuple[TransactionShard | None, list[_TopicResult]]
 
 
 def handle(
@@ -39,37 +42,52 @@ def handle(
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        topics = yield from _add(broker, version, asked)
+        topics = yield from _committed(broker, version, asked, (yield from _add(broker, version, asked)))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
+    # All are written before the first is waited for.
+    outcomes = yield from all_of(_add(broker, version, asked) for asked in request.transactions)
     results = []
-    for asked in request.transactions:
-        topics = yield from _add(broker, version, asked)
+    for asked, outcome in zip(request.transactions, outcomes, strict=True):
+        topics = yield from _committed(broker, version, asked, outcome)
         result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
         results.append(result(transactional_id=asked.transactional_id, topic_results=topics))
     return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-def _add(broker: Broker, version: int, asked: _Asked) -> Steps[list[_TopicResult]]:
+def _committed(broker: Broker, version: int, asked: _Asked, outcome: _Outcome) -> Steps[list[_TopicResult]]:
+    """What was found rests on the log of the coordinator, so it is told when that is committed."""
+    shard, topics = outcome
+    if shard is not None:
+        try:
+            yield from broker.transactions.committed(shard)
+        except ApiError as error:
+            return (yield from _all(asked, for_version(error.code, version, _KNOWS_FENCED_SINCE)))
+    return topics
+
+
+def _add(broker: Broker, version: int, asked: _Asked) -> Steps[_Outcome]:
     partitions: dict[TopicPartition, None] = {}
     refused = yield from _collect_all(broker, version, asked.topics, partitions)
     if refused is not None:
-        return refused
+        return None, refused
     name = asked.transactional_id
     try:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         if asked.verify_only:
-            verified = yield from _verify_all(broker, asked)
-            yield from broker.transactions.committed(broker.transactions.shard(name))
-            return verified
+            shard = broker.transactions.shard(name)
+            return shard, (yield from _verify_all(broker, asked))
         client_version = _V2 if version >= _BATCHED_SINCE else _CLASSIC
-        yield from broker.transactions.add_partitions(
+        shard = broker.transactions.note_partitions(
             name, asked.producer_id, asked.producer_epoch, partitions, client_version
         )
-        code = ErrorCode.NONE
     except ApiError as error:
-        code = for_version(error.code, version, _KNOWS_FENCED_SINCE)
-    return (yield from all_of(_result(topic, [code] * len(topic.partitions)) for topic in asked.topics))
+        return None, (yield from _all(asked, for_version(error.code, version, _KNOWS_FENCED_SINCE)))
+    return shard, (yield from _all(asked, ErrorCode.NONE))
+
+
+def _all(asked: _Asked, code: ErrorCode) -> Steps[list[_TopicResult]]:
+    return all_of(_result(topic, [code] * len(topic.partitions)) for topic in asked.topics)
 
 
 def _collect_all(

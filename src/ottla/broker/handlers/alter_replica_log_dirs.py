@@ -50,8 +50,9 @@ def _start(broker: Broker, context: RequestContext, tp: TopicPartition, target: 
         return ErrorCode.LOG_DIR_NOT_FOUND
     if target.offline is not None:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    if broker.partitions.get(tp.topic, tp.partition) is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if broker.logs.get(tp) is None:
+        # As Kafka: a replica of ours may be led by somebody else.
+        return broker.partitions.error_for(*tp)
     tell("moving a replica", context.requester, partition=tp, folder=target.path)
     broker.replica_moves.start(tp, target)
     return ErrorCode.NONE

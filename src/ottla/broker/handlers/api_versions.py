@@ -54,4 +54,5 @@ def _api_keys() -> tuple[ApiVersionsResponse.ApiVersion, ...]:
     return tuple(
         ApiVersionsResponse.ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
         for api in sorted(APIS.values())
+        if not api.for_brokers
     )

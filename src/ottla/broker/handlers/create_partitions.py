@@ -9,9 +9,9 @@ from ottla.broker.broker import Broker
 from ottla.broker.chores.deadlines import in_time
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
-from ottla.broker.controller.topic_plan import NewPartitions
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
+from ottla.controller.topic_plan import NewPartitions
 from ottla.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult

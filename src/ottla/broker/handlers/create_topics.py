@@ -13,9 +13,9 @@ from ottla.broker.chores.deadlines import in_time
 from ottla.broker.configs.config_entries import Entry
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
-from ottla.broker.controller.topic_plan import NewTopic
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
+from ottla.controller.topic_plan import NewTopic
 from ottla.metadata.image import TopicImage
 from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 

@@ -26,7 +26,7 @@ def _delete(broker: Broker, by: Requester, group_id: str) -> Steps[ErrorCode]:
         reply: ErrorCode = yield from broker.groups.finished(out)
     except ApiError as error:
         # A group that we would be the coordinator of, if there were any.
-        missing = error.code is ErrorCode.NOT_COORDINATOR
+        missing = error.code is ErrorCode.NOT_COORDINATOR and not broker.groups.runtime.has_topic
         return ErrorCode.GROUP_ID_NOT_FOUND if missing else error.code
     if reply is ErrorCode.NONE:
         tell("group deleted", by, group=group_id)

@@ -35,7 +35,7 @@ def _describe(broker: Broker, topic: str, index: int) -> Steps[Found]:
     if partition is None:
         return DescribeProducersResponse.PartitionResponse(
             partition_index=index,
-            error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if fault else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if fault else broker.partitions.error_for(topic, index),
             error_message=fault or (None if topic in broker.image.topics else _UNKNOWN_TOPIC),
         )
     active = yield from each(partition.log.producers.describe(), _state)

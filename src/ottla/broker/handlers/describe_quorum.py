@@ -9,17 +9,17 @@ from functools import partial
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.broker.controller.topic_plan import METADATA_TOPIC
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
 from ottla.common.steps import Steps, each
+from ottla.controller.topic_plan import METADATA_TOPIC
 from ottla.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 
 Partition = DescribeQuorumResponse.PartitionData
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeQuorumRequest) -> Steps[DescribeQuorumResponse]:
-    host, port = broker.image.brokers[broker.node_id].endpoints[context.listener]
+    host, port = broker.endpoint(context.listener)
     listener = DescribeQuorumResponse.Listener(name=context.listener, host=host, port=port)
     topics = []
     for topic in request.topics:

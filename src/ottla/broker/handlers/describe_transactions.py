@@ -29,7 +29,7 @@ def _describe(broker: Broker, transactional_id: str) -> Steps[_State]:
         known = shard.coordinator.get(transactional_id)
         yield from broker.transactions.committed(shard)
     except ApiError as error:
-        if error.code is not ErrorCode.NOT_COORDINATOR:
+        if error.code is not ErrorCode.NOT_COORDINATOR or broker.transactions.runtime.has_topic:
             return _State(transactional_id=transactional_id, error_code=error.code)
         known = None
     if known is None:

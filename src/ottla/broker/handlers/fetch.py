@@ -1,7 +1,9 @@
 """Fetch v4-18. Answers with slices of log files; parks until `min_bytes` are there or `max_wait_ms` have passed.
 
 Readers never see past the high watermark, and with `read_committed` never past the last stable offset. Both are read
-once for each partition and answer, or aborted data could leak between two looks (KAFKA-9807).
+once for each partition and answer, or aborted data could leak between two looks (KAFKA-9807). A replica that follows is
+read from v11 on, as far as it knows what is committed, and a leader may send a consumer to one in its own rack
+(KIP-392). Fetches of other brokers take another way: `partitions/replica_sessions.py`.
 """
 
 from __future__ import annotations
@@ -10,14 +12,20 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.access.access import Asker
 from ottla.broker.broker import Broker
 from ottla.broker.chores.timers import Handle
 from ottla.broker.context import RequestContext
 from ottla.broker.partitions.fetch_answer import FetchAnswer, Line, by_topic, empty_answer, unheard
-from ottla.broker.partitions.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchPartition, FetchSession, Key
+from ottla.broker.partitions.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchPartition, FetchSession
+from ottla.broker.partitions.followed_partition import FollowedPartition
+from ottla.broker.partitions.leader_hints import endpoints_of, leader_hint
 from ottla.broker.partitions.partition import EVERYTHING, Partition
+from ottla.broker.partitions.replica_selection import preferred_replica
+from ottla.broker.partitions.replica_sessions import replica_of
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps, in_pieces, pieces
+from ottla.metadata.acls import Operation
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage
 from ottla.protocol.framing import kept
@@ -33,24 +41,37 @@ _PARTITIONS_AT_ONCE = 1_000
 
 _WITH_SESSIONS = 7
 _WITH_TOPIC_IDS = 13
+_FROM_FOLLOWERS = 11
 
 
 def handle_frame(
     broker: Broker, context: RequestContext, frame: memoryview, position: int
 ) -> Answer | Awaitable[Answer]:
     version = context.version
+    ask = None if broker.access is None else broker.access.of(context)
     if len(frame) > _LARGE_BYTES:
-        return _fetch_in_turns(broker, version, context.correlation_id, kept(frame), position)
+        return _fetch_in_turns(broker, version, context.correlation_id, context.listener, kept(frame), position, ask)
     request: FetchRequest = codec.decode("FetchRequest", version, frame, position)
+    if replica_of(version, request)[0] >= 0:
+        if ask is not None and not ask.may_cluster(Operation.CLUSTER_ACTION):
+            return empty_answer(version, context.correlation_id, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return broker.replica_sessions.handle(version, context.correlation_id, request)
     try:
-        fetch = Fetch(broker, version, context.correlation_id, request, _asked(version, request))
+        asked = _asked(version, request)
+        fetch = Fetch(broker, version, context.correlation_id, context.listener, request, asked, ask)
     except ApiError as error:
         return empty_answer(version, context.correlation_id, error.code)
     return fetch.answer_now_or_later(request.max_wait_ms)
 
 
 def _fetch_in_turns(
-    broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int
+    broker: Broker,
+    version: int,
+    correlation_id: int,
+    listener: str,
+    frame: memoryview,
+    position: int,
+    ask: Asker | None,
 ) -> asyncio.Future[Answer]:
     """A fetch that names thousands of partitions. It can be given up at any time, as any that waits."""
     outcome: asyncio.Future[Answer] = broker.loop.create_future()
@@ -58,9 +79,15 @@ def _fetch_in_turns(
     def begin() -> Steps[None]:
         try:
             request = yield from codec.decode_in_steps("FetchRequest", version, frame, position)
+            if replica_of(version, request)[0] >= 0:
+                if ask is not None and not ask.may_cluster(Operation.CLUSTER_ACTION):
+                    raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+                answer = broker.replica_sessions.handle(version, correlation_id, request)
+                _settle(outcome, (yield answer) if isinstance(answer, Awaitable) else answer)
+                return
             asked = yield from _asked_in_steps(version, request)
             if not outcome.done():
-                fetch = Fetch(broker, version, correlation_id, request, asked)
+                fetch = Fetch(broker, version, correlation_id, listener, request, asked, ask)
                 fetch.answer_in_turns(outcome, request.max_wait_ms)
         except ApiError as error:
             _settle(outcome, empty_answer(version, correlation_id, error.code))
@@ -101,6 +128,7 @@ class Fetch:
 
     __slots__ = (
         "_appended_meanwhile",
+        "_ask",
         "_broker",
         "_correlation_id",
         "_deadline",
@@ -109,10 +137,12 @@ class Fetch:
         "_is_looking",
         "_is_over",
         "_isolated",
+        "_listener",
         "_max_bytes",
         "_min_bytes",
         "_missing",
         "_partitions",
+        "_rack",
         "_session",
         "_version",
         "_wake_scheduled",
@@ -120,11 +150,22 @@ class Fetch:
     )
 
     def __init__(
-        self, broker: Broker, version: int, correlation_id: int, request: FetchRequest, asked: list[FetchPartition]
+        self,
+        broker: Broker,
+        version: int,
+        correlation_id: int,
+        listener: str,
+        request: FetchRequest,
+        asked: list[FetchPartition],
+        ask: Asker | None = None,
     ) -> None:
         self._broker = broker
+        self._ask = ask
         self._version = version
         self._correlation_id = correlation_id
+        self._listener = listener
+        # Where a consumer is, if it may be sent to somebody nearer.
+        self._rack = request.rack_id if broker.config.replica_selector_class else ""
         self._isolated = request.isolation_level == 1
         self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
@@ -135,7 +176,7 @@ class Fetch:
         self._is_looking = False
         self._is_over = False
         self._appended_meanwhile = 0
-        self._watched: list[Partition] = []
+        self._watched: list[Partition | FollowedPartition] = []
         self._wake_scheduled = False
         self._future: asyncio.Future[Answer] | None = None
         self._deadline: Handle | None = None
@@ -165,9 +206,9 @@ class Fetch:
         self._deadline = self._broker.call_later(max_wait_ms, self._finish)
         self._broker.parked_fetches[id(self)] = self._finish
         future.add_done_callback(self._on_done)
-        found = (self._broker.partitions.get_by_key(*asked.key) for asked in self._partitions)
+        found = (self._replica(*asked.key) for asked in self._partitions)
         # A partition that is named twice is watched once: its size counts once too.
-        self._watched = list(dict.fromkeys(partition for partition in found if partition is not None))
+        self._watched = list(dict.fromkeys(replica for replica in found if replica is not None))
         for partition in self._watched:
             partition.watch(self._on_append)
 
@@ -259,14 +300,19 @@ class Fetch:
                 look.has_failed = True
 
     def _read(self, asked: FetchPartition, budget: int, first: bool) -> Line:
-        partition = self._broker.partitions.get_by_key(*asked.key)
-        if partition is None:
-            return Line(asked, self._unknown(asked.key))
+        if self._ask is not None:
+            by_id = self._version >= _WITH_TOPIC_IDS
+            if not self._ask.may_topic_key(Operation.READ, asked.key[0], by_id=by_id):
+                return Line(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        replica = self._replica(*asked.key)
+        if replica is None:
+            by_id = self._version >= _WITH_TOPIC_IDS
+            return self._failed(asked, self._broker.partitions.error_for(*asked.key, by_id=by_id))
         epoch = asked.leader_epoch
-        if epoch != -1 and epoch != partition.leader_epoch:
-            is_old = epoch < partition.leader_epoch
-            return Line(asked, ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
-        log = partition.log
+        if epoch != -1 and epoch != replica.leader_epoch:
+            is_old = epoch < replica.leader_epoch
+            return self._failed(asked, ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
+        log = replica.log
         if log.failed is not None:
             return Line(asked, ErrorCode.KAFKA_STORAGE_ERROR)
         line = Line(asked)
@@ -277,8 +323,15 @@ class Fetch:
         offset = asked.fetch_offset
         if self._isolated:
             line.aborted = []
+        if self._rack and isinstance(replica, Partition):
+            line.preferred_replica = preferred_replica(self._broker, replica, self._rack, offset)
+            if line.preferred_replica >= 0:
+                line.counts = EVERYTHING  # whoever is to ask somebody else need not wait here
+                return line
         if offset == upper:
             return line
+        if offset > log.log_end_offset and isinstance(replica, FollowedPartition):
+            return Line(asked, ErrorCode.OFFSET_NOT_AVAILABLE)  # it may be here soon
         if offset < line.log_start_offset or offset > log.log_end_offset:
             return Line(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
         if offset > upper or (budget <= 0 and not first):
@@ -294,18 +347,32 @@ class Fetch:
             line.slice = found
         return line
 
-    def _unknown(self, key: Key) -> ErrorCode:
-        if self._version >= _WITH_TOPIC_IDS and not self._broker.partitions.knows(key[0]):
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    def _replica(self, key: bytes, index: int) -> Partition | FollowedPartition | None:
+        partitions = self._broker.partitions
+        found = partitions.get_by_key(key, index)
+        if found is None and self._version >= _FROM_FOLLOWERS:
+            return partitions.get_followed(key, index)
+        return found
+
+    def _failed(self, asked: FetchPartition, error: ErrorCode) -> Line:
+        line = Line(asked, error)
+        line.current_leader = leader_hint(self._broker, error, *asked.key)
+        return line
 
     # --- the answer
+
+    def _begin(self, lines: list[Line]) -> FetchAnswer:
+        answer = FetchAnswer(self._version, self._session.id if self._session is not None else 0)
+        leaders = [line.current_leader[0] for line in lines if line.current_leader is not None]
+        if leaders:
+            answer.endpoints = endpoints_of(self._broker, leaders, self._listener)
+        return answer
 
     def _encode(self, lines: list[Line]) -> list[Part]:
         session = self._session
         if session is not None:
             lines = unheard(session, lines)
-        answer = FetchAnswer(self._version, session.id if session is not None else 0)
+        answer = self._begin(lines)
         topics = by_topic(lines)
         answer.begin(len(topics))
         for key, members in topics.items():
@@ -318,7 +385,7 @@ class Fetch:
         session = self._session
         if session is not None:
             lines = yield from in_pieces(lines, lambda piece: unheard(session, piece))
-        answer = FetchAnswer(self._version, session.id if session is not None else 0)
+        answer = self._begin(lines)
         topics = by_topic(lines)
         answer.begin(len(topics))
         for key, members in topics.items():

@@ -60,7 +60,7 @@ def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest)
 def _find(broker: Broker, version: int, topic: str, asked: Asked, committed: bool, answer: Found) -> Steps[None]:
     partition = broker.partitions.get(topic, asked.partition_index)
     if partition is None:
-        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer.error_code = broker.partitions.error_for(topic, asked.partition_index)
         return
     answer.error_code = epoch_error(partition, asked.current_leader_epoch)
     if answer.error_code != ErrorCode.NONE:
@@ -78,7 +78,11 @@ def _find(broker: Broker, version: int, topic: str, asked: Asked, committed: boo
 
 
 def _look_up(broker: Broker, partition: Partition, timestamp: int, committed: bool, answer: Found) -> Steps[None]:
-    log = partition.log
+    log, state = partition.log, partition.replication
+    is_end_asked_for = timestamp == _LATEST or timestamp >= 0
+    if is_end_asked_for and state is not None and log.high_watermark < state.epoch_start:
+        # The leader before may have told of more (KIP-207): the end must not go back.
+        raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)
     end = log.last_stable_offset if committed else log.high_watermark
     if timestamp == _LATEST:
         answer.offset, answer.leader_epoch = end, partition.leader_epoch

@@ -32,7 +32,7 @@ def _find(broker: Broker, topic: str, asked: Asked) -> Found:
     result = OffsetForLeaderEpochResponse.EpochEndOffset(partition=asked.partition)
     partition = broker.partitions.get(topic, asked.partition)
     if partition is None:
-        result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        result.error_code = broker.partitions.error_for(topic, asked.partition)
         return result
     result.error_code = epoch_error(partition, asked.current_leader_epoch)
     if result.error_code == ErrorCode.NONE:

@@ -1,26 +1,31 @@
 """Produce v3-13 (v0-2 are refused). Validates each batch, appends it, answers when it is as durable as asked.
 
-Works on the frame itself: records go from the receive buffer to the log file without a copy in Python. On one node
-acks=1 and acks=all mean the same unless the topic flushes on each write; then the answer waits for the disk.
+Works on the frame itself: records go from the receive buffer to the log file without a copy in Python. With acks=all
+the answer waits for the in-sync replicas, at most as long as the request says; with acks=1 for nobody but our own disk,
+if the topic flushes on each write. With one replica both mean the same.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ottla.broker.access.access import Asker
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.verification_guard import VerificationGuard, add_together
 from ottla.broker.partitions.key_check import check_keys
+from ottla.broker.partitions.leader_hints import endpoints_of, leader_hint
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps
+from ottla.metadata.acls import Operation, ResourceType
 from ottla.protocol.codec import MalformedMessage
 from ottla.protocol.framing import kept
+from ottla.protocol.node_endpoints import NodeEndpoint
 from ottla.protocol.produce_frames import (
     PIECES_AT_ONCE,
     WITH_TOPIC_IDS,
@@ -48,6 +53,15 @@ _BYTES_AT_ONCE = 4 * 1024 * 1024
 Waiting = list[tuple[list[Outcome], int, Awaitable[Outcome]]]
 
 
+class _Answering(NamedTuple):
+    """All that an answer depends on beside its outcomes."""
+
+    broker: Broker
+    version: int
+    correlation_id: int
+    listener: str
+
+
 def handle_frame(
     broker: Broker, context: RequestContext, frame: memoryview, position: int
 ) -> Answer | Awaitable[Answer]:
@@ -62,11 +76,15 @@ def handle_frame(
     else:
         topics = None
     if topics is None or len(frame) > _BYTES_AT_ONCE:
-        in_turns = _produce_in_turns(broker, version, context.correlation_id, kept(frame), position)
+        to = _Answering(broker, version, context.correlation_id, context.listener)
+        ask = None if broker.access is None else broker.access.of(context)
+        in_turns = _produce_in_turns(broker, version, to, kept(frame), position, ask)
         return broker.turns.queue(in_turns)
     context.produce_prefix_end = broker.produce_layouts.remember(frame, version, request, topics)
     outcomes: Outcomes = []
     waiting: Waiting = []
+    if broker.access is not None:
+        topics, outcomes = _allowed(broker.access.of(context), version, request, topics)
     add_together(broker, version, request, topics)
     for key, pieces in topics:
         lines: list[Outcome] = []
@@ -77,13 +95,33 @@ def handle_frame(
                 done = Outcome(piece.partition)
             lines.append(done)
         outcomes.append((key, lines))
+    to = _Answering(broker, version, context.correlation_id, context.listener)
     if waiting:
-        return _answer_later(version, context.correlation_id, request.acks, outcomes, waiting)
-    return _answer(version, context.correlation_id, request.acks, outcomes)
+        return _answer_later(to, request.acks, outcomes, waiting)
+    return _answer(to, request.acks, outcomes)
+
+
+def _allowed(
+    ask: Asker, version: int, request: ProduceRequest, topics: Sequence[tuple[bytes, list[Piece]]]
+) -> tuple[list[tuple[bytes, list[Piece]]], Outcomes]:
+    """What may be written, and the answers to what may not."""
+    allowed: list[tuple[bytes, list[Piece]]] = []
+    refused: Outcomes = []
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    name = request.transactional_id
+    if name is not None and not ask.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name):
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    for key, pieces in topics:
+        is_allowed = code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if is_allowed and ask.may_topic_key(Operation.WRITE, key, by_id=version >= WITH_TOPIC_IDS):
+            allowed.append((key, pieces))
+        else:
+            refused.append((key, [Outcome(piece.partition, code) for piece in pieces]))
+    return allowed, refused
 
 
 def _produce_in_turns(
-    broker: Broker, version: int, correlation_id: int, frame: memoryview, position: int
+    broker: Broker, version: int, to: _Answering, frame: memoryview, position: int, ask: Asker | None
 ) -> Steps[Answer]:
     """The same for many partitions, or many bytes."""
     try:
@@ -91,6 +129,8 @@ def _produce_in_turns(
     except MalformedMessage as error:
         raise CloseConnection(str(error)) from None
     outcomes: Outcomes = []
+    if ask is not None:
+        topics, outcomes = _allowed(ask, version, request, topics)
     add_together(broker, version, request, topics)
     for key, pieces in topics:
         lines: list[Outcome] = []
@@ -107,8 +147,8 @@ def _produce_in_turns(
                 yield _all_done(waiting)
         outcomes.append((key, lines))
     if request.acks == 0:
-        return _answer(version, correlation_id, request.acks, outcomes)
-    return (yield from encode_in_steps(version, correlation_id, outcomes))
+        return _answer(to, request.acks, outcomes)
+    return (yield from encode_in_steps(version, to.correlation_id, *_hinted(to, outcomes)))
 
 
 def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryview) -> Answer | Awaitable[Answer] | None:
@@ -120,6 +160,12 @@ def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryvie
     records = layout.records(frame)
     if records is None:
         return None
+    if broker.access is not None:
+        ask, is_by_id = broker.access.of(context), layout.version >= WITH_TOPIC_IDS
+        if layout.request.transactional_id is not None or not ask.may_topic_key(
+            Operation.WRITE, layout.key, by_id=is_by_id
+        ):
+            return None
     partition = broker.partitions.get_by_key(layout.key, layout.partition)
     header = None
     if partition is not None and partition.takes_plain_batches:
@@ -129,29 +175,56 @@ def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryvie
             try:
                 base_offset = partition.append_next(records, header, now_ms)
             except ApiError as error:
-                return encode(layout.version, correlation_id, [(layout.key, [_refused(partition, error)])])
+                to = _Answering(broker, layout.version, correlation_id, context.listener)
+                return _encode(to, [(layout.key, [_refused(partition, error)])])
             if base_offset >= 0:
+                if partition.replication is not None and layout.request.acks == -1:
+                    to = _Answering(broker, layout.version, correlation_id, context.listener)
+                    return _answer_known_once_committed(to, partition, layout, base_offset, header)
                 return layout.answer(correlation_id, base_offset, -1, partition.log.log_start_offset)
-    return _produce_known_layout(broker, layout, records, correlation_id, header)
+    to = _Answering(broker, layout.version, correlation_id, context.listener)
+    return _produce_known_layout(to, layout, records, header)
+
+
+def _answer_known_once_committed(
+    to: _Answering, partition: Partition, layout: Layout, base_offset: int, header: HeaderFields
+) -> Answer | Awaitable[Answer]:
+    """The usual batch of a partition with replicas: a bare future, because a task would cost as much as the append."""
+    end_offset = base_offset + header[6] + 1
+    if partition.log.high_watermark >= end_offset:
+        return layout.answer(to.correlation_id, base_offset, -1, partition.log.log_start_offset)
+    promise: asyncio.Future[Answer] = to.broker.loop.create_future()
+
+    def done(error: Exception | None) -> None:
+        if promise.done():
+            return  # the client has gone
+        if error is None:
+            answer = layout.answer(to.correlation_id, base_offset, -1, partition.log.log_start_offset)
+        else:
+            answer = _encode(to, [(layout.key, [_refused(partition, error)])])
+        promise.set_result(answer)
+
+    partition.when_committed(end_offset, done, layout.request.timeout_ms)
+    return promise
 
 
 def _produce_known_layout(
-    broker: Broker, layout: Layout, records: memoryview, correlation_id: int, header: HeaderFields | None
+    to: _Answering, layout: Layout, records: memoryview, header: HeaderFields | None
 ) -> Answer | Awaitable[Answer]:
     """A request of a known layout whose records, or whose topic, need a closer look."""
-    done = _produce(broker, layout.version, layout.key, Piece(layout.partition, records), layout.request, header)
+    done = _produce(to.broker, layout.version, layout.key, Piece(layout.partition, records), layout.request, header)
     if type(done) is Outcome:
         if not done.error:
-            return layout.answer(correlation_id, done.base_offset, done.log_append_time, done.log_start_offset)
-        return encode(layout.version, correlation_id, [(layout.key, [done])])
+            return layout.answer(to.correlation_id, done.base_offset, done.log_append_time, done.log_start_offset)
+        return _encode(to, [(layout.key, [done])])
     lines = [Outcome(layout.partition)]
     waiting: Waiting = [(lines, 0, done)]  # type: ignore[list-item]
-    return _answer_later(layout.version, correlation_id, layout.request.acks, [(layout.key, lines)], waiting)
+    return _answer_later(to, layout.request.acks, [(layout.key, lines)], waiting)
 
 
-async def _answer_later(version: int, correlation_id: int, acks: int, outcomes: Outcomes, waiting: Waiting) -> Answer:
+async def _answer_later(to: _Answering, acks: int, outcomes: Outcomes, waiting: Waiting) -> Answer:
     await _all_done(waiting)
-    return _answer(version, correlation_id, acks, outcomes)
+    return _answer(to, acks, outcomes)
 
 
 async def _all_done(waiting: Waiting) -> None:
@@ -160,13 +233,30 @@ async def _all_done(waiting: Waiting) -> None:
         lines[place] = outcome
 
 
-def _answer(version: int, correlation_id: int, acks: int, outcomes: Outcomes) -> Answer:
+def _answer(to: _Answering, acks: int, outcomes: Outcomes) -> Answer:
     if acks == 0:
         if any(line.error for _, lines in outcomes for line in lines):
             # As Kafka: the only way to tell such a producer that something is wrong.
             raise CloseConnection("a produce request with acks=0 failed")
         return None
-    return encode(version, correlation_id, outcomes)
+    return _encode(to, outcomes)
+
+
+def _encode(to: _Answering, outcomes: Outcomes) -> bytes:
+    return encode(to.version, to.correlation_id, *_hinted(to, outcomes))
+
+
+def _hinted(to: _Answering, outcomes: Outcomes) -> tuple[Outcomes, Sequence[NodeEndpoint]]:
+    """Whoever came to the wrong broker hears which is the right one."""
+    leaders = set()
+    for key, lines in outcomes:
+        for place, line in enumerate(lines):
+            if line.error:
+                hint = leader_hint(to.broker, line.error, key, line.partition)
+                if hint is not None:
+                    leaders.add(hint[0])
+                    lines[place] = line._replace(current_leader=hint)
+    return outcomes, endpoints_of(to.broker, leaders, to.listener) if leaders else ()
 
 
 # --- one partition
@@ -179,8 +269,7 @@ def _produce(
     index, records = piece
     partition = broker.partitions.get_by_key(key, index)
     if partition is None:
-        unknown_id = version >= WITH_TOPIC_IDS and not broker.partitions.knows(key)
-        return Outcome(index, ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return Outcome(index, broker.partitions.error_for(key, index, by_id=version >= WITH_TOPIC_IDS))
     try:
         if partition.is_internal:
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}")
@@ -197,25 +286,30 @@ def _produce(
             guard = VerificationGuard(broker, partition, version, request.transactional_id, *header[9:12])
             joining = guard.admit()
         if joining is not None or (rules.may_open_records and needs_records(rules, header)):
-            return _append_later(broker, partition, bytes(records), header, now_ms, guard, joining)
-        return _append(partition, records, now_ms)
+            return _append_later(broker, partition, request, bytes(records), header, now_ms, guard, joining)
+        return _append(partition, request, records, now_ms)
     except Exception as error:
         return _refused(partition, error)
 
 
-def _append(partition: Partition, data: Any, now_ms: int) -> Outcome | Awaitable[Outcome]:
+def _append(partition: Partition, request: ProduceRequest, data: Any, now_ms: int) -> Outcome | Awaitable[Outcome]:
     result = partition.append(data, now_ms)
     append_time = now_ms if partition.rules.log_append_time else -1
     if result.duplicate:
         append_time = result.timestamp
     outcome = Outcome(partition.index, 0, result.base_offset, append_time, partition.log.log_start_offset)
-    waiting = partition.wait_for_commit(result.last_offset + 1)
+    if request.acks == -1:
+        timeout_ms = None if partition.replication is None else request.timeout_ms
+        waiting = partition.wait_for_commit(result.last_offset + 1, timeout_ms)
+    else:
+        waiting = partition.wait_for_own_disk(result.last_offset + 1)
     return outcome if waiting is None else _once_committed(waiting, partition, outcome)
 
 
 async def _append_later(
     broker: Broker,
     partition: Partition,
+    request: ProduceRequest,
     batch: bytes,
     header: HeaderFields,
     now_ms: int,
@@ -233,7 +327,7 @@ async def _append_later(
             )
         if guard is not None:
             guard.check_again()
-        done = _append(partition, data, now_ms)
+        done = _append(partition, request, data, now_ms)
     except Exception as error:
         return _refused(partition, error)
     return done if isinstance(done, Outcome) else await done

@@ -12,8 +12,9 @@ from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.offset_pieces import answered_in_pieces
 from ottla.broker.coordinators.transaction_errors import for_offsets
+from ottla.broker.coordinators.transaction_peers import Question
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.ids import ZERO_TOPIC_ID
+from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition
 from ottla.common.steps import Steps
 from ottla.groups.offset_requests import CommitTopic
 from ottla.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -38,7 +39,7 @@ def _commit(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> St
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID)
         yield from _join_transaction(broker, version, request)
-        topics = _known_topics(broker, request)  # some may have been deleted while we waited for the disk
+        topics = _known_topics(broker, request)  # some may have been deleted while we waited
         out = broker.groups.shard(request.group_id).commit_transactional(request, topics)
         rows: Sequence[Sequence[ErrorCode]] = yield from broker.groups.finished(out)
     except ApiError as error:
@@ -69,13 +70,33 @@ def _join_transaction(broker: Broker, version: int, request: TxnOffsetCommitRequ
     """When this is done the group's partition is known to belong to the open transaction."""
     if not broker.groups.runtime.has_topic:
         yield broker.groups.runtime.make_topic()
+    broker.groups.shard(request.group_id)  # a group of somebody else is theirs to add
     partition = broker.groups.runtime.partition_of(request.group_id)
     transactions = broker.transactions
     identity = (request.transactional_id, request.producer_id, request.producer_epoch)
-    if version >= _V2_SINCE:
+    adds = version >= _V2_SINCE
+    if not (adds or broker.config.transaction_partition_verification_enable):
+        return
+    elsewhere = transactions.coordinator_elsewhere(request.transactional_id)
+    if elsewhere is not None:
+        yield from _ask(broker, elsewhere, Question(*identity, verify_only=not adds), partition)
+        return
+    if adds:
         yield from transactions.add_partitions(*identity, [partition], _V2)
-    if version >= _V2_SINCE or broker.config.transaction_partition_verification_enable:
-        transactions.verify(*identity, partition)  # it may have ended while its record went to the disk
+    transactions.verify(*identity, partition)  # it may have ended while its record went to the disk
+
+
+def _ask(broker: Broker, coordinator: int, question: Question, where: TopicPartition) -> Steps[None]:
+    led = broker.partitions.get(*where)
+    if led is None:
+        raise ApiError(ErrorCode.NOT_COORDINATOR)
+    producers = led.log.producers
+    guard = producers.guard(question.producer_id, broker.clock.now_ms())
+    yield broker.transactions.peers.ask(coordinator, question, where)
+    entry = producers.entries.get(question.producer_id)
+    is_open = entry is not None and entry.epoch == question.epoch and entry.txn_first_offset >= 0
+    if not (is_open or producers.is_guarded_by(question.producer_id, guard)):
+        raise ApiError(ErrorCode.INVALID_TXN_STATE, "the transaction ended while its coordinator was asked")
 
 
 def _answer(request: TxnOffsetCommitRequest, codes: _Codes, otherwise: ErrorCode) -> TxnOffsetCommitResponse:

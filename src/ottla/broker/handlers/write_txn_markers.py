@@ -1,6 +1,13 @@
-"""WriteTxnMarkers v1-2. Ends a transaction in the partitions named, by hand: how a hanging transaction is aborted."""
+"""WriteTxnMarkers v1-2. Ends a transaction in the partitions named: for its coordinator on another broker, or by hand,
+which is how a hanging transaction is aborted.
+
+All markers are written before the first is waited for; the answer tells of those that are committed.
+"""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
@@ -12,39 +19,57 @@ from ottla.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersRespo
 
 _R = WriteTxnMarkersResponse
 _Marker = WriteTxnMarkersRequest.WritableTxnMarker
+_Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 # Transactions of this version end with a new epoch.
 _BUMPS_SINCE = 2
+# Whoever asks has given up by then.
+_TIMEOUT_S = 30
 
 
 def handle(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest) -> Steps[WriteTxnMarkersResponse]:
     results = []
+    waiting: list[tuple[_Row, Awaitable[None]]] = []
     for marker in request.markers:
         topics = []
         for topic in marker.topics:
             rows = []
             for index in topic.partition_indexes:
-                code = yield from _write(broker, marker, TopicPartition(topic.name, index))
-                rows.append(_R.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code))
+                row = _Row(partition_index=index, error_code=ErrorCode.NONE)
+                rows.append(row)
+                try:
+                    promise = _write(broker, marker, TopicPartition(topic.name, index))
+                    if promise is not None:
+                        waiting.append((row, promise))
+                except ApiError as error:
+                    row.error_code = error.code
                 yield None
             topics.append(_R.WritableTxnMarkerTopicResult(name=topic.name, partitions=rows))
         results.append(_R.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+    if waiting:
+        yield _all_committed(waiting)
     return _R(markers=results)
 
 
-def _write(broker: Broker, marker: _Marker, where: TopicPartition) -> Steps[ErrorCode]:
+def _write(broker: Broker, marker: _Marker, where: TopicPartition) -> Awaitable[None] | None:
+    """What to wait for until it is committed, if anything. Raises ApiError."""
     partition = broker.partitions.get(*where)
-    if partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    known = partition.log.producers.entries.get(marker.producer_id)
+    known = None if partition is None else partition.log.producers.entries.get(marker.producer_id)
     if known is not None and marker.transaction_version >= _BUMPS_SINCE and marker.producer_epoch <= known.epoch:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
+        raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH)
     commit = marker.transaction_result
     now_ms = broker.clock.now_ms()
     batch = control_batch(marker.producer_id, marker.producer_epoch, commit, marker.coordinator_epoch, now_ms)
+    return broker.transactions.markers.write(where, marker.producer_id, commit, batch)
+
+
+async def _all_committed(waiting: list[tuple[_Row, Awaitable[None]]]) -> None:
     try:
-        waiting = broker.transactions.markers.write(where, marker.producer_id, commit, batch)
-        if waiting is not None:
-            yield waiting
-    except ApiError as error:
-        return error.code
-    return ErrorCode.NONE
+        async with asyncio.timeout(_TIMEOUT_S):
+            outcomes = await asyncio.gather(*(promise for _, promise in waiting), return_exceptions=True)
+    except TimeoutError:
+        outcomes = [ApiError(ErrorCode.REQUEST_TIMED_OUT)] * len(waiting)
+    for (row, _), outcome in zip(waiting, outcomes, strict=True):
+        if isinstance(outcome, ApiError):
+            row.error_code = outcome.code
+        elif outcome is not None:
+            row.error_code = ErrorCode.UNKNOWN_SERVER_ERROR

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.partitions.fetch_sessions import FetchPartition, FetchSession
 from ottla.protocol import codec
 from ottla.protocol.framing import response_prefix
+from ottla.protocol.node_endpoints import NodeEndpoint, write_endpoints
 from ottla.storage.results import LogSlice
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _WITH_SESSIONS = 7
 _FLEXIBLE = 12
 _WITH_TOPIC_IDS = 13
+_WITH_ENDPOINTS = 16
 
 _LINE_V5 = struct.Struct(">ihqqq")
 _LINE_V4 = struct.Struct(">ihqq")
@@ -24,6 +26,9 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _SESSION = struct.Struct(">ihi")
 _ABORTED = struct.Struct(">qq")
+# Tag, size, the fields, no tags of their own.
+_DIVERGING = struct.Struct(">BBiqB")
+_CURRENT_LEADER = struct.Struct(">BBiiB")
 
 
 class Line:
@@ -33,10 +38,13 @@ class Line:
         "aborted",
         "asked",
         "counts",
+        "current_leader",
+        "diverging",
         "error",
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
+        "preferred_replica",
         "slice",
     )
 
@@ -50,10 +58,16 @@ class Line:
         self.log_start_offset = -1
         self.aborted: list[tuple[int, int]] | None = None
         self.slice: LogSlice | None = None
+        # Where the leader's log left the follower's: an epoch and its end (v12).
+        self.diverging: tuple[int, int] | None = None
+        # Whom a client should have asked: broker and leader epoch (v12, KIP-951).
+        self.current_leader: tuple[int, int] | None = None
+        # Who is nearer to a consumer (v11, KIP-392).
+        self.preferred_replica = -1
 
 
 class FetchAnswer:
-    __slots__ = ("_is_flexible", "_out", "_parts", "_size", "_version")
+    __slots__ = ("_is_flexible", "_out", "_parts", "_size", "_version", "endpoints")
 
     def __init__(self, version: int, session_id: int) -> None:
         self._version = version
@@ -61,6 +75,8 @@ class FetchAnswer:
         self._out = _head(version, session_id)
         self._parts: list[Part] = []
         self._size = 0
+        # Of leaders that lines name (v16).
+        self.endpoints: list[NodeEndpoint] = []
 
     def begin(self, topics: int) -> None:
         _write_length(self._out, topics, self._is_flexible)
@@ -80,7 +96,7 @@ class FetchAnswer:
                 self._parts.append(line.slice)
                 self._out = out = bytearray()
             if is_flexible:
-                out.append(0)
+                _write_tags(out, line)
 
     def end_topic(self) -> None:
         if self._is_flexible:
@@ -89,7 +105,7 @@ class FetchAnswer:
     def finish(self, correlation_id: int) -> list[Part]:
         out, parts = self._out, self._parts
         if self._is_flexible:
-            out.append(0)
+            write_endpoints(out, self.endpoints if self._version >= _WITH_ENDPOINTS else [])
         prefix = response_prefix(self._size + len(out), correlation_id, self._is_flexible)
         if not parts:
             return [prefix + out]
@@ -110,7 +126,7 @@ def unheard(session: FetchSession, lines: Iterable[Line]) -> list[Line]:
     found = []
     for line in lines:
         asked = line.asked
-        if line.slice is None and not line.error:
+        if line.slice is None and not line.error and line.preferred_replica < 0:
             if line.high_watermark == asked.told_high_watermark and line.log_start_offset == asked.told_log_start:
                 continue
         elif line.slice is not None and asked.key in session.partitions:
@@ -161,8 +177,19 @@ def _write_line(out: bytearray, line: Line, version: int, flexible: bool) -> Non
             if flexible:
                 out.append(0)
     if version >= 11:
-        out += b"\xff\xff\xff\xff"  # no preferred read replica
+        out += _INT32.pack(line.preferred_replica)
     _write_length(out, line.slice.size if line.slice is not None else 0, flexible)
+
+
+def _write_tags(out: bytearray, line: Line) -> None:
+    if line.diverging is None and line.current_leader is None:
+        out.append(0)
+        return
+    out.append((line.diverging is not None) + (line.current_leader is not None))
+    if line.diverging is not None:
+        out += _DIVERGING.pack(0, 13, *line.diverging, 0)
+    if line.current_leader is not None:
+        out += _CURRENT_LEADER.pack(1, 9, *line.current_leader, 0)
 
 
 def _write_length(out: bytearray, length: int, flexible: bool) -> None:

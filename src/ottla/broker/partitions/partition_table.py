@@ -1,4 +1,4 @@
-"""The table of the partitions this broker leads: of a topic that may be some of them.
+"""The table of the partitions this broker leads, of those that it follows, and of what else there is.
 
 Lookups are by the bytes a request carries (UTF-8 name or raw topic id): the hot path decodes no strings.
 """
@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ottla.broker.partitions.followed_partition import FollowedPartition
 from ottla.broker.partitions.partition import Partition
-from ottla.metadata.image import TopicImage
+from ottla.common.errors import ErrorCode
+from ottla.metadata.image import PartitionImage, TopicImage
+
+_TOPIC_ID_BYTES = 16
+_NONE: dict[int, FollowedPartition] = {}
 
 
 class Partitions:
@@ -17,6 +22,10 @@ class Partitions:
     def __init__(self) -> None:
         self._by_key: dict[bytes, dict[int, Partition]] = {}
         self._by_name: dict[str, dict[int, Partition]] = {}
+        self._followed: dict[bytes, dict[int, FollowedPartition]] = {}
+        self._topics: dict[bytes, TopicImage] = {}
+
+    # --- led here
 
     def get(self, topic: str, index: int) -> Partition | None:
         found = self._by_name.get(topic)
@@ -35,16 +44,60 @@ class Partitions:
         """Those that are led here."""
         return list(self._by_name.get(topic, {}).values())
 
-    def add_topic(self, topic: TopicImage, partitions: dict[int, Partition]) -> None:
+    # --- followed here
+
+    def get_followed(self, key: bytes, index: int) -> FollowedPartition | None:
+        return self._followed.get(key, _NONE).get(index)
+
+    def followed_of_topic(self, topic: str) -> list[FollowedPartition]:
+        return list(self._followed.get(topic.encode(), _NONE).values())
+
+    @property
+    def followers(self) -> Iterator[FollowedPartition]:
+        for topic_id, partitions in self._followed.items():
+            if len(topic_id) == _TOPIC_ID_BYTES and topic_id == self._topics[topic_id].id:
+                yield from partitions.values()
+
+    # --- led elsewhere, or by nobody
+
+    def image_of(self, key: bytes, index: int) -> PartitionImage | None:
+        """What the cluster knows of a partition, whoever leads it."""
+        topic = self._topics.get(key)
+        return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
+
+    def error_for(self, topic: bytes | str, index: int, *, by_id: bool = False) -> ErrorCode:
+        """Why a partition that is not led here cannot be served: there is none, or somebody else leads it."""
+        key = topic.encode() if isinstance(topic, str) else topic
+        if by_id and key not in self._topics:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if self.image_of(key, index) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    # --- changing
+
+    def add_topic(
+        self,
+        topic: TopicImage,
+        partitions: dict[int, Partition],
+        followed: dict[int, FollowedPartition] | None = None,
+    ) -> None:
+        """Also one that is there already: then these take the place of those that were."""
+        name = topic.name.encode()
         self._by_name[topic.name] = partitions
-        self._by_key[topic.name.encode()] = partitions
-        self._by_key[topic.id] = partitions
+        self._by_key[name] = self._by_key[topic.id] = partitions
+        self._followed[name] = self._followed[topic.id] = followed or {}
+        self._topics[name] = self._topics[topic.id] = topic
 
     def remove_topic(self, topic: TopicImage) -> None:
+        name = topic.name.encode()
         removed = self._by_name.pop(topic.name, {})
-        self._by_key.pop(topic.name.encode(), None)
-        self._by_key.pop(topic.id, None)
-        for partition in removed.values():
+        followed = self._followed.get(topic.id, _NONE)
+        for key in (name, topic.id):
+            self._by_key.pop(key, None)
+            self._followed.pop(key, None)
+            self._topics.pop(key, None)
+        for partition in (*removed.values(), *followed.values()):
             partition.notify()  # parked fetches learn that the topic is gone
 
     def __iter__(self) -> Iterator[Partition]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +18,7 @@ from ottla.broker.partitions.partition_table import Partitions
 from ottla.common.clock import Clock
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
+from ottla.replication.quota import UNLIMITED
 from ottla.storage.log_dirs.future_log import CopyGivenUp, FutureLog
 from ottla.storage.log_dirs.log_dir import LogDir
 from ottla.storage.log_manager import COPIES, DELETIONS, LogManager
@@ -39,7 +41,11 @@ class Move:
 
 
 class ReplicaMoves:
-    def __init__(self, logs: LogManager, partitions: Partitions, clock: Clock) -> None:
+    def __init__(
+        self, logs: LogManager, partitions: Partitions, clock: Clock, *, rate: Callable[[], int] = lambda: UNLIMITED
+    ) -> None:
+        """`rate`: how many bytes per second may be copied."""
+        self._rate = rate
         self._logs = logs
         self._partitions = partitions
         self._clock = clock
@@ -86,7 +92,7 @@ class ReplicaMoves:
         current = self._logs.get(tp)
         if current is None or move.cancelled:
             return
-        future = move.future = self._logs.begin_move(current, move.target)
+        future = move.future = self._logs.begin_move(current, move.target, self._rate)
         try:
             while missing := future.missing(self._clock.now_ms()):
                 await asyncio.wrap_future(self._logs.in_background(partial(future.copy, missing), COPIES))
@@ -97,9 +103,9 @@ class ReplicaMoves:
             if move.cancelled or self._logs.get(tp) is not current:
                 return
             moved = self._logs.switch(future, move.target)
-            partition = self._partitions.get(*tp)
-            if partition is not None:
-                partition.replace_log(moved)
+            replica = self._partitions.get(*tp) or self._partitions.get_followed(tp.topic.encode(), tp.partition)
+            if replica is not None:
+                replica.replace_log(moved)
             log.info("replica moved", extra={"partition": str(tp), "folder": str(moved.dir)})
         finally:
             if future.folder.exists():

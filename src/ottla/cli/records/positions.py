@@ -23,12 +23,24 @@ from typing import Any
 import click
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
+from ottla.cli.error_sentences import failed
 
 Partition = tuple[str, int]
 
 DURATION = re.compile(r"(\d+)(ms|s|m|h|d|w)")
 UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 SECONDS_DIGITS_MAX = 11
+# What a partition answers for a moment after its leader has changed.
+PASSING = frozenset(
+    {
+        "OFFSET_NOT_AVAILABLE",
+        "LEADER_NOT_AVAILABLE",
+        "NOT_LEADER_FOR_PARTITION",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+    }
+)
+LOOK_AGAIN_S = 0.1
 WORDS = {"start": "start", "beginning": "start", "earliest": "start", "end": "end", "latest": "end"}
 
 
@@ -136,6 +148,16 @@ def log_bounds(cluster: Cluster, partitions: Iterable[Partition], isolation: Any
     return {partition: Bounds(starts[partition], ends[partition]) for partition in wanted}
 
 
+def known_bounds(cluster: Cluster, partitions: Iterable[Partition], patience_s: float) -> dict[Partition, Bounds]:
+    """Without the partitions that do not tell now."""
+    from confluent_kafka.admin import OffsetSpec
+
+    wanted = list(partitions)
+    starts, _ = known_offsets(cluster, dict.fromkeys(wanted, OffsetSpec.earliest()), None, patience_s)
+    ends, _ = known_offsets(cluster, dict.fromkeys(starts, OffsetSpec.latest()), None, patience_s)
+    return {partition: Bounds(starts[partition], end) for partition, end in ends.items()}
+
+
 def offsets_at_time(cluster: Cluster, bounds: Mapping[Partition, Bounds], at_ms: int) -> dict[Partition, int]:
     """The first record at or after the time; the log's end where there is none."""
     from confluent_kafka.admin import OffsetSpec
@@ -144,19 +166,50 @@ def offsets_at_time(cluster: Cluster, bounds: Mapping[Partition, Bounds], at_ms:
     return {partition: bounds[partition].end if offset < 0 else offset for partition, offset in found.items()}
 
 
-def list_offsets(cluster: Cluster, wanted: Mapping[Partition, Any], isolation: Any = None) -> dict[Partition, int]:
+def list_offsets(
+    cluster: Cluster, wanted: Mapping[Partition, Any], isolation: Any = None, patience_s: float = ANSWER_S_MAX
+) -> dict[Partition, int]:
+    """Partitions whose leader has just changed are asked for again."""
+    found, unknown = known_offsets(cluster, wanted, isolation, patience_s)
+    for (topic, index), error in unknown.items():
+        raise failed(error, f"offsets of {topic}-{index}")
+    return found
+
+
+def known_offsets(
+    cluster: Cluster, wanted: Mapping[Partition, Any], isolation: Any, patience_s: float
+) -> tuple[dict[Partition, int], dict[Partition, Exception]]:
+    """And why the others are not known: with too few replicas in sync a new leader cannot tell its end for long."""
+    from confluent_kafka import KafkaException
+
+    more = {} if isolation is None else {"isolation_level": isolation}
+    found: dict[Partition, int] = {}
+    left, deadline = dict(wanted), time.monotonic() + patience_s
+    while left:
+        unknown: dict[Partition, Exception] = {}
+        for (topic, index), answer in _ask_for_offsets(cluster, left, more).items():
+            try:
+                found[topic, index] = cluster.wait(answer).offset
+            except KafkaException as error:
+                if error.args[0].name() not in PASSING:
+                    raise failed(error, f"offsets of {topic}-{index}") from None
+                unknown[topic, index] = error
+        left = {partition: spec for partition, spec in left.items() if partition in unknown}
+        if left and time.monotonic() > deadline:
+            return found, unknown
+        if left:
+            time.sleep(LOOK_AGAIN_S)
+    return found, {}
+
+
+def _ask_for_offsets(
+    cluster: Cluster, wanted: Mapping[Partition, Any], more: Mapping[str, Any]
+) -> dict[Partition, Any]:
     from confluent_kafka import TopicPartition
 
-    if not wanted:
-        return {}
-    more = {} if isolation is None else {"isolation_level": isolation}
     asked = {TopicPartition(topic, index): spec for (topic, index), spec in wanted.items()}
     answers = cluster.admin.list_offsets(asked, request_timeout=ANSWER_S_MAX, **more)
-    offsets: dict[Partition, int] = {}
-    for partition, answer in answers.items():
-        subject = f"offsets of {partition.topic}-{partition.partition}"
-        offsets[partition.topic, partition.partition] = cluster.wait_about(subject, answer).offset
-    return offsets
+    return {(partition.topic, partition.partition): answer for partition, answer in answers.items()}
 
 
 def resolve(cluster: Cluster, bounds: Mapping[Partition, Bounds], position: Position) -> dict[Partition, int]:

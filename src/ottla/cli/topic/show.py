@@ -12,8 +12,10 @@ from ottla.cli.config_entries import fetch_entries, human_value
 from ottla.cli.connection import Cluster
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import facts, show, table
-from ottla.cli.records.positions import Bounds, Partition, log_bounds, offsets_at_time, parse_time
+from ottla.cli.records.positions import Bounds, Partition, known_bounds, log_bounds, offsets_at_time, parse_time
 from ottla.cli.settings import Settings, command, partition_option
+
+OFFSETS_S_MAX = 2.0  # for those of a leader that has just been elected
 
 
 @command("list")
@@ -65,11 +67,23 @@ def _list_lines(topics: list[dict[str, Any]], narrowed: bool) -> Iterable[str]:
 
 
 @command("describe")
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=complete_topic)
+@click.argument("topics", nargs=-1, metavar="TOPIC...", shell_complete=complete_topic)
 @click.option("-a", "--all-settings", is_flag=True, help="Defaults too, not only what was set on the topic.")
-def describe(settings: Settings, topics: tuple[str, ...], all_settings: bool) -> None:
+@click.option(
+    "--under-replicated", is_flag=True, help="Only partitions with replicas out of sync, of all topics or these."
+)
+@click.option("--unavailable", is_flag=True, help="Only partitions without a leader, of all topics or these.")
+def describe(
+    settings: Settings, topics: tuple[str, ...], all_settings: bool, under_replicated: bool, unavailable: bool
+) -> None:
     """Settings, partitions, replicas and offsets of topics."""
     cluster = Cluster(settings)
+    if under_replicated or unavailable:
+        ill = _ill_partitions(cluster, topics, under_replicated, unavailable)
+        show(settings, ill, lambda: _ill_lines(ill))
+        return
+    if not topics:
+        raise click.UsageError("name topics, or ask for --under-replicated or --unavailable ones of all.")
     described = cluster.topics(topics)
     bounds = _bounds_where_led(cluster, described)
     entries = fetch_entries(cluster, "topic", list(described))
@@ -80,12 +94,32 @@ def describe(settings: Settings, topics: tuple[str, ...], all_settings: bool) ->
     show(settings, data, lambda: [line for row in data for line in _description_lines(row)])
 
 
-def _bounds_where_led(cluster: Cluster, described: dict[str, Any]) -> dict[Partition, Bounds]:
-    """Offsets of partitions that have a leader to ask; the others are shown without."""
-    led = [
-        (name, p.id) for name, topic in described.items() for p in topic.partitions if p.leader is not None and p.isr
+def _ill_partitions(cluster: Cluster, topics: tuple[str, ...], under_replicated: bool, unavailable: bool) -> list[Any]:
+    names = topics or sorted(cluster.all_topics().topics)
+    return [
+        {"topic": name, **row}
+        for name, topic in (cluster.topics(names) if names else {}).items()
+        for partition in topic.partitions
+        for row in [_partition(name, partition, {})]
+        if (under_replicated and len(row["isr"]) < len(row["replicas"])) or (unavailable and row["leader"] is None)
     ]
-    return log_bounds(cluster, led)
+
+
+def _ill_lines(rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return ["none"]
+    return table(
+        ["TOPIC", "PARTITION", "LEADER", "REPLICAS", "ISR"],
+        [(row["topic"], row["partition"], row["leader"], _ids(row["replicas"]), _ids(row["isr"])) for row in rows],
+    )
+
+
+def _bounds_where_led(cluster: Cluster, described: dict[str, Any]) -> dict[Partition, Bounds]:
+    """Offsets of partitions that have a leader that tells; the others are shown without."""
+    led = [
+        (name, p.id) for name, topic in described.items() for p in topic.partitions if _leader(p) is not None and p.isr
+    ]
+    return known_bounds(cluster, led, OFFSETS_S_MAX)
 
 
 def _description(topic: Any, entries: list[dict[str, Any]], bounds: dict[Partition, Bounds]) -> dict[str, Any]:
@@ -108,12 +142,17 @@ def _partition(topic: str, partition: Any, bounds: dict[Partition, Bounds]) -> d
     bound = bounds.get((topic, partition.id))
     return {
         "partition": partition.id,
-        "leader": None if partition.leader is None else partition.leader.id,
+        "leader": _leader(partition),
         "replicas": [node.id for node in partition.replicas],
         "isr": [node.id for node in partition.isr],
         "start_offset": None if bound is None else bound.start,
         "end_offset": None if bound is None else bound.end,
     }
+
+
+def _leader(partition: Any) -> int | None:
+    """librdkafka says None or -1 where there is none."""
+    return None if partition.leader is None or partition.leader.id < 0 else int(partition.leader.id)
 
 
 def _description_lines(topic: dict[str, Any]) -> Iterable[str]:

@@ -15,15 +15,18 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ottla.common.config import names
-from ottla.common.config.cluster import IdentitySettings, ProducerSettings, TopicCreationSettings
+from ottla.common.config.cluster import IdentitySettings, LeaderSettings, ProducerSettings, TopicCreationSettings
 from ottla.common.config.consistency import check_together
 from ottla.common.config.groups import ClassicGroupSettings, ConsumerGroupSettings, OffsetSettings
 from ottla.common.config.listeners import Listener, listener_text, parse_listeners
 from ottla.common.config.logs import LogCleanerSettings, LogDefaultSettings, LogPlaceSettings
 from ottla.common.config.network import NetworkSettings
 from ottla.common.config.not_acted_on import settings_not_acted_on
+from ottla.common.config.replication import ReplicationSettings
+from ottla.common.config.security import AccessSettings, SaslSettings, TlsSettings
 from ottla.common.config.setting import Setting
 from ottla.common.config.transactions import TransactionSettings
+from ottla.common.config.zookeeper import ZookeeperSettings
 from ottla.common.errors import OttlaError
 
 
@@ -58,16 +61,22 @@ ChangeListener = Callable[[frozenset[str]], None]
 
 class BrokerConfig(
     IdentitySettings,
+    ZookeeperSettings,
+    LeaderSettings,
     NetworkSettings,
     TopicCreationSettings,
     LogPlaceSettings,
     LogDefaultSettings,
     LogCleanerSettings,
+    ReplicationSettings,
     ProducerSettings,
     ClassicGroupSettings,
     ConsumerGroupSettings,
     OffsetSettings,
     TransactionSettings,
+    TlsSettings,
+    SaslSettings,
+    AccessSettings,
 ):
     # Sentences for the log at start-up.
     warnings: tuple[str, ...]
@@ -95,6 +104,22 @@ class BrokerConfig(
     def value(self, name: str) -> Any:
         """The effective value of any known property; typed attributes are the better way for those we act on."""
         return self.__dict__[self.known()[name].attribute]
+
+    def of_listener(self, listener: str, name: str, mechanism: str = "") -> Any:
+        """The value that a property has for one listener, or for one mechanism of it."""
+        own = self._own_text(listener, name, mechanism)
+        return self.value(name) if own is None else self.known()[name].parse(own)
+
+    def is_own(self, listener: str, name: str) -> bool:
+        """Whether the listener has a value of its own."""
+        return self._own_text(listener, name, "") is not None
+
+    def _own_text(self, listener: str, name: str, mechanism: str) -> str | None:
+        key = names.of_listener(listener, name, mechanism)
+        for source in _DYNAMIC_TO_STATIC:
+            if (text := self.layer(source).get(key)) is not None:
+                return text
+        return None
 
     def explain(self, name: str) -> Iterator[SourcedText]:
         """All values that layers give to one property, the effective one first, the default last."""
@@ -159,6 +184,8 @@ class BrokerConfig(
             self.listener_security_protocol_map,
             self.controller_listener_names,
         )
+        for layer in layers.values():
+            names.check_listener_values(layer, self.known())
         check_together(self)
 
     def _effective(self, setting: Setting[Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.common.config.checks import at_least
 from ottla.common.config.configuration import Configuration
-from ottla.common.config.setting import Scope, Unit, boolean, integer, string
+from ottla.common.config.setting import Scope, Unit, boolean, integer, long, string
 
 
 class IdentitySettings(Configuration):
@@ -13,6 +13,21 @@ class IdentitySettings(Configuration):
     )
     broker_id = integer("broker.id", -1, "The older name of node.id; if both are given they must agree.")
     broker_rack = string("broker.rack", None, "The rack or machine of this broker; replicas are spread over racks.")
+
+
+class LeaderSettings(Configuration):
+    auto_leader_rebalance_enable = boolean(
+        "auto.leader.rebalance.enable",
+        True,
+        "Whether partitions go back to their first replica when it is in sync again.",
+    )
+    leader_imbalance_check_interval_seconds = long(
+        "leader.imbalance.check.interval.seconds",
+        300,
+        "How often the controller looks whether leaders are where they should be.",
+        unit=Unit.SECONDS,
+        check=at_least(1),
+    )
 
 
 class TopicCreationSettings(Configuration):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.common.config.listeners import SecurityProtocol
+from ottla.common.config.security import MECHANISMS
 from ottla.common.errors import OttlaError
 
 if TYPE_CHECKING:
     from ottla.common.config.broker_config import BrokerConfig
+    from ottla.common.config.listeners import Listener
 
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _CLEANER_BUFFER_BYTES_MIN = 1024**2
 _ORDERED = tuple(
     (f"group.consumer.min.{what}", f"group.consumer.{what}", f"group.consumer.max.{what}")
@@ -20,6 +24,7 @@ def check_together(config: BrokerConfig) -> None:
     """OttlaError names the properties that do not fit one another."""
     _check_listeners(config)
     _check_guards(config)
+    _check_logins(config)
     _check_groups(config)
     if 0 < config.queued_max_request_bytes < config.socket_request_max_bytes:
         raise OttlaError("queued.max.request.bytes must be at least socket.request.max.bytes, or 0 or less.")
@@ -34,13 +39,27 @@ def _check_listeners(config: BrokerConfig) -> None:
     inter_broker = config.inter_broker_listener_name
     if inter_broker and inter_broker.upper() not in {listener.name for listener in config.endpoints}:
         raise OttlaError(f"inter.broker.listener.name is {inter_broker}, which is not among the listeners.")
+    _check_way_of_brokers(config)
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
         raise OttlaError("max.connections.per.ip can be 0 only if max.connections.per.ip.overrides lets someone in.")
 
 
+def _check_way_of_brokers(config: BrokerConfig) -> None:
+    """Brokers do not log in to one another, nor speak TLS among themselves."""
+    if not config.zookeeper_connect:
+        return
+    name = (config.inter_broker_listener_name or config.endpoints[0].name).upper()
+    (used,) = (listener for listener in config.endpoints if listener.name == name)
+    wanted = used.protocol.value if config.inter_broker_listener_name else config.security_inter_broker_protocol
+    if used.protocol is not SecurityProtocol.PLAINTEXT or wanted != "PLAINTEXT":
+        raise OttlaError(
+            f"Brokers of a cluster would use listener {name} ({used.protocol.value}) among themselves, which has to be "
+            "PLAINTEXT for now: name one that only they can reach with inter.broker.listener.name."
+        )
+
+
 # What each refuses to clients in Kafka. Going on without it would let everybody do what one meant to prevent.
 _GUARDS = {
-    "authorizer.class.name": "every client would be allowed everything",
     "create.topic.policy.class.name": "every topic would be let through",
     "alter.config.policy.class.name": "every change would be let through",
 }
@@ -52,9 +71,40 @@ def _check_guards(config: BrokerConfig) -> None:
             raise OttlaError(
                 f"{name} is set, but it cannot be enforced yet and {risk}: remove it to start all the same."
             )
-    protocol = config.value("security.inter.broker.protocol")
-    if protocol.upper() != "PLAINTEXT":
-        raise OttlaError(f"security.inter.broker.protocol is {protocol}, but only PLAINTEXT listeners are served.")
+
+
+def _check_logins(config: BrokerConfig) -> None:
+    for listener in config.endpoints:
+        if not listener.protocol.has_sasl:
+            continue
+        wanted = config.of_listener(listener.name, "sasl.enabled.mechanisms")
+        mechanisms = [mechanism for mechanism in wanted if mechanism in MECHANISMS]
+        if not mechanisms:
+            raise OttlaError(
+                f"Listener {listener.name} has no mechanism to log in with that is served here (GSSAPI is not): set "
+                f"sasl.enabled.mechanisms to some of {', '.join(MECHANISMS)}."
+            )
+        if "PLAIN" in mechanisms and not listener.protocol.has_tls:
+            _check_plain_is_private(config, listener)
+        if "OAUTHBEARER" in mechanisms:
+            _check_tokens(config)
+
+
+def _check_plain_is_private(config: BrokerConfig, listener: Listener) -> None:
+    if not config.ottla_plain_without_tls and listener.host not in _LOOPBACK:
+        raise OttlaError(
+            f"Listener {listener.name} would take passwords of PLAIN without TLS from other machines: use SASL_SSL, a "
+            "SCRAM mechanism, or an address of loopback; or set ottla.plain.without.tls=true where the network is safe."
+        )
+
+
+def _check_tokens(config: BrokerConfig) -> None:
+    for name in ("jwks.endpoint.url", "expected.issuer", "expected.audience"):
+        if not config.value(f"sasl.oauthbearer.{name}"):
+            raise OttlaError(
+                f"sasl.enabled.mechanisms has OAUTHBEARER, which needs sasl.oauthbearer.{name}: without it any signed "
+                "token would do."
+            )
 
 
 def _check_groups(config: BrokerConfig) -> None:

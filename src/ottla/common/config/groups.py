@@ -149,6 +149,14 @@ class OffsetSettings(Configuration):
         unit=Unit.MS,
         check=at_least(1),
     )
+    offsets_commit_timeout_ms = integer(
+        "offsets.commit.timeout.ms",
+        5_000,
+        "How long what a coordinator writes may take to reach the in-sync replicas; then clients are told to try again."
+        " A single node waits for nobody.",
+        unit=Unit.MS,
+        check=at_least(1),
+    )
     offsets_topic_num_partitions = integer(
         "offsets.topic.num.partitions",
         50,

@@ -1,6 +1,6 @@
 """From `listeners`, `advertised.listeners` and `listener.security.protocol.map` to typed listeners.
 
-Only PLAINTEXT is served. The listeners that `controller.listener.names` names belong to a KRaft controller and are left
+The listeners that `controller.listener.names` names belong to a KRaft controller and are left
 out.
 """
 
@@ -26,6 +26,14 @@ class SecurityProtocol(Enum):
     SSL = "SSL"
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
+
+    @property
+    def has_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +86,6 @@ def _listener(bound: _Address, shown: _Address, protocols: dict[str, SecurityPro
         raise OttlaError(
             f"Listener {bound.name} has no security protocol: "
             f"add {bound.name}:PLAINTEXT to listener.security.protocol.map."
-        )
-    if protocol is not SecurityProtocol.PLAINTEXT:
-        raise OttlaError(
-            f"Listener {bound.name} asks for {protocol.value}, which is not supported yet: "
-            "only PLAINTEXT listeners are served."
         )
     if shown is not bound and _is_wildcard(shown.host):
         raise OttlaError(

@@ -78,24 +78,12 @@ in boolean unstable.api.versions.enable false
 in boolean unstable.feature.versions.enable false
 """,
     "a single node has no replicas to fetch from or to move": """
-ro boolean auto.leader.rebalance.enable true
 ro boolean controlled.shutdown.enable true
 pb list cordoned.log.dirs
-ro long leader.imbalance.check.interval.seconds 300
 ro long log.dir.failure.timeout.ms 30000
 ro int num.replica.alter.log.dirs.threads null
 cw int num.replica.fetchers 1
-ro int offsets.commit.timeout.ms 5000
-ro int replica.fetch.backoff.ms 1000
-ro int replica.fetch.max.bytes 1048576
-ro int replica.fetch.min.bytes 1
-ro int replica.fetch.response.max.bytes 10485760
-ro int replica.fetch.wait.max.ms 500
-ro long replica.high.watermark.checkpoint.interval.ms 5000
-ro long replica.lag.time.max.ms 30000
-ro string replica.selector.class null
 ro int replica.socket.receive.buffer.bytes 65536
-ro int replica.socket.timeout.ms 30000
 ro int request.timeout.ms 30000
 ro long socket.connection.setup.timeout.max.ms 30000
 ro long socket.connection.setup.timeout.ms 10000
@@ -109,11 +97,6 @@ ro int controller.quota.window.num 11
 ro int controller.quota.window.size.seconds 1
 ro int quota.window.num 11
 ro int quota.window.size.seconds 1
-ro int replication.quota.window.num 11
-ro int replication.quota.window.size.seconds 1
-cw long follower.replication.throttled.rate 9223372036854775807
-cw long leader.replication.throttled.rate 9223372036854775807
-cw long replica.alter.log.dirs.io.max.bytes.per.second 9223372036854775807
 """,
     "partitions are added and state is loaded inside one process; prepared transactions are not served yet": """
 ro int add.partitions.to.txn.retry.backoff.max.ms 100
@@ -123,21 +106,15 @@ ro boolean transaction.two.phase.commit.enable false
 """,
     "a guard that is not there yet: a broker that is told to have it does not start": """
 ro class alter.config.policy.class.name null
-ro string authorizer.class.name
 ro class create.topic.policy.class.name null
-ro string security.inter.broker.protocol PLAINTEXT
 """,
-    "TLS, SASL and delegation tokens are not served yet": """
-ro int connection.failed.authentication.delay.ms 100
-ro long connections.max.reauth.ms 0
+    "Kerberos, delegation tokens and Java's own ways to make TLS and logins are not served": """
 ro long delegation.token.expiry.check.interval.ms 3600000
 ro long delegation.token.expiry.time.ms 86400000
 ro long delegation.token.max.lifetime.ms 604800000
 ro password delegation.token.secret.key null
 pb class principal.builder.class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder
 ro class sasl.client.callback.handler.class null
-pb list sasl.enabled.mechanisms GSSAPI
-pb password sasl.jaas.config null
 pb string sasl.kerberos.kinit.cmd /usr/bin/kinit
 pb long sasl.kerberos.min.time.before.relogin 60000
 pb list sasl.kerberos.principal.to.local.rules DEFAULT
@@ -169,45 +146,26 @@ ro password sasl.oauthbearer.assertion.private.key.passphrase null
 ro string sasl.oauthbearer.assertion.template.file null
 ro string sasl.oauthbearer.client.credentials.client.id null
 ro password sasl.oauthbearer.client.credentials.client.secret null
-ro int sasl.oauthbearer.clock.skew.seconds 30
-ro list sasl.oauthbearer.expected.audience
-ro string sasl.oauthbearer.expected.issuer null
-ro long sasl.oauthbearer.jwks.endpoint.refresh.ms 3600000
 ro long sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms 10000
 ro long sasl.oauthbearer.jwks.endpoint.retry.backoff.ms 100
-ro string sasl.oauthbearer.jwks.endpoint.url null
 ro class sasl.oauthbearer.jwt.retriever.class org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever
 ro class sasl.oauthbearer.jwt.validator.class org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
 ro string sasl.oauthbearer.scope null
 ro string sasl.oauthbearer.scope.claim.name scope
-ro string sasl.oauthbearer.sub.claim.name sub
 ro string sasl.oauthbearer.token.endpoint.url null
 ro class sasl.server.callback.handler.class null
-ro int sasl.server.max.receive.size 524288
 ro string security.providers null
 ro boolean ssl.allow.dn.changes false
 ro boolean ssl.allow.san.changes false
-pb list ssl.cipher.suites
-pb string ssl.client.auth none
-pb list ssl.enabled.protocols TLSv1.2,TLSv1.3
 pb string ssl.endpoint.identification.algorithm https
 pb class ssl.engine.factory.class null
-pb password ssl.key.password null
 pb string ssl.keymanager.algorithm SunX509
-pb password ssl.keystore.certificate.chain null
-pb password ssl.keystore.key null
-pb string ssl.keystore.location null
 pb password ssl.keystore.password null
-pb string ssl.keystore.type JKS
-ro string ssl.principal.mapping.rules DEFAULT
 pb string ssl.protocol TLSv1.3
 pb string ssl.provider null
 pb string ssl.secure.random.implementation null
 pb string ssl.trustmanager.algorithm PKIX
-pb password ssl.truststore.certificates null
-pb string ssl.truststore.location null
 pb password ssl.truststore.password null
-pb string ssl.truststore.type JKS
 """,
     "Java plug-ins and reporters cannot be loaded, and client telemetry is not collected": """
 cw list config.providers

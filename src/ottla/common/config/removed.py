@@ -6,7 +6,8 @@ Also the prefixes under which plug-ins and vendors put properties of their own.
 from __future__ import annotations
 
 _LISTENERS = "use listeners and advertised.listeners"
-_NO_ZOOKEEPER = "a single node keeps its metadata in its own store"
+_MIGRATION = "there is no KRaft quorum to move to"
+_ZOOKEEPER_CLIENT = "the client of ZooKeeper chooses it"
 _ENCODER = "there are no encrypted dynamic passwords"
 _FORMAT = "records are always kept in format 2"
 
@@ -41,37 +42,28 @@ REMOVED = {
     "quota.producer.default": "quotas are not enforced yet",
     "reserved.broker.max.id": "set node.id",
     "unstable.metadata.versions.enable": "it is called unstable.feature.versions.enable now",
-    "zookeeper.clientCnxnSocket": _NO_ZOOKEEPER,
-    "zookeeper.connect": _NO_ZOOKEEPER,
-    "zookeeper.connection.timeout.ms": _NO_ZOOKEEPER,
-    "zookeeper.max.in.flight.requests": _NO_ZOOKEEPER,
-    "zookeeper.metadata.migration.enable": _NO_ZOOKEEPER,
-    "zookeeper.metadata.migration.min.batch.size": _NO_ZOOKEEPER,
-    "zookeeper.session.timeout.ms": _NO_ZOOKEEPER,
-    "zookeeper.set.acl": _NO_ZOOKEEPER,
-    "zookeeper.sync.time.ms": _NO_ZOOKEEPER,
+    "zookeeper.clientCnxnSocket": _ZOOKEEPER_CLIENT,
+    "zookeeper.max.in.flight.requests": _ZOOKEEPER_CLIENT,
+    "zookeeper.metadata.migration.enable": _MIGRATION,
+    "zookeeper.metadata.migration.min.batch.size": _MIGRATION,
+    "zookeeper.sync.time.ms": _ZOOKEEPER_CLIENT,
 }
 REMOVED |= {
-    f"zookeeper.ssl.{name}": _NO_ZOOKEEPER
+    f"zookeeper.ssl.{name}": _ZOOKEEPER_CLIENT
     for name in (
         "cipher.suites",
-        "client.enable",
         "crl.enable",
         "enabled.protocols",
-        "endpoint.identification.algorithm",
-        "keystore.location",
-        "keystore.password",
-        "keystore.type",
         "ocsp.enable",
         "protocol",
-        "truststore.location",
-        "truststore.password",
-        "truststore.type",
     )
 }
+REMOVED |= {
+    f"zookeeper.ssl.{name}": "keys and certificates are read from PEM files, and certificates have no password"
+    for name in ("keystore.type", "truststore.password", "truststore.type")
+}
 
-# Known to Kafka's authorizer or to plug-ins rather than to the broker itself.
-PLUGIN_NAMES = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
+# Known to plug-ins rather than to the broker itself.
 PLUGIN_PREFIXES = (
     "listener.name.",
     "config.providers.",

@@ -155,6 +155,11 @@ def string(name: str, default: TextOrNone, doc: str, **details: Unpack[Details])
     return Setting(name, Kind.STRING, default, doc, **details)
 
 
+def password(name: str, default: TextOrNone, doc: str, **details: Unpack[Details]) -> Setting[str | TextOrNone]:
+    """Text that is never shown."""
+    return Setting(name, Kind.PASSWORD, default, doc, **details)
+
+
 def names(
     name: str, default: NamesOrNone, doc: str, **details: Unpack[Details]
 ) -> Setting[tuple[str, ...] | NamesOrNone]:

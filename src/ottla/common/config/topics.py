@@ -64,7 +64,7 @@ class TopicConfig(LayeredConfig):
     follower_replication_throttled_replicas = names(
         "follower.replication.throttled.replicas",
         (),
-        "Replicas whose fetching from the leader is throttled; replication quotas are not enforced yet.",
+        "Followers that fetch no faster than follower.replication.throttled.rate while they are not in sync.",
         check=_REPLICAS,
     )
     index_interval_bytes = of_broker("index.interval.bytes", BrokerConfig.log_index_interval_bytes)
@@ -78,7 +78,7 @@ class TopicConfig(LayeredConfig):
     leader_replication_throttled_replicas = names(
         "leader.replication.throttled.replicas",
         (),
-        "Replicas whose traffic from the leader is throttled; replication quotas are not enforced yet.",
+        "Leaders that send no faster than leader.replication.throttled.rate to replicas that are not in sync.",
         check=_REPLICAS,
     )
     local_retention_bytes = long(

@@ -13,9 +13,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from pathlib import Path
 
+from ottla.common.threads import MakeThreads, make_threads
 from ottla.storage.disk import DISK, Disk, OpenFile
 from ottla.storage.log_dirs.refusals import PASSING
 
@@ -57,16 +58,17 @@ class FlushJob:
 class Flusher:
     """Outcomes are delivered in the event loop that the job was submitted from, or in the thread that calls `drain`."""
 
-    def __init__(self, disk: Disk = DISK) -> None:
+    def __init__(self, disk: Disk = DISK, make_threads: MakeThreads = make_threads) -> None:
         self._disk = disk
-        self._pool: ThreadPoolExecutor | None = None
+        self._make_threads = make_threads
+        self._pool: Executor | None = None
         self._outcomes: deque[Callable[[], object]] = deque()
         self._delivering = threading.Lock()
         self._is_closing = False
 
     def submit(self, job: FlushJob, finished: Callable[[OSError | None], None]) -> None:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(FLUSH_THREADS, thread_name_prefix="ottla-flush")
+            self._pool = self._make_threads(FLUSH_THREADS, "ottla-flush")
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:

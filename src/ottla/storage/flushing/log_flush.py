@@ -104,7 +104,9 @@ class LogFlush:
         end = min(up_to, log.log_end_offset)
         job = FlushJob(end, [], [])
         indexes: list[OffsetIndex | TimeIndex | TxnIndex] = []
-        for segment in log.segments[log.segment_number(log.recovery_point) :] if end > log.recovery_point else ():
+        # The segment before the recovery point as well, if it ends there: a truncation may have cut it back to that.
+        first = log.segment_number(max(log.recovery_point - 1, log.segments[0].base_offset))
+        for segment in log.segments[first:] if end > log.recovery_point else ():
             if segment.base_offset >= end:
                 break
             job.files.append(segment.file())

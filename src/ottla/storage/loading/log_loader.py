@@ -62,6 +62,8 @@ def load_log(
     if clean:
         end = segments[-1].next_offset() if segments[-1].size else segments[-1].base_offset
     if end < recovery_point or not clean:
+        # What was said of later offsets need not be true of what is there now; the batches tell.
+        epochs.truncate_from_end(recovery_point)
         recovery = Recovery(segments, recovery_point, epochs)
         recovery.run(_number_of(segments, recovery_point))
         end, damage, dirty_from = recovery.end_offset, recovery.damage, recovery_point

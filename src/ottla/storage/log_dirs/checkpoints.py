@@ -9,6 +9,7 @@
     leader-epoch-checkpoint in a partition's folder: the same with `epoch start-offset` lines
     partition.metadata in a partition's folder:      version: 0 / topic_id: <base64>
     meta.properties in a log directory:              version, node.id, cluster.id, directory.id
+    __ottla_made_anew in each log directory of a cluster: the first form, with partitions of which all records were lost
 
 They are written aside and renamed, so a crash leaves the old or the new one. One that cannot be read is reported and
 treated as absent: everything in it can be found out again, only more slowly.
@@ -32,6 +33,7 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+MADE_ANEW = "__ottla_made_anew"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"

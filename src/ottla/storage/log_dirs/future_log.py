@@ -7,9 +7,11 @@ closed, the rest is copied and synced, and the folder gets the partition's name:
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ottla.storage.disk import OpenFile
@@ -37,7 +39,17 @@ class CopyGivenUp(Exception):
 
 
 class FutureLog:
-    def __init__(self, log: Log, folder: Path) -> None:
+    def __init__(
+        self,
+        log: Log,
+        folder: Path,
+        rate: Callable[[], float] = lambda: math.inf,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`rate`: bytes per second; it may change meanwhile."""
+        self._rate, self._monotonic, self._sleep = rate, monotonic, sleep
         self.log = log
         self.folder = folder
         self._disk = log.disk
@@ -105,12 +117,25 @@ class FutureLog:
             while position < size:
                 if self._given_up or (self.log.failed is not None and not self._finishing):
                     raise CopyGivenUp
-                count = min(_COPY_BYTES, size - position)
-                position += self._disk.copy_range(source.fd, position, target.fd, position, count)
+                count = min(_COPY_BYTES, size - position, self._bytes_at_once())
+                began_s = self._monotonic()
+                copied = self._disk.copy_range(source.fd, position, target.fd, position, count)
+                position += copied
+                self._rest(copied, began_s)
                 if position - synced >= _SYNC_BYTES:
                     self._disk.fsync(target.fd)
                     synced = position
             self._disk.fsync(target.fd)
+
+    def _bytes_at_once(self) -> int:
+        """What a tenth of a second may have, so that a throttled copy is given up, or goes faster, soon."""
+        rate = self._rate()
+        return _COPY_BYTES if self._finishing or rate >= _COPY_BYTES * 10 else max(1, int(rate / 10))
+
+    def _rest(self, copied: int, began_s: float) -> None:
+        rate = self._rate()
+        if not self._finishing and rate < _COPY_BYTES * 10:
+            self._sleep(max(0.0, copied / max(rate, 1) - (self._monotonic() - began_s)))
 
     def _remove(self, stem: str) -> None:
         for path in self.folder.glob(f"{stem}.*"):

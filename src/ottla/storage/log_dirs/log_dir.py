@@ -6,7 +6,7 @@ import fcntl
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ottla.common.errors import OttlaError
@@ -33,6 +33,8 @@ class LogDir:
         self.offline: str | None = None
         # What cleaner-offset-checkpoint says, or will say in a moment.
         self.cleaned: dict[TopicPartition, int] = {}
+        # What __ottla_made_anew said when the directory was loaded.
+        self.made_anew: Collection[TopicPartition] = ()
         # Works on, but lacks room or file descriptors.
         self.refusals = Refusals(path)
         self._lock: OpenFile | None = None

@@ -55,6 +55,16 @@ class Verification:
         self.since_ms = now_ms
 
 
+class Guard:
+    """Held by whoever waits for word of a coordinator on another broker (Kafka's VerificationGuard): good until the
+    transaction begins or ends here."""
+
+    __slots__ = ("since_ms",)
+
+    def __init__(self, now_ms: int) -> None:
+        self.since_ms = now_ms
+
+
 class EndMarker(NamedTuple):
     """The control record that ends a transaction."""
 
@@ -128,7 +138,7 @@ class ProducerDescription(NamedTuple):
 class ProducerState:
     """`end_offset` says up to where the log is reflected here."""
 
-    __slots__ = ("_decided", "_ongoing", "_verifications", "end_offset", "entries", "name")
+    __slots__ = ("_decided", "_guards", "_ongoing", "_verifications", "end_offset", "entries", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -140,6 +150,7 @@ class ProducerState:
         self._decided: dict[int, int] = {}
         # By producer id; in memory only.
         self._verifications: dict[int, Verification] = {}
+        self._guards: dict[int, Guard] = {}
 
     # -- deciding --
 
@@ -150,6 +161,16 @@ class ProducerState:
             self._verifications[producer_id] = Verification(epoch, sequence, begins_at_zero, now_ms)
         elif epoch == held.epoch:
             held.lowest_sequence = min(held.lowest_sequence, sequence)
+
+    def guard(self, producer_id: int, now_ms: int) -> Guard:
+        held = self._guards.get(producer_id)
+        if held is None:
+            held = self._guards[producer_id] = Guard(now_ms)
+        return held
+
+    def is_guarded_by(self, producer_id: int, guard: Guard) -> bool:
+        """Nothing of this producer's transactions has come or ended since the guard was taken."""
+        return self._guards.get(producer_id) is guard
 
     def check(self, header: tuple[Any, ...], origin: Origin) -> Batch | None:
         """Whether this batch may come now: the batch it repeats, or None to go on. Raises ApiError."""
@@ -231,10 +252,12 @@ class ProducerState:
         if header[5] & TRANSACTIONAL_BIT and entry.txn_first_offset < 0:
             entry.txn_first_offset = base_offset
             self._ongoing[base_offset] = producer_id
+            self._guards.pop(producer_id, None)
 
     def record_marker(self, header: tuple[Any, ...], marker: EndMarker, now_ms: int) -> CompletedTxn | None:
         """A transaction's end is in the log. None when no record of the transaction is in this partition."""
         offset, producer_id, epoch = header[0], header[9], header[10]
+        self._guards.pop(producer_id, None)
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(epoch, now_ms)
@@ -307,6 +330,9 @@ class ProducerState:
         for producer_id, verification in list(self._verifications.items()):
             if now_ms - verification.since_ms >= expiration_ms:
                 del self._verifications[producer_id]
+        for producer_id, guard in list(self._guards.items()):
+            if now_ms - guard.since_ms >= expiration_ms:
+                del self._guards[producer_id]
         return len(expired)
 
     # -- snapshots --
@@ -329,6 +355,7 @@ class ProducerState:
         self.entries.clear()
         self._ongoing.clear()
         self._decided.clear()
+        self._guards.clear()
         self.end_offset = end_offset
         for saved in entries:
             entry = self.entries[saved.producer_id] = ProducerEntry(saved.epoch, now_ms)

@@ -1,4 +1,4 @@
-"""`ottla cluster info` and `health`."""
+"""`ottla cluster health`: whether every record is where it should be, and could be written."""
 
 from __future__ import annotations
 
@@ -10,72 +10,17 @@ from typing import Any
 
 import click
 
+from ottla.cli.config_entries import fetch_entries
 from ottla.cli.connection import Cluster
-from ottla.cli.lazy import Lazy, Section
-from ottla.cli.output import facts, human_bytes, paint, plural, show, table
-from ottla.cli.settings import Settings, VerbGroup, at_least, command
+from ottla.cli.output import facts, human_bytes, paint, show
+from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.txn.show import cluster_of
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
 from ottla.client.log_dirs import LogDir, describe_log_dirs
 from ottla.common.errors import OttlaError
 
-cluster = VerbGroup(
-    "cluster",
-    help="The cluster as a whole.",
-    sections=(
-        Section(
-            "Commands",
-            (
-                Lazy("info", "cluster:info", "Cluster id, brokers, number of topics."),
-                Lazy("health", "cluster:health", "Partitions without a leader, replicas out of sync, full disks."),
-            ),
-        ),
-    ),
-)
 RETRY_S = 0.25
-
-
-@command("info")
-def info(settings: Settings) -> None:
-    """Cluster id, controller, brokers, and how much is on it."""
-    reached = Cluster(settings)
-    described = reached.reach()
-    topics = reached.all_topics().topics.values()
-    controller = described.controller.id if described.controller is not None else None
-    data: Any = {
-        "cluster_id": described.cluster_id,
-        "controller": controller,
-        "brokers": [
-            {"id": node.id, "host": node.host, "port": node.port, "rack": node.rack or None}
-            for node in sorted(described.nodes, key=lambda node: node.id)
-        ],
-        "topics": len(topics),
-        "partitions": sum(len(topic.partitions) for topic in topics),
-    }
-    show(settings, data, lambda: _info_lines(data))
-
-
-def _info_lines(data: dict[str, Any]) -> Iterable[str]:
-    yield from facts(
-        [
-            ("cluster", data["cluster_id"]),
-            ("topics", f"{data['topics']} with {plural(data['partitions'], 'partition')}"),
-        ]
-    )
-    yield ""
-    rows = [
-        (
-            broker["id"],
-            f"{broker['host']}:{broker['port']}",
-            broker["rack"],
-            "yes" if broker["id"] == data["controller"] else "",
-        )
-        for broker in data["brokers"]
-    ]
-    yield from table(["BROKER", "ADDRESS", "RACK", "CONTROLLER"], rows)
-
-
-# -- health --------------------------------------------------------------------------------------------------------
+Place = tuple[str, int]  # topic and partition
 
 
 @command("health")
@@ -83,8 +28,12 @@ def _info_lines(data: dict[str, Any]) -> Iterable[str]:
 @interval_option
 @click.option("--wait", "wait_s", type=at_least(0.0), metavar="SECONDS", help="Wait until it is healthy.")
 def health(settings: Settings, watch: bool, interval: float, wait_s: float | None) -> None:
-    """Whether every partition has a leader and all its replicas in sync, and every disk takes writes; exit status 1
-    when not."""
+    """Whether every partition has a leader and all its replicas in sync, no broker is missing, and every disk takes
+    writes; exit status 1 when not.
+
+    Below min ISR, a produce with acks=all is refused (min.insync.replicas); at min ISR, it would be after one more
+    failure.
+    """
     if watch:
         reached = Cluster(settings)
         watch_until_interrupted(settings, lambda: _show_health(settings, _look(settings, reached)), interval)
@@ -110,16 +59,15 @@ def _look_until_healthy(settings: Settings, wait_s: float) -> dict[str, Any]:
 
 def _look(settings: Settings, reached: Cluster) -> dict[str, Any]:
     described = reached.reach()
-    partitions = [
-        (name, index, partition)
+    partitions = {
+        (name, index): partition
         for name, topic in reached.all_topics().topics.items()
         for index, partition in topic.partitions.items()
-    ]
-    leaderless = [f"{name}-{index}" for name, index, partition in partitions if partition.leader < 0]
-    under = [
-        f"{name}-{index}" for name, index, partition in partitions if len(partition.isrs) < len(partition.replicas)
-    ]
-    absent = {node for _, _, partition in partitions for node in partition.replicas} - {
+    }
+    leaderless = {place for place, partition in partitions.items() if partition.leader < 0}
+    under = {place for place, partition in partitions.items() if len(partition.isrs) < len(partition.replicas)}
+    below, at = _short_of_replicas(reached, {place: partitions[place] for place in under})
+    absent = {node for partition in partitions.values() for node in partition.replicas} - {
         node.id for node in described.nodes
     }
     log_dirs, untold = _look_at_log_dirs(settings, sorted(node.id for node in described.nodes))
@@ -130,11 +78,34 @@ def _look(settings: Settings, reached: Cluster) -> dict[str, Any]:
         "brokers": sorted(node.id for node in described.nodes),
         "missing_brokers": sorted(absent),
         "partitions": len(partitions),
-        "leaderless_partitions": sorted(leaderless),
-        "under_replicated_partitions": sorted(under),
+        "leaderless_partitions": _listed(leaderless),
+        "under_replicated_partitions": _listed(under),
+        "under_min_isr_partitions": _listed(below),
+        "at_min_isr_partitions": _listed(at),
         "log_dirs": [asdict(log_dir) for log_dir in log_dirs],
         "log_dirs_unknown": untold,
     }
+
+
+def _short_of_replicas(reached: Cluster, under: dict[Place, Any]) -> tuple[set[Place], set[Place]]:
+    """Of those that lack a replica: where acks=all is refused, and where it is after one more failure."""
+    topics = sorted({topic for topic, _ in under})
+    least = {
+        topic: int(entry["value"])
+        for topic, entries in (fetch_entries(reached, "topic", topics) if topics else {}).items()
+        for entry in entries
+        if entry["name"] == "min.insync.replicas"
+    }
+    spare = {
+        (topic, index): len(partition.isrs) - min(least.get(topic, 1), len(partition.replicas))
+        for (topic, index), partition in under.items()
+    }
+    below = {place for place, count in spare.items() if count < 0}
+    return below, {place for place, count in spare.items() if count == 0}
+
+
+def _listed(places: Iterable[Place]) -> list[str]:
+    return [f"{topic}-{index}" for topic, index in sorted(places)]
 
 
 def _look_at_log_dirs(settings: Settings, brokers: list[int]) -> tuple[list[LogDir], dict[str, str]]:
@@ -165,6 +136,8 @@ def _health_lines(data: dict[str, Any]) -> Iterable[str]:
             ("partitions", data["partitions"]),
             ("without leader", _names(data["leaderless_partitions"])),
             ("under-replicated", _names(data["under_replicated_partitions"])),
+            ("below min ISR", _names(data["under_min_isr_partitions"])),
+            ("at min ISR", _names(data["at_min_isr_partitions"])),
             ("log directories", _log_dirs_in_short(data["log_dirs"])),
         ]
     )

@@ -1,0 +1,158 @@
+"""What happens to metadata and logs when a broker of a cluster starts.
+
+The first broker lays the ground in the store; the others find it, and check that their folders are of this cluster.
+Logs of partitions that this broker has no replica of any more are removed where a note says that their topic was
+deleted, else set aside. A replica that is not here is made anew, empty. If it was here once - its folder was synced, or
+its log directory is gone (`controller/missing_replicas.py`) - that is noted, and the registration says so: such a
+replica must not lead by what it was before. One that is not here for another reason, because it is new or because its
+folder was never synced, has lost nothing that a crash does not lose.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ottla.broker.cluster import moving_in
+from ottla.broker.controller.deletion_notes import concerns, confirm_deletions
+from ottla.broker.controller.features import INITIAL_LEVELS
+from ottla.broker.controller.topic_startup import cluster_id_of
+from ottla.broker.logins.scram_users import add_first_users
+from ottla.common.errors import OttlaError
+from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition, topic_id_from_text, topic_id_text
+from ottla.common.random_ids import random_topic_id
+from ottla.controller.missing_replicas import gone_directories, missing_replicas
+from ottla.metadata import folding, nodes
+from ottla.metadata.image import ClusterImage
+from ottla.metastore import stored_image
+from ottla.metastore.port import MetadataStore, StoreConflict
+from ottla.storage.disk import Disk, read_whole
+from ottla.storage.log_config import LogConfig
+from ottla.storage.log_dirs.checkpoints import META_PROPERTIES
+from ottla.storage.log_dirs.log_dir import CLEAN_SHUTDOWN_FILE
+from ottla.storage.log_manager import LogManager
+
+log = logging.getLogger("ottla.cluster")
+
+BOOT_FILE = "__ottla_boot_id"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot_id() -> str:
+    """Another one after each start of the machine; empty where that cannot be told."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def read_metadata(store: MetadataStore, dirs: Sequence[Path], first_users: str = "") -> ClusterImage:
+    """The image to start with."""
+    own_id = cluster_id_of(dirs)
+    if stored_image.is_new(store) and moving_in.is_single_node(dirs[0]):
+        moving_in.move_in(dirs[0], store)
+    elif stored_image.is_new(store):
+        folders = (*nodes.FOLDERS, *nodes.CLUSTER_FOLDERS)
+        cluster_id = own_id or topic_id_text(random_topic_id())
+        try:
+            stored_image.initialise(store, cluster_id, INITIAL_LEVELS, folders)
+        except StoreConflict:
+            store.sync()  # another broker was faster
+    known = store.get(nodes.CLUSTER)
+    if known is None:
+        raise OttlaError("the metadata store holds something else than a cluster of Ottla: choose another chroot.")
+    image = ClusterImage(*nodes.decode_named(nodes.CLUSTER, known.data, "cluster_id"))
+    if own_id is not None and own_id != image.cluster_id:
+        raise OttlaError(
+            f"{dirs[0]} belongs to cluster {own_id}, but the store is of cluster {image.cluster_id}: check "
+            "zookeeper.connect, or choose another data directory."
+        )
+    stored_image.add_missing_folders(store)
+    add_first_users(store, first_users)
+    return folding.with_nodes(image, stored_image.read_nodes(store, None, image), _complain)
+
+
+def _complain(path: str, error: Exception) -> None:
+    raise nodes.damaged(path, error)
+
+
+def lossy_dirs(dirs: Sequence[Path], booted: str) -> set[Path]:
+    """Those that may lack records which were written to them. Ask before the logs are loaded. What a process has
+    written stays when it is killed, and may be gone when its machine went down."""
+    return {directory for directory in dirs if not _kept_everything(directory, booted)}
+
+
+def _kept_everything(directory: Path, booted: str) -> bool:
+    if (directory / CLEAN_SHUTDOWN_FILE).exists() or not (directory / META_PROPERTIES).exists():
+        return True  # a new one has nothing to lose; what it stands for is told by its id
+    try:
+        return bool(booted) and read_whole(directory / BOOT_FILE).decode() == booted
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def note_boot(dirs: Sequence[Path], booted: str, disk: Disk) -> None:
+    """From now on a crash is judged by this start of the machine."""
+    for directory in dirs:
+        disk.replace_file(directory / BOOT_FILE, booted.encode(), sync=True)
+
+
+def reconcile(
+    store: MetadataStore,
+    image: ClusterImage,
+    logs: LogManager,
+    log_config: Callable[[Mapping[str, str]], LogConfig],
+    node_id: int,
+) -> None:
+    """Bring the loaded logs in step with the image. `LogManager.made_anew` has those of which nothing was left."""
+    deletions = {
+        name
+        for name in store.children(nodes.DELETIONS)
+        if (note := store.get(f"{nodes.DELETIONS}/{name}")) is not None and concerns(note.data, node_id)
+    }
+    for tp, found in list(logs.logs.items()):
+        topic = image.topics.get(tp.topic)
+        is_ours = (
+            topic is not None
+            and tp.partition < len(topic.partitions)
+            and node_id in topic.partitions[tp.partition].replicas
+        )
+        if topic is not None and is_ours and found.topic_id in (topic.id, ZERO_TOPIC_ID):
+            if found.topic_id != topic.id:
+                logs.name_topic(found, topic.id)
+        elif topic_id_text(found.topic_id) in deletions or (topic is not None and found.topic_id == topic.id):
+            logs.delete(tp)  # its topic was deleted, or the replica was moved away
+        else:
+            log.warning("setting aside a partition that the metadata does not know", extra={"folder": str(found.dir)})
+            logs.set_aside(tp)
+    absent = {
+        TopicPartition(topic.name, index): topic
+        for topic in image.topics.values()
+        for index, partition in enumerate(topic.partitions)
+        if node_id in partition.replicas and TopicPartition(topic.name, index) not in logs.logs
+    }
+    _note_lost(image, logs, node_id, list(absent))
+    for tp, topic in absent.items():
+        logs.create(tp, topic.id, log_config(topic.configs))
+    confirm_deletions(store, map(topic_id_from_text, sorted(deletions)), node_id)
+
+
+def _note_lost(image: ClusterImage, logs: LogManager, node_id: int, absent: Sequence[TopicPartition]) -> None:
+    here = directory_ids(logs)
+    gone = gone_directories(image, node_id, here)
+    found = {tp: topic_id_text(logs.dir_of(tp).directory_id) for tp in logs.logs} if gone else {}
+    missing = list(missing_replicas(image, node_id, here, found))
+    missing += [tp for tp in absent if tp in logs.lost and tp not in missing]
+    if missing:
+        log.error(
+            "the log directory of replicas is gone: they begin anew, and copy their records from others",
+            extra={"directories": ", ".join(gone), "replicas": len(missing), "first": str(missing[0])},
+        )
+    if missing or logs.made_anew:
+        logs.note_made_anew(missing)
+
+
+def directory_ids(logs: LogManager) -> list[str]:
+    """As meta.properties has them; of those that can be used."""
+    return [topic_id_text(log_dir.directory_id) for log_dir in logs.dirs if log_dir.offline is None]

@@ -1,0 +1,288 @@
+"""Connections to the other brokers: one for each broker and channel, made when it is needed, on our event loop.
+
+Answers come in the order of the requests, as every broker gives them; each request has a correlation id all the same,
+and a connection on which the wrong one comes back is closed. So is one whose answer is overdue: whether the request was
+carried out is unknown then, as with every PeerUnavailable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import struct
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from ottla.broker.apis import APIS
+from ottla.broker.chores.timers import Handle
+from ottla.broker.cluster.peers import Channel, PeerUnavailable
+from ottla.metadata.image import BrokerImage
+from ottla.protocol import codec
+from ottla.protocol.codec import MalformedMessage, Message
+from ottla.protocol.framing import flexible_from
+
+log = logging.getLogger("ottla.cluster")
+
+_HEADER = struct.Struct(">ihhih")
+_SIZE = struct.Struct(">i")
+_CONNECT_S = 3.0
+# An answer larger than what is read at a time gets a buffer of its own.
+_BUFFER_BYTES = 64 * 1024
+_ANSWER_BYTES_MAX = 256 * 1024 * 1024
+_NO_WAY = (errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+# While a broker cannot be connected to, though it is not gone.
+_WATCH_AGAIN_S = 0.25
+
+Find = Callable[[int], BrokerImage | None]
+CallLater = Callable[[float, Callable[[], object]], Handle]
+
+
+class SocketPeers:
+    def __init__(self, node_id: int, find: Find, listener: str, call_later: CallLater) -> None:
+        """`find` knows where a broker is; `listener` is the name of the one through which brokers talk."""
+        self._find = find
+        self._listener = listener
+        self._call_later = call_later
+        self._client_id = f"broker-{node_id}".encode()
+        self._connections: dict[tuple[int, Channel], _Connection] = {}
+        self._connecting: dict[tuple[int, Channel], asyncio.Task[_Connection]] = {}
+        self._watching: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    async def request(self, broker: int, request: Message, channel: Channel, *, timeout_ms: int = 30_000) -> Any:
+        name = type(request).__name__
+        api = APIS[codec.definition(name)["key"]]
+        body = codec.encode(request, api.max_version)
+        answer = await self.exchange(broker, api.key, api.max_version, body, channel, timeout_ms=timeout_ms)
+        try:
+            return codec.decode(f"{api.name}Response", api.max_version, answer, 0)
+        except MalformedMessage as error:
+            raise PeerUnavailable(f"broker {broker} answered something else: {error}") from None
+
+    async def exchange(
+        self, broker: int, api_key: int, version: int, body: bytes | bytearray, channel: Channel, *, timeout_ms: int
+    ) -> memoryview:
+        connection = self._connections.get((broker, channel))
+        if connection is None or connection.is_closed or connection.address != self._address(broker):
+            connection = await self._connect(broker, channel)
+        return await connection.exchange(api_key, version, body, timeout_ms)
+
+    def _address(self, broker: int) -> tuple[str, int]:
+        found = self._find(broker)
+        address = None if found is None else found.endpoints.get(self._listener)
+        if address is None:
+            raise PeerUnavailable(f"broker {broker} is not there")
+        return address
+
+    async def _connect(self, broker: int, channel: Channel) -> _Connection:
+        key = (broker, channel)
+        task = self._connecting.get(key)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._open(broker, channel))
+            self._connecting[key] = task
+            task.add_done_callback(partial(self._ended, key))
+        return await asyncio.shield(task)
+
+    def _ended(self, key: tuple[int, Channel], task: asyncio.Task[_Connection]) -> None:
+        self._connecting.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # whoever asked may have gone
+
+    async def _open(self, broker: int, channel: Channel) -> _Connection:
+        if self._is_closed:
+            raise PeerUnavailable("this broker stops")
+        address = self._address(broker)
+        old = self._connections.pop((broker, channel), None)
+        if old is not None:
+            old.close("another connection takes its place")
+        loop = asyncio.get_running_loop()
+        connection = _Connection(address, self._client_id, self._call_later)
+        await _connected(loop, lambda: connection, broker, address)
+        if self._is_closed:
+            connection.close("this broker stops")
+            raise PeerUnavailable("this broker stops")
+        self._connections[broker, channel] = connection
+        return connection
+
+    # --- is it still there?
+
+    def watch(self, broker: int, epoch: int, on_refused: Callable[[], None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(self._watch(broker, epoch, on_refused))
+        self._watching.add(task)
+        task.add_done_callback(self._watching.discard)
+        return task
+
+    async def _watch(self, broker: int, epoch: int, on_refused: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        while (found := self._find(broker)) is not None and found.epoch == epoch:
+            line = _Line(loop)
+            try:
+                address = self._address(broker)
+                transport = await _connected(loop, partial(_itself, line), broker, address)
+            except PeerUnavailable as error:
+                if error.refused:
+                    on_refused()
+                    return
+                await asyncio.sleep(_WATCH_AGAIN_S)
+                continue
+            began_s = loop.time()
+            try:
+                await line.ended
+            finally:
+                transport.abort()
+            if loop.time() < began_s + _WATCH_AGAIN_S:
+                await asyncio.sleep(_WATCH_AGAIN_S)  # somebody who hangs up at once keeps nobody busy
+
+    async def close(self) -> None:
+        self._is_closed = True
+        tasks: list[asyncio.Task[Any]] = [*self._watching, *self._connecting.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for connection in self._connections.values():
+            connection.close("this broker stops")
+        self._connections.clear()
+
+
+async def _connected(
+    loop: asyncio.AbstractEventLoop,
+    make_protocol: Callable[[], asyncio.BaseProtocol],
+    broker: int,
+    address: tuple[str, int],
+) -> asyncio.Transport:
+    """Raises PeerUnavailable: refused if nobody listens at any of the addresses that the host's name has."""
+    host, port = address
+    errors: list[Exception] = []
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            for *_, place in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+                try:
+                    transport, _ = await loop.create_connection(make_protocol, str(place[0]), port)
+                    return transport
+                except OSError as error:
+                    errors.append(error)
+    except (OSError, TimeoutError) as error:
+        errors.append(error)
+    # One that this machine has no way to (IPv6 often) says nothing about the process.
+    telling = [error for error in errors if getattr(error, "errno", None) not in _NO_WAY]
+    if telling and all(isinstance(error, ConnectionRefusedError) for error in telling):
+        raise PeerUnavailable(f"nobody listens at {host}:{port}, broker {broker}", refused=True)
+    why = "; ".join(str(error) or "no answer" for error in errors) or "its name has no address"
+    raise PeerUnavailable(f"broker {broker} at {host}:{port} cannot be reached: {why}")
+
+
+def _itself(line: _Line) -> _Line:
+    return line
+
+
+class _Line(asyncio.Protocol):
+    """A connection on which nothing is said: its end tells that the process at the other side has ended."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.ended: asyncio.Future[None] = loop.create_future()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+class _Connection(asyncio.BufferedProtocol):
+    def __init__(self, address: tuple[str, int], client_id: bytes, call_later: CallLater) -> None:
+        self.address = address
+        self._client_id = client_id
+        self._call_later = call_later
+        self._transport: asyncio.Transport | None = None
+        self._correlation_id = 0
+        self._waiting: deque[tuple[int, int, asyncio.Future[memoryview], Handle]] = deque()
+        self._small = bytearray(_BUFFER_BYTES)
+        self._filled = 0
+        # An answer that does not fit: where it goes, and how much of it is there.
+        self._large: bytearray | None = None
+        self._large_filled = 0
+        self.is_closed = False
+
+    # --- asking
+
+    def exchange(self, api_key: int, version: int, body: bytes | bytearray, timeout_ms: int) -> Awaitable[memoryview]:
+        if self._transport is None or self.is_closed:
+            raise PeerUnavailable(f"the connection to {self.address[0]}:{self.address[1]} is closed")
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        is_flexible = version >= flexible_from(f"{APIS[api_key].name}Request")
+        size = _HEADER.size - _SIZE.size + len(self._client_id) + is_flexible + len(body)
+        head = _HEADER.pack(size, api_key, version, correlation_id, len(self._client_id)) + self._client_id
+        answer: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
+        overdue = self._call_later(timeout_ms, lambda: self.close("its answer is overdue"))
+        self._waiting.append((correlation_id, 5 if is_flexible else 4, answer, overdue))
+        self._transport.write(b"".join((head, b"\x00" if is_flexible else b"", body)))
+        return answer
+
+    def close(self, why: str) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self._transport is not None:
+            self._transport.abort()
+        self._give_up(f"the connection to {self.address[0]}:{self.address[1]} was closed: {why}")
+
+    def _give_up(self, why: str) -> None:
+        while self._waiting:
+            _, _, answer, overdue = self._waiting.popleft()
+            overdue.cancel()
+            if not answer.done():
+                answer.set_exception(PeerUnavailable(why))
+
+    # --- what the loop tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_closed = True
+        self._give_up(f"the connection to {self.address[0]}:{self.address[1]} ended" + (f": {exc}" if exc else ""))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._large is not None:
+            return memoryview(self._large)[self._large_filled :]
+        return memoryview(self._small)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._large is not None:
+            self._large_filled += nbytes
+            if self._large_filled == len(self._large):
+                answer, self._large = self._large, None
+                self._deliver(memoryview(answer))
+            return
+        self._filled += nbytes
+        start, end = 0, self._filled
+        while end - start >= 4:
+            (size,) = _SIZE.unpack_from(self._small, start)
+            if not 4 <= size <= _ANSWER_BYTES_MAX:
+                self.close("what came is not an answer")
+                return
+            if end - start - 4 < size:
+                if size > _BUFFER_BYTES - 4:
+                    self._large = bytearray(size)
+                    self._large_filled = end - start - 4
+                    self._large[: self._large_filled] = memoryview(self._small)[start + 4 : end]
+                    start = end
+                break
+            self._deliver(memoryview(bytes(memoryview(self._small)[start + 4 : start + 4 + size])))
+            start += 4 + size
+        if start:
+            self._small[: end - start] = self._small[start:end]
+            self._filled = end - start
+
+    def _deliver(self, frame: memoryview) -> None:
+        if not self._waiting or int.from_bytes(frame[:4], "big") != self._waiting[0][0]:
+            self.close("it answered another request")
+            return
+        _, start, answer, overdue = self._waiting.popleft()
+        overdue.cancel()
+        if not answer.done():
+            answer.set_result(frame[start:])

@@ -1,0 +1,18 @@
+"""Envelope v0. A request for the controller that a client sent to another broker; the answer goes back that way."""
+
+from __future__ import annotations
+
+from ottla.broker.broker import Broker
+from ottla.broker.context import RequestContext
+from ottla.common.errors import ErrorCode
+from ottla.common.steps import Steps
+from ottla.protocol.messages import EnvelopeRequest, EnvelopeResponse
+
+
+def handle(broker: Broker, context: RequestContext, request: EnvelopeRequest) -> Steps[EnvelopeResponse]:
+    if not broker.is_clustered or not broker.is_controller:
+        return EnvelopeResponse(response_data=None, error_code=ErrorCode.NOT_CONTROLLER)
+    inner = RequestContext(0, 0, 0, None, request.client_host_address.decode(), context.listener, context.connection_id)
+    inner.principal = (request.request_principal or b"").decode() or inner.principal
+    answer = yield broker.answer_enclosed(inner, bytes(request.request_data))
+    return EnvelopeResponse(response_data=answer)

@@ -1,0 +1,241 @@
+"""How brokers come together: registrations, one controller, the same answers from all of them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ottla.common.errors import ErrorCode, OttlaError
+from ottla.metadata import nodes
+from ottla.metastore.port import Set
+from ottla.metastore.zookeeper import open_zookeeper
+from ottla.protocol import messages as m
+from ottla.testing import Broker
+from tests.broker.cluster.conftest import MakeBroker
+from tests.support.raw_client import RawClient
+from tests.support.zookeeper import Zookeeper
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def metadata(broker: Broker) -> m.MetadataResponse:
+    with RawClient.to(broker.bootstrap_servers) as client:
+        answer: m.MetadataResponse = client.call(m.MetadataRequest(topics=None), 12)
+        return answer
+
+
+def create(broker: Broker, name: str, partitions: int = 3) -> int:
+    topic = m.CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+    )
+    with RawClient.to(broker.bootstrap_servers) as client:
+        answer = client.call(m.CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
+        return int(answer.topics[0].error_code)
+
+
+def delete(broker: Broker, name: str) -> int:
+    with RawClient.to(broker.bootstrap_servers) as client:
+        wanted = m.DeleteTopicsRequest.DeleteTopicState(name=name)
+        answer = client.call(m.DeleteTopicsRequest(topics=[wanted], timeout_ms=30_000), 6)
+        return int(answer.responses[0].error_code)
+
+
+def leaders(broker: Broker, topic: str) -> list[int]:
+    found = next(found for found in metadata(broker).topics if found.name == topic)
+    return [partition.leader_id for partition in sorted(found.partitions, key=lambda one: one.partition_index)]
+
+
+def test_all_brokers_say_the_same(three: list[Broker]) -> None:
+    for broker in three:
+        until(lambda broker=broker: len(metadata(broker).brokers) == 3, "all know all")  # type: ignore[misc]
+    answers = [metadata(broker) for broker in three]
+    assert len({answer.cluster_id for answer in answers}) == 1
+    assert [answer.controller_id for answer in answers] == [1, 1, 1]
+    assert all(sorted(node.node_id for node in answer.brokers) == [1, 2, 3] for answer in answers)
+
+
+def test_whoever_is_asked_forwards_to_the_controller_and_knows_the_outcome(three: list[Broker]) -> None:
+    for number, broker in enumerate(three):
+        assert create(broker, f"topic-{number}") == ErrorCode.NONE
+        assert leaders(broker, f"topic-{number}") and -1 not in leaders(broker, f"topic-{number}")
+        assert create(broker, f"topic-{number}") == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert sorted(leaders(three[2], "topic-2")) == [1, 2, 3]
+
+
+def test_records_are_written_and_read_whoever_leads(three: list[Broker]) -> None:
+    assert create(three[1], "orders", 6) == ErrorCode.NONE
+    for number in range(30):
+        three[0].produce("orders", {"number": number}, key=str(number))
+    found = three[2].records("orders", count=30)
+    assert sorted(record.json["number"] for record in found) == list(range(30))
+
+
+def test_another_broker_becomes_controller_when_it_stops(three: list[Broker]) -> None:
+    three[0].stop()
+    for broker in three[1:]:
+        until(lambda broker=broker: metadata(broker).controller_id in (2, 3), "a new controller")  # type: ignore[misc]
+        until(lambda broker=broker: len(metadata(broker).brokers) == 2, "the old one is gone")  # type: ignore[misc]
+    assert create(three[1], "later") == ErrorCode.NONE
+
+
+def test_a_broker_comes_back_with_what_it_had(make_broker: MakeBroker, three: list[Broker]) -> None:
+    assert create(three[0], "orders", 3) == ErrorCode.NONE
+    three[0].produce("orders", b"kept", partition=leaders(three[0], "orders").index(3))
+    three[2].stop()
+    until(lambda: -1 in leaders(three[0], "orders"), "its partition has no leader")
+    back = make_broker(3)
+    until(lambda: -1 not in leaders(three[0], "orders"), "it leads again")
+    assert [record.value for record in back.records("orders", count=1)] == [b"kept"]
+
+
+def test_a_topic_that_was_deleted_meanwhile_leaves_nothing(
+    make_broker: MakeBroker, three: list[Broker], tmp_path: Path
+) -> None:
+    assert create(three[0], "doomed", 3) == ErrorCode.NONE
+    until(lambda: any((tmp_path / "broker-3").glob("doomed-*")), "it has a replica")
+    three[2].stop()
+    assert delete(three[1], "doomed") == ErrorCode.NONE
+    assert create(three[1], "doomed", 1) == ErrorCode.NONE
+    make_broker(3)
+    left = [folder.name for folder in (tmp_path / "broker-3").glob("doomed-*") if not folder.name.endswith("-delete")]
+    assert [name for name in left if name != "doomed-0"] == []
+    assert not list((tmp_path / "broker-3").glob("*-stray"))
+
+
+def test_an_id_that_is_in_use_is_refused(make_broker: MakeBroker) -> None:
+    first = make_broker(1)
+    with pytest.raises(OttlaError, match=f"node.id 1 is in use by the broker at {first.bootstrap_servers}"):
+        make_broker(1, folder="another")
+    assert len(metadata(first).brokers) == 1
+
+
+def test_a_single_node_moves_into_a_cluster(make_broker: MakeBroker, tmp_path: Path) -> None:
+    with Broker({"node.id": "1"}, data_dir=tmp_path / "broker-1") as alone:
+        alone.create_topic("orders", 2, configs={"retention.ms": "123456789"})
+        alone.produce("orders", b"kept", partition=1)
+        cluster_id = metadata(alone).cluster_id
+    first = make_broker(1)
+    assert metadata(first).cluster_id == cluster_id
+    assert [record.value for record in first.records("orders", count=1)] == [b"kept"]
+    first.produce("orders", b"goes on", partition=1)
+    second = make_broker(2)
+    assert sorted(record.value for record in second.records("orders", count=2)) == [b"goes on", b"kept"]
+    with RawClient.to(second.bootstrap_servers) as client:
+        resource = m.DescribeConfigsRequest.DescribeConfigsResource(resource_type=2, resource_name="orders")
+        answer = client.call(m.DescribeConfigsRequest(resources=[resource]), 4)
+        settings = {config.name: config.value for config in answer.results[0].configs}
+        assert settings["retention.ms"] == "123456789"
+    first.stop()
+    with pytest.raises(OttlaError, match=r"belongs to a broker of a cluster: start it with zookeeper\.connect"):
+        Broker({"node.id": "1"}, data_dir=tmp_path / "broker-1").start()
+
+
+def test_a_folder_of_another_cluster_is_refused(make_broker: MakeBroker, tmp_path: Path) -> None:
+    make_broker(1)
+    with Broker({"node.id": "2"}, data_dir=tmp_path / "broker-2"):
+        pass
+    with pytest.raises(OttlaError, match=r"belongs to cluster .* but the store is of cluster"):
+        make_broker(2)
+
+
+def test_a_damaged_node_is_told_and_nothing_is_lost(make_broker: MakeBroker, zookeeper: Zookeeper, chroot: str) -> None:
+    first = make_broker(1)
+    assert create(first, "orders", 2) == ErrorCode.NONE
+    first.produce("orders", b"kept", partition=0)
+    store = open_zookeeper(zookeeper.options(chroot))
+    try:
+        good = store.get(nodes.topic_path("orders"))
+        assert good is not None
+        store.multi([Set(nodes.topic_path("orders"), b"{oops")])
+        assert create(first, "another") == ErrorCode.NONE  # the broker goes on with what it knows
+        assert [record.value for record in first.records("orders", count=1)] == [b"kept"]
+        with pytest.raises(OttlaError, match="The node /topics/orders of the metadata store is damaged"):
+            make_broker(2)
+        store.multi([Set(nodes.topic_path("orders"), good.data)])
+    finally:
+        store.close()
+    make_broker(2)
+    assert [record.value for record in first.records("orders", count=1)] == [b"kept"]
+
+
+@pytest.mark.parametrize("data", [b"{oops", b"[]", b"{}"])
+def test_a_damaged_cluster_node_is_told(
+    make_broker: MakeBroker, zookeeper: Zookeeper, chroot: str, data: bytes
+) -> None:
+    make_broker(1)
+    store = open_zookeeper(zookeeper.options(chroot))
+    try:
+        store.multi([Set(nodes.CLUSTER, data)])
+        with pytest.raises(OttlaError, match="The node /cluster of the metadata store is damaged"):
+            make_broker(2)
+    finally:
+        store.close()
+
+
+def test_who_cannot_become_controller_by_a_damaged_node_says_so_and_does_when_it_is_mended(
+    make_broker: MakeBroker, zookeeper: Zookeeper, chroot: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = make_broker(1), make_broker(2)
+    store = open_zookeeper(zookeeper.options(chroot))
+    heard = logging.getLogger("ottla.controller")
+    heard.addHandler(caplog.handler)
+    try:
+        good = store.get(nodes.CONTROLLER_EPOCH)
+        assert good is not None
+        store.multi([Set(nodes.CONTROLLER_EPOCH, b"{oops")])
+        first.stop()
+        until(lambda: any("put off" in record.message for record in caplog.records), "nobody complains")
+        told = [str(getattr(record, "why", "")) for record in caplog.records if "put off" in record.message]
+        assert any("The node /controller_epoch of the metadata store is damaged" in why for why in told), told
+        assert not any(record.exc_info for record in caplog.records), "a sentence, not a traceback"
+        store.multi([Set(nodes.CONTROLLER_EPOCH, good.data)])
+        until(lambda: metadata(second).controller_id == 2, "nobody is the controller")
+    finally:
+        heard.removeHandler(caplog.handler)
+        store.close()
+
+
+def test_a_store_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
+    settings = {"node.id": "1", "zookeeper.connect": "127.0.0.1:1", "zookeeper.connection.timeout.ms": "300"}
+    with (
+        pytest.raises(OttlaError, match=r"cannot reach ZooKeeper at 127\.0\.0\.1:1"),
+        Broker(settings, data_dir=tmp_path),
+    ):
+        pass
+
+
+def test_all_commit_by_the_same_number_of_replicas_in_sync_however_it_was_set(
+    three: list[Broker], zookeeper: Zookeeper, chroot: str
+) -> None:
+    """Who is eligible to lead depends on it: it is in the node of the topic, not in each broker's settings."""
+    create(three[0], "orders")
+    store = open_zookeeper(zookeeper.options(chroot))
+    try:
+
+        def in_force() -> int:
+            node = store.get(nodes.topic_path("orders"))
+            assert node is not None
+            return int(nodes.decode(node.data)["min_insync"])
+
+        assert in_force() == 1
+        wanted = m.IncrementalAlterConfigsRequest.AlterableConfig(
+            name="min.insync.replicas", config_operation=0, value="2"
+        )
+        everybody = m.IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=4, resource_name="", configs=[wanted]
+        )
+        with RawClient.to(three[1].bootstrap_servers) as client:
+            answer = client.call(m.IncrementalAlterConfigsRequest(resources=[everybody]), 1)
+        assert answer.responses[0].error_code == ErrorCode.NONE
+        until(lambda: in_force() == 2, "the new default is in force")
+    finally:
+        store.close()

@@ -1,0 +1,1 @@
+"""Three brokers as real processes: what people do to them, and what happens to them."""
