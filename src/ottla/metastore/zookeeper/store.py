@@ -96,7 +96,8 @@ class ZookeeperStore:
     def _begin(self) -> None:
         """The first session. Raises OttlaError."""
         servers, timeout_ms = self._options.servers, self._options.connection_timeout_ms
-        if not self._in_hand.begin(timeout_ms / 1000):
+        # A refusal may come before anybody notices that there was a connection, or after.
+        if not self._in_hand.begin(timeout_ms / 1000) and not self._in_hand.is_login_refused:
             why = self._in_hand.why_unreachable
             raise OttlaError(
                 f"cannot reach ZooKeeper at {servers} within {timeout_ms} ms"
