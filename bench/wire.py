@@ -19,6 +19,7 @@ from ottla.protocol.messages import (
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
     ListOffsetsRequest,
+    MetadataRequest,
 )
 
 TOPIC_RESOURCE, SET = 2, 0
@@ -116,6 +117,9 @@ class Connection:
         (created,) = self.ask(19, 7, request).topics
         _check(created.error_code, f"create topic {name}")
         return bytes(created.topic_id)
+
+    def topic_names(self) -> set[str]:
+        return {topic.name for topic in self.ask(3, 12, MetadataRequest(topics=None)).topics}
 
     def delete_topic(self, name: str) -> None:
         request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)], timeout_ms=60_000)
