@@ -260,7 +260,7 @@ async def test_a_folder_that_finds_no_descriptor_is_synced_later(chore: Chore, m
 
     def scarce(path: str | Path) -> None:
         synced.append(path)
-        if len(synced) == 1:
+        if synced.count(log.dir) == 1 and path == log.dir:  # others may sync the folder above meanwhile
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         fsync_path(path)
 
@@ -268,7 +268,7 @@ async def test_a_folder_that_finds_no_descriptor_is_synced_later(chore: Chore, m
     monkeypatch.setattr(type(log.disk), "fsync_path", staticmethod(scarce))
     await chore.cleaning.tick()
     assert (log.failed, chore.logs.dirs[0].offline) == (None, None)
-    assert len(synced) > 1 and set(synced) == {log.dir}
+    assert synced.count(log.dir) > 1
     assert len(pairs(log)) == 3
 
 
