@@ -355,6 +355,14 @@ class Broker:
         return self.topics.epoch is not None
 
     @property
+    def known_controller(self) -> int:
+        """Of whom clients are told: -1 while the store cannot be reached, as nobody can say who it is, or change
+        anything."""
+        if self.cluster is not None and not self.cluster.controlling.is_store_reached:
+            return -1
+        return self.image.controller
+
+    @property
     def broker_epoch(self) -> int:
         """That of the registration that the controller has taken in; -1 while there is none, and on a single node."""
         return -1 if self.cluster is None else self.cluster.membership.epoch

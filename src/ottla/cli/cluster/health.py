@@ -20,6 +20,10 @@ from ottla.client.log_dirs import LogDir, describe_log_dirs
 from ottla.common.errors import OttlaError
 
 RETRY_S = 0.25
+NO_CONTROLLER = (
+    "there is no controller: ZooKeeper cannot be reached, or an election is under way; until then records are written "
+    "and read, and nothing can be changed"
+)
 Place = tuple[str, int]  # topic and partition
 
 
@@ -28,8 +32,8 @@ Place = tuple[str, int]  # topic and partition
 @interval_option
 @click.option("--wait", "wait_s", type=at_least(0.0), metavar="SECONDS", help="Wait until it is healthy.")
 def health(settings: Settings, watch: bool, interval: float, wait_s: float | None) -> None:
-    """Whether every partition has a leader and all its replicas in sync, no broker is missing, and every disk takes
-    writes; exit status 1 when not.
+    """Whether every partition has a leader and all its replicas in sync, no broker is missing, somebody is the
+    controller, and every disk takes writes; exit status 1 when not.
 
     Below min ISR, a produce with acks=all is refused (min.insync.replicas); at min ISR, it would be after one more
     failure.
@@ -130,7 +134,7 @@ def _health_lines(data: dict[str, Any]) -> Iterable[str]:
     yield from facts(
         [
             ("cluster", verdict),
-            ("controller", data["controller"]),
+            ("controller", paint("nobody", "red") if data["controller"] is None else data["controller"]),
             ("brokers", _names(data["brokers"])),
             ("missing brokers", _names(data["missing_brokers"])),
             ("partitions", data["partitions"]),
@@ -141,6 +145,8 @@ def _health_lines(data: dict[str, Any]) -> Iterable[str]:
             ("log directories", _log_dirs_in_short(data["log_dirs"])),
         ]
     )
+    if data["controller"] is None:
+        yield NO_CONTROLLER
     for log_dir in data["log_dirs"]:
         if log_dir["problem"] is not None:
             problem = paint(log_dir["problem"], "red")
