@@ -124,8 +124,14 @@ def test_kill_pause_resume_start_and_restart_are_what_they_say(verbs: Verbs) -> 
     assert {name for name in before if before[name] != after[name]} == {3}
     cli.ok("cluster", "health", "--wait", "240", timeout_s=280)
     assert "ZooKeeper killed" in verbs.ok("kill", "zookeeper").out
+    cut_off = cli("cluster", "health", "--output", "json")
+    assert (cut_off.status, cut_off.data["healthy"], cut_off.data["cut_off_brokers"]) == (1, False, [1, 2, 3])
+    cli.ok("produce", "t", "-q", "without it")
+    assert "ZooKeeper is stopped, and a broker needs it" in verbs.fails("restart", "3")
+    assert verbs.states()[3] == "running"
     assert "ZooKeeper started" in verbs.ok("start", "zookeeper").out
     cli.ok("produce", "t", "-q", "still there")
+    cli.ok("cluster", "health", "--wait", "240", timeout_s=280)
 
 
 @pytest.mark.slow

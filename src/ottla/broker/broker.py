@@ -355,12 +355,9 @@ class Broker:
         return self.topics.epoch is not None
 
     @property
-    def known_controller(self) -> int:
-        """Of whom clients are told: -1 while the store cannot be reached, as nobody can say who it is, or change
-        anything."""
-        if self.cluster is not None and not self.cluster.controlling.is_store_reached:
-            return -1
-        return self.image.controller
+    def is_store_reached(self) -> bool:
+        """Whether this broker can take part in changes now: else it goes on with what it knows."""
+        return self.cluster is None or self.cluster.controlling.is_store_reached
 
     @property
     def broker_epoch(self) -> int:

@@ -26,7 +26,7 @@ def handle(broker: Broker, context: RequestContext, request: DescribeClusterRequ
     image = broker.image
     return DescribeClusterResponse(
         cluster_id=image.cluster_id,
-        controller_id=broker.known_controller,
+        controller_id=image.controller,
         brokers=[
             DescribeClusterResponse.DescribeClusterBroker(broker_id=node.id, host=host, port=port, rack=node.rack)
             for node, (host, port) in reachable(image, context.listener)

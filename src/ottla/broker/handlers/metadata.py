@@ -95,7 +95,7 @@ def _without_topics(broker: Broker, context: RequestContext, request: MetadataRe
             for node, (host, port) in reachable(image, context.listener)
         ],
         cluster_id=image.cluster_id,
-        controller_id=broker.known_controller,
+        controller_id=image.controller,
         cluster_authorized_operations=(
             _cluster_operations(broker, context) if request.include_cluster_authorized_operations else NOT_ASKED
         ),
