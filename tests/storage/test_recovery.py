@@ -211,7 +211,7 @@ def test_segments_behind_one_that_is_missing_go(tmp_path: Path) -> None:
     second, third = log.segments[1:3]
     for path in second.paths():
         path.unlink(missing_ok=True)
-    again = open_log(tmp_path, SMALL)
+    again = open_log(tmp_path, SMALL, recovery_point=3)
     assert (again.log_end_offset, len(again.segments)) == (second.base_offset, 1)
     assert not third.path(".log").exists()
     assert append(again, b"next") == second.base_offset
@@ -232,7 +232,7 @@ def test_a_hole_among_records_that_were_deleted_costs_nothing_that_follows(tmp_p
     second, third = log.segments[1:3]
     for path in second.paths():
         path.unlink(missing_ok=True)
-    again = open_log(tmp_path, SMALL, log_start_offset=third.base_offset + 1)
+    again = open_log(tmp_path, SMALL, recovery_point=3, log_start_offset=third.base_offset + 1)
     assert (again.log_start_offset, again.log_end_offset) == (third.base_offset + 1, 30)
 
 
@@ -242,4 +242,4 @@ def test_a_compacted_log_may_have_gaps(tmp_path: Path) -> None:
     second = log.segments[1]
     for path in second.paths():
         path.unlink(missing_ok=True)
-    assert open_log(tmp_path, config).log_end_offset == 30
+    assert open_log(tmp_path, config, recovery_point=3).log_end_offset == 30

@@ -4,7 +4,7 @@ Below the recovery point everything was synced: batches there are walked by thei
 damaged is reported and stays for whoever can save it. From there on every CRC is checked, and the log is cut at the
 first batch that is not whole, as in Kafka, with everything behind it: a power cut may have kept later pages and later
 segments and lost earlier ones, and no reader gets past the hole. A segment that is missing altogether is such a hole,
-too: a replica that kept what follows would never fetch what it lacks. Only a compacted log may have gaps.
+too: a replica that kept what follows would never fetch what it lacks. Only a compacted log has gaps of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Recovery:
     def __init__(
         self, segments: list[Segment], recovery_point: int, epochs: LeaderEpochs, *, whole_from: int | None
     ) -> None:
-        """From `whole_from` on segments follow each other without a gap; None: they need not, where it is compacted."""
+        """From `whole_from` on segments follow each other without a gap; None: they need not."""
         self._segments = segments
         self._whole_from = whole_from
         self._recovery_point = recovery_point
