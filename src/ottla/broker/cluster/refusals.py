@@ -27,7 +27,7 @@ def _create_topics(request: Any, why: dict[str, Any]) -> Message:
 
 def _delete_topics(request: Any, why: dict[str, Any]) -> Message:
     line = m.DeleteTopicsResponse.DeletableTopicResult
-    asked = [(name, {}) for name in request.topic_names or ()]
+    asked: list[tuple[str | None, dict[str, Any]]] = [(name, {}) for name in request.topic_names or ()]
     asked += [(topic.name, {"topic_id": topic.topic_id}) for topic in request.topics or ()]
     return m.DeleteTopicsResponse(responses=[line(name=name, **topic_id, **why) for name, topic_id in asked])
 

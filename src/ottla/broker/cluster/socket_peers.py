@@ -177,9 +177,9 @@ async def _connected(
     errors: list[Exception] = []
     try:
         async with asyncio.timeout(_CONNECT_S):
-            for *_, place in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            for *_, found in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
                 try:
-                    transport, _ = await loop.create_connection(make_protocol, str(place[0]), port)
+                    transport, _ = await loop.create_connection(make_protocol, str(found[0]), port)
                     return transport
                 except OSError as error:
                     errors.append(error)
