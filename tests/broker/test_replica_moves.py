@@ -109,6 +109,35 @@ def test_a_moved_partition_is_found_in_its_new_place_after_a_restart(dirs: TwoDi
     assert values(dirs.broker, "t", 2) == [b"before", b"after"]
 
 
+def test_a_move_goes_no_faster_than_it_may_and_hears_of_another_rate(
+    dirs: TwoDirs, client: RawClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(future_log, "STANDSTILL_BYTES", 0)
+    dirs.broker.create_topic("t")
+    dirs.broker.produce("t", b"x" * 200_000, partition=0)
+    home = dirs.where(client, "t")[0][0]
+    target = dirs.two if home == "one" else dirs.one
+    _set_rate(client, 1000)
+    assert dirs.move(client, target, "t") is ErrorCode.NONE
+    until(lambda: [path.stat().st_size > 0 for path in target.glob("*-future/*.log")] == [True])
+    (copy,) = target.glob("*-future/*.log")
+    assert copy.stat().st_size < 100_000, "that takes three minutes"
+    assert (home, False) in [(name, found.is_future_key) for name, found in dirs.where(client, "t")]
+    _set_rate(client, 1_000_000_000)
+    until(lambda: [name for name, _ in dirs.where(client, "t")] == [target.name])
+    assert values(dirs.broker, "t", 1) == [b"x" * 200_000]
+
+
+def _set_rate(client: RawClient, bytes_per_second: int) -> None:
+    name = "replica.alter.log.dirs.io.max.bytes.per.second"
+    alter = m.IncrementalAlterConfigsRequest
+    wanted = alter.AlterableConfig(name=name, config_operation=0, value=str(bytes_per_second))
+    answer = client.call(
+        alter(resources=[alter.AlterConfigsResource(resource_type=4, resource_name="", configs=[wanted])]), 1
+    )
+    assert answer.responses[0].error_code == ErrorCode.NONE
+
+
 def test_what_cannot_be_moved(dirs: TwoDirs, client: RawClient, tmp_path: Path) -> None:
     dirs.broker.create_topic("t")
     assert dirs.move(client, tmp_path / "three", "t") is ErrorCode.LOG_DIR_NOT_FOUND

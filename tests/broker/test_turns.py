@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,3 +106,30 @@ async def test_waiting_for_what_is_there_already_is_no_way_around() -> None:
 
 async def test_each_gives_what_becomes_of_every_item() -> None:
     assert Turns().start(each([1, 2], str)) == ["1", "2"]
+
+
+@pytest.mark.parametrize(("others_had", "turns"), [(0, 21), (2, 21), (12, 7), (1000, 5)])
+async def test_where_others_take_long_turns_last_longer(
+    monkeypatch: pytest.MonkeyPatch, others_had: int, turns: int
+) -> None:
+    """Or what is long would never end where there is no time: 20 ms of it, in turns of one to five."""
+    now_s, rounds = 0.0, 0
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now_s))
+
+    async def neighbour() -> None:
+        nonlocal now_s, rounds
+        while True:
+            rounds += 1
+            now_s += others_had * module.TURN_S
+            await asyncio.sleep(0)
+
+    def long() -> Steps[None]:
+        nonlocal now_s
+        for _ in range(20):
+            now_s += module.TURN_S
+            yield None
+
+    other = asyncio.ensure_future(neighbour())
+    await Turns().queue(long())
+    other.cancel()
+    assert abs(rounds - turns) <= 1

@@ -58,9 +58,9 @@ class Cli:
         )
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    def ok(self, *arguments: str | Path, stdin: str | bytes = "") -> Outcome:
+    def ok(self, *arguments: str | Path, stdin: str | bytes = "", timeout_s: float = 60) -> Outcome:
         """As above, and it must succeed."""
-        outcome = self(*arguments, stdin=stdin)
+        outcome = self(*arguments, stdin=stdin, timeout_s=timeout_s)
         assert outcome.status == 0, outcome
         return outcome
 

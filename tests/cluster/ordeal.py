@@ -17,6 +17,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Self
 
 from confluent_kafka import Consumer, TopicPartition
@@ -30,6 +31,7 @@ from tests.crash import load, transactional_worker
 from tests.crash.bank import Watcher
 from tests.crash.load import ConfluentProducer, GroupConsumer
 from tests.crash.storm import Worker
+from tests.support.patience import answered
 from tests.support.transactional_libraries import committed_offset
 from tests.support.trio import IDS, Trio
 
@@ -181,7 +183,8 @@ class Ordeal:
         consumer = Consumer({**settings, "log_level": 0})
         try:
             places = [TopicPartition(topic, number) for number in range(partitions)]
-            return {place.partition: consumer.get_watermark_offsets(place, timeout=30)[1] for place in places}
+            ends = (answered(partial(consumer.get_watermark_offsets, place, timeout=30))[1] for place in places)
+            return dict(zip(range(partitions), ends, strict=True))
         finally:
             consumer.close()
 

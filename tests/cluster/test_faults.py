@@ -46,6 +46,7 @@ def running(kind: Kind, folder: Path, *, network: bool = False, **more: object) 
 # --- short
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("fault", [faults.kill_leader, faults.pause_leader, faults.rolling_restart])
 def test_a_short_ordeal(tmp_path: Path, fault: Fault) -> None:
     with running(OttlaTrio, tmp_path / "trio") as trio, Ordeal(trio, seed=1) as ordeal:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import Cli
 from tests.support.brokers import OttlaProcess
 from tests.support.zookeeper import Zookeeper
@@ -11,6 +13,7 @@ from tests.support.zookeeper import Zookeeper
 QUICK = {"offsets.topic.num.partitions": "2", "group.initial.rebalance.delay.ms": "0"}
 
 
+@pytest.mark.timeout(900)
 def test_a_single_node_becomes_one_of_three(tmp_path: Path, own_zookeeper: Zookeeper) -> None:
     first = OttlaProcess(tmp_path / "one", {"node.id": "1", **QUICK})
     with first:
@@ -29,7 +32,7 @@ def test_a_single_node_becomes_one_of_three(tmp_path: Path, own_zookeeper: Zooke
         with others[0], others[1]:
             cli = Cli(",".join(node.bootstrap for node in (first, *others)))
             for topic in ("orders", "__consumer_offsets"):
-                cli.ok("partition", "move", topic, "--to", "1,2,3", "--wait", "50")
+                cli.ok("partition", "move", topic, "--to", "1,2,3", "--wait", "240", timeout_s=280)
             (described,) = cli.ok("topic", "describe", "orders", "--output", "json").data
             assert described["id"] == topic_id
             assert described["settings"] == {"retention.ms": "-1"}

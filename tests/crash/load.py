@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from ottla.protocol.messages import InitProducerIdRequest
 from ottla.testing.checker import Checker, Stamp, stamped
+from tests.support.patience import answered
 from tests.support.raw_client import RawClient, batch_of
 
 TOPIC = "ledger"
@@ -282,7 +283,8 @@ class GroupConsumer(Load):
 
         consumer = Consumer(self._settings(), logger=_quiet())
         try:
-            for one in consumer.committed([TopicPartition(TOPIC, n) for n in range(PARTITIONS)], timeout=30):
+            places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+            for one in answered(lambda: consumer.committed(places, timeout=30)):
                 told = self.committed.get(one.partition, -1)
                 assert one.offset >= told, f"partition {one.partition}: {told} was committed, {one.offset} is known"
         finally:

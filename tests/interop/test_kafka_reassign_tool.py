@@ -58,6 +58,32 @@ def test_partitions_are_moved_under_a_throttle(tmp_path: Path) -> None:
         assert described["partitions"][0]["replicas"] == [3, 1]
 
 
+@pytest.mark.timeout(900)
+def test_a_move_is_cancelled(tmp_path: Path) -> None:
+    """So slow that it never ends by itself: what one fetch may have is copied, then a thousand bytes per second."""
+    require(OttlaTrio)
+    require_kafka_libs()
+    with OttlaTrio(tmp_path / "trio", {"auto.leader.rebalance.enable": "false"}) as trio:
+        cli = Cli(trio.bootstrap)
+        cli.ok("topic", "create", "orders", "-r", "2")
+        cli.ok("partition", "move", "orders:0", "--to", "1,2", "--wait", "60")
+        cli.ok("produce", "orders", "-q", stdin=f"{'x' * 1000}\n" * 5000)
+        plan = tmp_path / "plan.json"
+        wanted = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [3, 1]}]}
+        plan.write_text(json.dumps(wanted))
+        arguments = ("--reassignment-json-file", str(plan))
+        _reassign(trio.bootstrap, *arguments, "--execute", "--throttle", "1000")
+        assert "orders-0" in _reassign(trio.bootstrap, "--list")
+        said = _reassign(trio.bootstrap, *arguments, "--cancel")
+        assert "Successfully cancelled partition reassignment for: orders-0" in said
+        assert "No partition reassignments found" in _reassign(trio.bootstrap, "--list")
+        ((described),) = cli.ok("topic", "describe", "orders", "--output", "json").data
+        assert described["partitions"][0]["replicas"] == [1, 2]
+        assert _settings(cli, "topic", "orders") == _settings(cli, "broker", "3") == {}
+        said = _reassign(trio.bootstrap, *arguments, "--cancel")
+        assert "None of the specified partition reassignments are active" in said
+
+
 def _settings(cli: Cli, kind: str, name: str) -> dict[str, str]:
     entries = cli.ok("config", "get", kind, name, "--output", "json").data
     return {one["name"]: one["value"] for one in entries if "throttled" in one["name"] and one["source"] == kind}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ottla.common.ids import TopicId
 from ottla.metadata import nodes
-from ottla.metadata.folding import with_nodes
+from ottla.metadata.folding import known_node, with_nodes
 from ottla.metadata.image import (
     BrokerImage,
     ClusterImage,
@@ -58,8 +59,10 @@ def change(store: dict[str, bytes], chance: random.Random) -> str:
         image = BrokerImage(number, "rack", {"PLAINTEXT": ("host", 9092)}, chance.randint(1, 2))
         path, data = nodes.broker_path(number), nodes.encode_broker(image, "process", "folder")
     elif kind == "epoch":
-        registration = Registration(chance.randint(1, 2), chance.random() < 0.7, chance.random() < 0.2)
-        path, data = nodes.broker_epoch_path(number), nodes.encode_registration(registration)
+        path = nodes.broker_epoch_path(number)
+        last = nodes.decode_registration(store[path]).epoch if path in store else 1
+        registration = Registration(last + chance.randint(0, 1), chance.random() < 0.7, chance.random() < 0.2)
+        data = nodes.encode_registration(registration)
     elif kind == "config":
         name = chance.choice(["", "1", "a/b.c"])
         path = nodes.configs_path(chance.choice([ConfigKind.BROKER, ConfigKind.GROUP]), name or "1")
@@ -70,7 +73,7 @@ def change(store: dict[str, bytes], chance: random.Random) -> str:
         path, data = nodes.FEATURES, nodes.encode({"levels": {"x": number}, "epoch": number})
     else:
         path, data = nodes.PRODUCER_IDS, nodes.encode({"next": chance.randint(0, 9)})
-    if chance.random() < 0.25 and path not in (nodes.FEATURES, nodes.PRODUCER_IDS):
+    if chance.random() < 0.25 and path not in (nodes.FEATURES, nodes.PRODUCER_IDS) and kind != "epoch":
         store.pop(path, None)
     else:
         store[path] = data
@@ -123,6 +126,41 @@ def test_a_damaged_node_is_passed_over_and_told(path: str, data: bytes) -> None:
     image = with_nodes(known, {path: data}, lambda damaged, _: told.append(damaged))
     assert told == [path]
     assert image.topics == known.topics
+
+
+@pytest.mark.parametrize(
+    "older",
+    [
+        {"leader_epoch": 4, "partition_epoch": 9},
+        {"leader_epoch": 5, "partition_epoch": 8},
+    ],
+)
+def test_an_older_copy_that_somebody_wrote_back_is_passed_over_and_told(older: dict[str, int]) -> None:
+    """Replicas that were in sync then need not be now."""
+    now = PartitionImage(2, 5, 9, (1, 2), (2,))
+    known = TopicImage("t", TopicId(bytes(16)), (now, now))
+    image = with_nodes(EMPTY, {"/topics/t": nodes.encode_topic(known)}, refuse)
+    told: list[str] = []
+    for copy in (
+        replace(known, partitions=(now, replace(now, isr=(1, 2), **older))),
+        replace(known, partitions=(now,)),
+    ):
+        stale = {"/topics/t": nodes.encode_topic(copy)}
+        assert with_nodes(image, stale, lambda _, why: told.append(str(why))) is image
+    assert len(told) == 2 and all("older copy" in why for why in told)
+    assert known_node(image, "/topics/t") == nodes.encode_topic(known)
+    made_anew = replace(known, id=TopicId(b"x" * 16), partitions=(replace(now, leader_epoch=0, partition_epoch=0),))
+    assert with_nodes(image, {"/topics/t": nodes.encode_topic(made_anew)}, refuse).topics["t"] == made_anew
+
+
+def test_an_older_copy_of_a_registration_is_passed_over_and_told() -> None:
+    path = nodes.broker_epoch_path(1)
+    image = with_nodes(EMPTY, {path: nodes.encode_registration(Registration(3, True))}, refuse)
+    told: list[str] = []
+    stale = {path: nodes.encode_registration(Registration(2, True))}
+    assert with_nodes(image, stale, lambda damaged, _: told.append(damaged)) is image
+    assert told == [path]
+    assert known_node(image, path) == nodes.encode_registration(Registration(3, True))
 
 
 def test_a_broker_counts_that_is_there_and_taken_in_as_what_it_is() -> None:

@@ -92,6 +92,21 @@ async def test_a_leader_sends_a_consumer_to_a_replica_in_its_rack(tmp_path: Path
             assert bytes(line_of(await fetch(near, rack_id=rack)).records) == leader.content()
 
 
+async def test_nobody_is_sent_to_a_replica_that_is_not_in_sync(tmp_path: Path) -> None:
+    """It may never catch up, and the consumer would stay with it."""
+    settings = {"replica.selector.class": RACK_AWARE_SELECTOR, "replica.lag.time.max.ms": "100"}
+    async with Cluster(tmp_path, properties=settings, racks={1: "here", 2: "here", 3: "there"}) as cluster:
+        cluster.create_topic()
+        leader = cluster.nodes[1]
+        await produce(leader, b"x")
+        assert line_of(await fetch(leader, rack_id="there")).preferred_read_replica == 3
+        cluster.cut(3)
+        await produce(leader, b"y")
+        assert 3 not in cluster.partition().isr
+        line = line_of(await fetch(leader, rack_id="there"))
+        assert (line.preferred_read_replica, bool(line.records)) == (-1, True)
+
+
 async def test_without_a_selector_consumers_read_from_leaders(tmp_path: Path) -> None:
     async with Cluster(tmp_path, racks={1: "here", 2: "there", 3: "there"}) as cluster:
         cluster.create_topic()

@@ -172,6 +172,23 @@ async def test_a_replica_whose_records_are_gone_at_the_leader_begins_anew(tmp_pa
         await until(lambda: cluster.nodes[2].log().log_start_offset == 3)
 
 
+async def test_a_replica_begins_anew_in_the_middle_of_a_batch(tmp_path: Path) -> None:
+    """DeleteRecords goes to any offset; batches are fetched whole."""
+    async with Cluster(tmp_path, properties={"replica.lag.time.max.ms": "100"}) as cluster:
+        cluster.create_topic()
+        leader, late = cluster.nodes[1], cluster.nodes[3]
+        assert (await produce(leader, b"x")).error_code == 0
+        cluster.cut(3)
+        assert (await asyncio.wait_for(produce(leader, b"a", b"b", b"c", b"d"), 60)).error_code == 0
+        assert (await asyncio.wait_for(produce(leader, b"e"), 60)).error_code == 0
+        leader.log().delete_records(3)
+        cluster.heal()
+        await until(lambda: set(cluster.partition().isr) == {1, 2, 3})
+        await until(lambda: late.log().log_start_offset == 3)
+        assert late.log().log_end_offset == 6
+        assert late.content() == leader.content()
+
+
 @pytest.mark.parametrize("size", [100, 100_000])
 async def test_a_long_log_is_fetched_in_pieces(tmp_path: Path, size: int) -> None:
     async with Cluster(tmp_path, properties={"replica.lag.time.max.ms": "100"}) as cluster:

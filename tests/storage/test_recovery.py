@@ -203,3 +203,43 @@ def test_segments_behind_a_batch_that_is_not_whole_go(tmp_path: Path, lost: byte
     assert not any(one.path(kind).name in names for one in log.segments[2:] for kind in (".log", ".index"))
     assert disk.syncs, "the names of dropped segments must not come back beside new ones"
     assert append(again, b"next") == end
+
+
+def test_segments_behind_one_that_is_missing_go(tmp_path: Path) -> None:
+    """Or a replica would go on behind the hole, and never fetch what it lacks."""
+    log = fill(tmp_path)
+    second, third = log.segments[1:3]
+    for path in second.paths():
+        path.unlink(missing_ok=True)
+    again = open_log(tmp_path, SMALL, recovery_point=3)
+    assert (again.log_end_offset, len(again.segments)) == (second.base_offset, 1)
+    assert not third.path(".log").exists()
+    assert append(again, b"next") == second.base_offset
+
+
+def test_a_missing_segment_that_was_synced_costs_nothing_that_follows(tmp_path: Path) -> None:
+    log = fill(tmp_path)
+    second, third = log.segments[1:3]
+    for path in second.paths():
+        path.unlink(missing_ok=True)
+    again = open_log(tmp_path, SMALL, recovery_point=third.base_offset)
+    assert again.log_end_offset == 30
+    assert read_all(again, start=third.base_offset)[-1] == (29, b"0029")
+
+
+def test_a_hole_among_records_that_were_deleted_costs_nothing_that_follows(tmp_path: Path) -> None:
+    log = fill(tmp_path)
+    second, third = log.segments[1:3]
+    for path in second.paths():
+        path.unlink(missing_ok=True)
+    again = open_log(tmp_path, SMALL, recovery_point=3, log_start_offset=third.base_offset + 1)
+    assert (again.log_start_offset, again.log_end_offset) == (third.base_offset + 1, 30)
+
+
+def test_a_compacted_log_may_have_gaps(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=1000, index_interval_bytes=150, cleanup_compact=True)
+    log = fill(tmp_path, config=config)
+    second = log.segments[1]
+    for path in second.paths():
+        path.unlink(missing_ok=True)
+    assert open_log(tmp_path, config, recovery_point=3).log_end_offset == 30

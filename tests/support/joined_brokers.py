@@ -96,6 +96,8 @@ class NetworkPeers:
     def watch(self, broker: int, epoch: int, on_refused: Callable[[], None]) -> Watching:
         raise NotImplementedError
 
+    def on_image(self) -> None: ...
+
     async def close(self) -> None: ...
 
 

@@ -17,7 +17,11 @@ from typing import Any, Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
+from tests.support.patience import answered
+
 CALL_S_MAX = 30.0
+# What may be asked again is, for so long.
+PATIENCE_S = 120.0
 # Longer than a coordinator is away when a broker is killed, paused or restarted in a test.
 HANGS_AFTER_S = 15.0
 
@@ -85,6 +89,17 @@ def _confluent_errors() -> Any:
         raise Failed(str(error)) from raised
 
 
+def _until_settled(call: Callable[[float], None]) -> None:
+    """A call that ran out of time goes on where it was when it is made again; nothing else may be asked meanwhile."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return call(CALL_S_MAX)
+        except KafkaException as raised:
+            if not raised.args[0].retriable() or time.monotonic() > deadline:
+                raise
+
+
 class ConfluentTransactions(TransactionalLibrary):
     name = "confluent-kafka"
 
@@ -100,7 +115,7 @@ class ConfluentTransactions(TransactionalLibrary):
             }
         )
         with _confluent_errors():
-            self._producer.init_transactions(CALL_S_MAX)
+            _until_settled(self._producer.init_transactions)
 
     def begin(self) -> None:
         with _confluent_errors():
@@ -142,14 +157,14 @@ class ConfluentTransactions(TransactionalLibrary):
 
     def commit(self) -> None:
         with _confluent_errors():
-            self._producer.commit_transaction(CALL_S_MAX)
+            _until_settled(self._producer.commit_transaction)
 
     def abort(self) -> None:
         if self._is_replaced:
             self._is_replaced = False
             return  # by taking the transactional id
         with _confluent_errors():
-            self._producer.abort_transaction(CALL_S_MAX)
+            _until_settled(self._producer.abort_transaction)
 
     def flush(self) -> None:
         self._producer.flush(CALL_S_MAX)
@@ -341,7 +356,7 @@ class Reader:
         self._consumer.assign([TopicPartition(topic, one, OFFSET_BEGINNING) for one in partitions])
         self.values: dict[int, list[bytes]] = {one: [] for one in partitions}
 
-    def until_end(self, timeout_s: float = 30.0) -> dict[int, list[bytes]]:
+    def until_end(self, timeout_s: float = 120.0) -> dict[int, list[bytes]]:
         """All there is to read now, by partition. To be called once: the end of a partition is told once."""
         left = set(self._partitions)
         deadline = time.monotonic() + timeout_s
@@ -385,6 +400,6 @@ def committed_offset(bootstrap: str, group: str, topic: str, partition: int = 0)
     """Without waiting for open transactions, as a consumer of committed records would."""
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "isolation.level": "read_uncommitted"}
     consumer = Consumer({**settings, "log_level": 0})
-    (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=CALL_S_MAX)
+    (found,) = answered(lambda: consumer.committed([TopicPartition(topic, partition)], timeout=CALL_S_MAX))
     consumer.close()
     return int(found.offset)

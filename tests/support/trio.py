@@ -26,6 +26,7 @@ from tests.support.brokers import OttlaProcess
 from tests.support.kafka_jars import why_no_kafka
 from tests.support.kafka_peer import KafkaPeer
 from tests.support.network import STORE, Network
+from tests.support.patience import answered
 from tests.support.process import BrokerProcess, free_ports
 from tests.support.zookeeper import Zookeeper, why_no_zookeeper
 
@@ -108,8 +109,7 @@ class Trio:
         return topic
 
     def partitions(self, topic: str) -> dict[int, Any]:
-        found = self.admin().list_topics(topic, timeout=20).topics[topic].partitions
-        return dict(found)
+        return dict(answered(lambda: self.admin().list_topics(topic, timeout=20)).topics[topic].partitions)
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """Waits until there is one."""
@@ -122,8 +122,16 @@ class Trio:
             time.sleep(0.05)
 
     def controller(self) -> int:
-        """As the cluster names it; Kafka's KRaft names any broker, `active_controller` knows better."""
-        return int(self.admin().list_topics(timeout=20).controller_id)
+        """As the cluster names it, once there is one; Kafka's KRaft names any broker, `active_controller` knows
+        better."""
+        deadline = time.monotonic() + 120
+        while (found := self._told_controller()) not in IDS:
+            assert time.monotonic() < deadline, "there is no controller"
+            time.sleep(0.05)
+        return found
+
+    def _told_controller(self) -> int:
+        return int(answered(lambda: self.admin().list_topics(timeout=20)).controller_id)
 
     def await_members(self, timeout_s: float = 120) -> None:
         """Until all three are in what clients are told."""

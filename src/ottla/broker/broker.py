@@ -205,12 +205,17 @@ class Broker:
         self.peers = self._make_peers(self)
         self._closers.append(lambda _: self.peers.close())
         self._open_services(store, image, None)
+        self.topics.subscribe(self._tell_peers)
         self.cluster = cluster = Cluster(self, store, dict(self._endpoints), may_have_lost_records=bool(lossy))
         self._closers.append(lambda _: cluster.close())
         await cluster.join()
         # Only now: before, the controller did not know what this start of the machine has cost.
         cluster_startup.note_boot(dirs, self._boot_id, self._disk)
         moving_in.put_away(dirs[0], self._disk)
+
+    def _tell_peers(self, old: ClusterImage, new: ClusterImage) -> None:
+        if old.present is not new.present:
+            self.peers.on_image()
 
     def _make_folders(self) -> list[Path]:
         dirs = [Path(path) for path in self.config.data_dirs]
@@ -353,6 +358,11 @@ class Broker:
     @property
     def is_controller(self) -> bool:
         return self.topics.epoch is not None
+
+    @property
+    def is_store_reached(self) -> bool:
+        """Whether this broker can take part in changes now: else it goes on with what it knows."""
+        return self.cluster is None or self.cluster.controlling.is_store_reached
 
     @property
     def broker_epoch(self) -> int:

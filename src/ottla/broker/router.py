@@ -19,6 +19,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.apis import APIS, Api
+from ottla.broker.cluster.refusals import refusal
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps
@@ -201,11 +202,12 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             resource.resource_type != _BROKER_LOGGER for resource in request.resources
         )
 
-    async def from_controller(context: RequestContext, frame: bytes) -> Answer:
+    async def from_controller(context: RequestContext, request: Message, frame: bytes) -> Answer:
         try:
             return await broker.forward(context, frame)
         except ApiError as error:
-            body = codec.encode(failed(context.version, error), context.version)
+            response = refusal(api.name, request, error) or failed(context.version, error)
+            body = codec.encode(response, context.version)
             return framed(context.version, context.correlation_id, body)
 
     def large(context: RequestContext, frame: memoryview, position: int) -> Steps[Answer]:
@@ -214,7 +216,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
         except MalformedMessage as error:
             raise CloseConnection(str(error)) from None
         if is_for_another(request):
-            answer: Answer = yield from_controller(context, bytes(frame))
+            answer: Answer = yield from_controller(context, request, bytes(frame))
             return answer
         try:
             response = handle(broker, context, request)
@@ -244,7 +246,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             return broker.turns.queue(large(copy(context), kept(frame), position))
         request = codec.decode(request_name, version, frame, position)
         if is_for_another(request):
-            return from_controller(copy(context), bytes(frame))
+            return from_controller(copy(context), request, bytes(frame))
         try:
             response = handle(broker, context, request)
             if isinstance(response, GeneratorType):

@@ -3,7 +3,8 @@
 A thread would not help: it holds the interpreter lock five milliseconds at a time, and each system call of the loop
 would wait that long to get it back. So the work is a generator that yields between small steps (`common/steps.py`).
 Its turns are taken one at a time for the whole broker, first come first served, and the loop serves everybody else in
-between.
+between. Where the loop is busy, or the machine is, a turn comes around rarely, and lasts longer: long work has a fifth
+of the time at least, up to five milliseconds at once, or a coordinator would never be loaded.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from ottla.common.steps import Steps
 T = TypeVar("T")
 
 TURN_S = 0.001
+# How much longer a turn may be, and which part of the time that others had since the last one.
+_TURNS_AT_ONCE = 5
+_SHARE = 0.25
 # What is done at once before it has to queue for a turn: most work is over by then, and sixty clients of one round of
 # the loop may each have something to do.
 FIRST_TURN_S = 0.0003
@@ -26,6 +30,7 @@ FIRST_TURN_S = 0.0003
 class Turns:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
+        self._ended = time.perf_counter()
 
     def start(self, work: Steps[T]) -> T | Awaitable[T]:
         """What the generator returns, if that takes little time and waits for nothing; else the promise of it."""
@@ -54,13 +59,22 @@ class Turns:
                     if time.perf_counter() < others_waited_since + TURN_S:
                         waiting = _advance(work, FIRST_TURN_S, outcome, failure)
                         continue
+                ready_at = time.perf_counter()
                 await asyncio.sleep(0)
                 async with self._turn:
                     others_waited_since = time.perf_counter()
-                    waiting = _advance(work, TURN_S, outcome, failure)
+                    others_had_s = others_waited_since - max(ready_at, self._ended)
+                    try:
+                        waiting = _advance(work, _turn_s(others_had_s), outcome, failure)
+                    finally:
+                        self._ended = time.perf_counter()
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def _turn_s(others_had_s: float) -> float:
+    return min(max(TURN_S, others_had_s * _SHARE), TURN_S * _TURNS_AT_ONCE)
 
 
 class Pause:

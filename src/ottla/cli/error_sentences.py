@@ -30,6 +30,7 @@ SENTENCES = {
     "_TIMED_OUT": "the cluster did not answer in time ({detail}): see `ottla cluster health`.",
     "_MSG_TIMED_OUT": "the cluster did not take the record in time: see `ottla cluster health`.",
     "REQUEST_TIMED_OUT": "the broker could not finish in time: see `ottla cluster health`.",
+    "NOT_CONTROLLER": "nobody can change the cluster now ({detail}): see `ottla cluster health`.",
     "NOT_ENOUGH_REPLICAS": "too few replicas are in sync (min.insync.replicas): see `ottla cluster health`.",
     "KAFKA_STORAGE_ERROR": "the broker's disk fails or is full: see `ottla cluster health` and the broker's log.",
     "_UNSUPPORTED_FEATURE": "this cluster is too old for that ({detail}).",

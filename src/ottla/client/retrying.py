@@ -77,4 +77,6 @@ def retried(ask: Callable[[], T], deadline: Deadline, forget: Callable[[OttlaErr
 def as_sentence(error: OttlaError | OSError) -> OttlaError:
     if isinstance(error, OttlaError):
         return error
+    if isinstance(error, TimeoutError):
+        return Retriable("the cluster did not answer in time: see `ottla cluster health`.")
     return Retriable(f"the connection to the cluster broke again and again: {error}.")

@@ -2,8 +2,9 @@
 
 What did not change stays the same object, also when its node was read again: whoever follows the image looks at
 identity. A node that cannot be read is passed over, and told of: somebody has damaged it, and what is known is better
-than nothing. One thing is remembered that no node says: which brokers were there, until they are fenced (`missing`).
-Pure.
+than nothing. So is an older copy that somebody has written back: epochs never go back, and replicas that were in sync
+then need not be now. One thing is remembered that no node says: which brokers were there, until they are fenced
+(`missing`). Pure.
 """
 
 from __future__ import annotations
@@ -31,6 +32,13 @@ _CONFIG_FOLDERS = {
 }
 
 
+class OlderCopy(ValueError):
+    """What a node says was true some time ago."""
+
+    def __init__(self) -> None:
+        super().__init__("an older copy: its epochs are below those that are known")
+
+
 def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> ClusterImage:
     topics: dict[str, TopicImage | None] = {}
     present: dict[int, BrokerImage | None] = {}
@@ -41,11 +49,12 @@ def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> Clust
         folder, _, name = path.rpartition("/")
         try:
             if folder == nodes.TOPICS:
-                topics[name] = None if data is None else nodes.decode_topic(name, data)
+                topics[name] = None if data is None else _newer_topic(nodes.decode_topic(name, data), image)
             elif folder == nodes.BROKERS:
                 present[int(name)] = None if data is None else nodes.decode_broker(int(name), data)
             elif folder == nodes.BROKER_EPOCHS:
-                registrations[int(name)] = None if data is None else nodes.decode_registration(data)
+                broker = int(name)
+                registrations[broker] = None if data is None else _newer_registration(broker, data, image)
             elif folder == nodes.ACLS:
                 acls[name] = None if data is None else decode_acl(data)
             elif folder == nodes.SCRAM:
@@ -64,6 +73,35 @@ def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> Clust
     if present or registrations:
         image = _with_brokers(image, _merged(image.present, present), _merged(image.registrations, registrations))
     return image
+
+
+def _newer_topic(topic: TopicImage, image: ClusterImage) -> TopicImage:
+    known = image.topics.get(topic.name)
+    if known is None or known.id != topic.id or known == topic:
+        return topic
+    if len(topic.partitions) < len(known.partitions) or any(
+        new.leader_epoch < old.leader_epoch or new.partition_epoch < old.partition_epoch
+        for new, old in zip(topic.partitions, known.partitions, strict=False)
+    ):
+        raise OlderCopy
+    return topic
+
+
+def _newer_registration(broker: int, data: bytes, image: ClusterImage) -> Registration:
+    new, known = nodes.decode_registration(data), image.registrations.get(broker)
+    if known is not None and new.epoch < known.epoch:
+        raise OlderCopy
+    return new
+
+
+def known_node(image: ClusterImage, path: str) -> bytes | None:
+    """What a node should hold by what is known; None where that cannot be told."""
+    folder, _, name = path.rpartition("/")
+    if folder == nodes.TOPICS and name in image.topics:
+        return nodes.encode_topic(image.topics[name])
+    if folder == nodes.BROKER_EPOCHS and name.isdecimal() and int(name) in image.registrations:
+        return nodes.encode_registration(image.registrations[int(name)])
+    return None
 
 
 def _with_topics(image: ClusterImage, changed: Mapping[str, TopicImage | None]) -> ClusterImage:

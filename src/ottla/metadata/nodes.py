@@ -271,6 +271,14 @@ def decode_registration(data: bytes) -> Registration:
     )
 
 
+def decode_registration_of(broker: int, data: bytes) -> Registration:
+    """The same, of a broker without whose node nothing goes on. Raises OttlaError."""
+    try:
+        return decode_registration(data)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise damaged(broker_epoch_path(broker), error) from error
+
+
 # --- the whole
 
 

@@ -35,6 +35,7 @@ from ottla.storage.log_dirs.future_log import FutureLog
 from ottla.storage.log_dirs.log_dir import LogDir
 from ottla.storage.log_dirs.log_names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, marked_folder, parse_folder
 from ottla.storage.log_dirs.refusals import PASSING
+from ottla.storage.log_writer import LogWriter
 from ottla.storage.owner import LogOwner
 from ottla.storage.steady_clock import SteadyClock
 
@@ -455,7 +456,7 @@ class LogManager(LogOwner):
         before such a partition is made again, or it would have those offsets after a crash."""
         return any(tp in self._checkpointed and tp not in self._logs for tp in partitions)
 
-    def checkpoint_cleaned(self, log: Log) -> None:
+    def checkpoint_cleaned(self, log: LogWriter) -> None:
         log_dir = self._dir_of.get(log.topic_partition)
         if log_dir is not None and log_dir.offline is None:
             self._checkpoint_cleaned(log_dir)
@@ -482,7 +483,7 @@ class LogManager(LogOwner):
 
     # -- failing --
 
-    def disk_failed(self, log: Log, error: OSError) -> None:
+    def disk_failed(self, log: LogWriter, error: OSError) -> None:
         log_dir = self._dir_of.get(log.topic_partition)
         if log_dir is None:  # deleted meanwhile
             log.fail(f"{log.dir} failed: {error.strerror}")
@@ -494,7 +495,7 @@ class LogManager(LogOwner):
             )
             self._take_offline(log_dir, str(error.strerror))
 
-    def disk_refused(self, log: Log, error: OSError) -> None:
+    def disk_refused(self, log: LogWriter, error: OSError) -> None:
         log_dir = self._dir_of.get(log.topic_partition)
         if log_dir is not None:  # else deleted meanwhile
             self._refused(log_dir, error)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from ottla.common.errors import ErrorCode, OttlaError
 from ottla.metadata import nodes
 from ottla.metastore.port import Set
 from ottla.metastore.zookeeper import open_zookeeper
+from ottla.metastore.zookeeper.store import ZookeeperStore
 from ottla.protocol import messages as m
 from ottla.testing import Broker
 from tests.broker.cluster.conftest import MakeBroker
@@ -33,9 +35,9 @@ def metadata(broker: Broker) -> m.MetadataResponse:
         return answer
 
 
-def create(broker: Broker, name: str, partitions: int = 3) -> int:
+def create(broker: Broker, name: str, partitions: int = 3, replicas: int = 1) -> int:
     topic = m.CreateTopicsRequest.CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+        name=name, num_partitions=partitions, replication_factor=replicas, assignments=(), configs=()
     )
     with RawClient.to(broker.bootstrap_servers) as client:
         answer = client.call(m.CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
@@ -52,6 +54,11 @@ def delete(broker: Broker, name: str) -> int:
 def leaders(broker: Broker, topic: str) -> list[int]:
     found = next(found for found in metadata(broker).topics if found.name == topic)
     return [partition.leader_id for partition in sorted(found.partitions, key=lambda one: one.partition_index)]
+
+
+def in_sync(broker: Broker, topic: str) -> list[set[int]]:
+    found = next(found for found in metadata(broker).topics if found.name == topic)
+    return [set(one.isr_nodes) for one in sorted(found.partitions, key=lambda one: one.partition_index)]
 
 
 def test_all_brokers_say_the_same(three: list[Broker]) -> None:
@@ -147,24 +154,82 @@ def test_a_folder_of_another_cluster_is_refused(make_broker: MakeBroker, tmp_pat
         make_broker(2)
 
 
-def test_a_damaged_node_is_told_and_nothing_is_lost(make_broker: MakeBroker, zookeeper: Zookeeper, chroot: str) -> None:
+@pytest.fixture
+def store(zookeeper: Zookeeper, chroot: str, make_broker: MakeBroker) -> Iterator[ZookeeperStore]:
+    """What somebody with a ZooKeeper client sees and does."""
+    opened = open_zookeeper(zookeeper.options(chroot))
+    yield opened
+    opened.close()
+
+
+@contextlib.contextmanager
+def hearing(caplog: pytest.LogCaptureFixture, *names: str) -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in names]
+    for logger in loggers:
+        logger.addHandler(caplog.handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(caplog.handler)
+
+
+@pytest.mark.parametrize("harm", ["damage", "an older copy"])
+def test_the_controller_puts_a_damaged_topic_back_and_nothing_is_lost(
+    make_broker: MakeBroker, store: ZookeeperStore, caplog: pytest.LogCaptureFixture, harm: str
+) -> None:
+    first, second = make_broker(1), make_broker(2)
+    assert create(first, "orders", 2, replicas=2) == ErrorCode.NONE
+    path = nodes.topic_path("orders")
+    older = store.get(path)
+    assert older is not None
+    first.produce("orders", b"kept", partition=0)
+    second.stop()
+    second = make_broker(2)
+    until(lambda: in_sync(first, "orders") == [{1, 2}, {1, 2}], "both are in sync")
+    good = store.get(path)
+    assert good is not None
+    assert good.data != older.data
+    with hearing(caplog, "ottla.topics"):
+        store.multi([Set(path, b"{oops" if harm == "damage" else older.data)])
+        until(lambda: (now := store.get(path)) is not None and now.data == good.data, "it is not put back")
+        until(lambda: "whole again" in caplog.text, "nobody says so")
+    told = {record for record in caplog.records if "is damaged and is passed over" in record.message}
+    assert 1 <= len(told) <= 2, "each of the brokers says it once"
+    assert [record.value for record in first.records("orders", count=1)] == [b"kept"]
+    second.stop()
+    until(lambda: in_sync(first, "orders") == [{1}, {1}], "the other one leaves")
+    make_broker(2)
+    until(lambda: in_sync(first, "orders") == [{1, 2}, {1, 2}], "it comes back")
+
+
+def test_a_damaged_registration_is_put_back(
+    make_broker: MakeBroker, store: ZookeeperStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = make_broker(1), make_broker(2)
+    path = nodes.broker_epoch_path(2)
+    with hearing(caplog, "ottla.topics", "ottla.controller", "ottla.cluster"):
+        store.multi([Set(path, b"{oops")])
+        until(lambda: (now := store.get(path)) is not None and b"oops" not in now.data, "it is not put back")
+    assert not any(record.exc_info for record in caplog.records), "a sentence, not a traceback"
+    assert len(metadata(first).brokers) == 2
+    second.stop()
+    make_broker(2)
+    until(lambda: len(metadata(first).brokers) == 2, "it comes back")
+
+
+def test_a_damaged_topic_that_nobody_knows_is_told_at_the_start(make_broker: MakeBroker, store: ZookeeperStore) -> None:
     first = make_broker(1)
     assert create(first, "orders", 2) == ErrorCode.NONE
     first.produce("orders", b"kept", partition=0)
-    store = open_zookeeper(zookeeper.options(chroot))
-    try:
-        good = store.get(nodes.topic_path("orders"))
-        assert good is not None
-        store.multi([Set(nodes.topic_path("orders"), b"{oops")])
-        assert create(first, "another") == ErrorCode.NONE  # the broker goes on with what it knows
-        assert [record.value for record in first.records("orders", count=1)] == [b"kept"]
-        with pytest.raises(OttlaError, match="The node /topics/orders of the metadata store is damaged"):
-            make_broker(2)
-        store.multi([Set(nodes.topic_path("orders"), good.data)])
-    finally:
-        store.close()
-    make_broker(2)
-    assert [record.value for record in first.records("orders", count=1)] == [b"kept"]
+    good = store.get(nodes.topic_path("orders"))
+    assert good is not None
+    first.stop()
+    store.multi([Set(nodes.topic_path("orders"), b"{oops")])
+    with pytest.raises(OttlaError, match="The node /topics/orders of the metadata store is damaged"):
+        make_broker(1)
+    store.multi([Set(nodes.topic_path("orders"), good.data)])
+    assert [record.value for record in make_broker(1).records("orders", count=1)] == [b"kept"]
 
 
 @pytest.mark.parametrize("data", [b"{oops", b"[]", b"{}"])
@@ -182,26 +247,22 @@ def test_a_damaged_cluster_node_is_told(
 
 
 def test_who_cannot_become_controller_by_a_damaged_node_says_so_and_does_when_it_is_mended(
-    make_broker: MakeBroker, zookeeper: Zookeeper, chroot: str, caplog: pytest.LogCaptureFixture
+    make_broker: MakeBroker, store: ZookeeperStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = make_broker(1), make_broker(2)
-    store = open_zookeeper(zookeeper.options(chroot))
-    heard = logging.getLogger("ottla.controller")
-    heard.addHandler(caplog.handler)
-    try:
-        good = store.get(nodes.CONTROLLER_EPOCH)
-        assert good is not None
+    good = store.get(nodes.CONTROLLER_EPOCH)
+    assert good is not None
+    with hearing(caplog, "ottla.controller"):
         store.multi([Set(nodes.CONTROLLER_EPOCH, b"{oops")])
         first.stop()
         until(lambda: any("put off" in record.message for record in caplog.records), "nobody complains")
-        told = [str(getattr(record, "why", "")) for record in caplog.records if "put off" in record.message]
+        time.sleep(1)  # it is tried again several times
+        told = [str(getattr(record, "why", "")) for record in set(caplog.records) if "put off" in record.message]
         assert any("The node /controller_epoch of the metadata store is damaged" in why for why in told), told
+        assert len(told) <= 3, "said once, and not with every try"
         assert not any(record.exc_info for record in caplog.records), "a sentence, not a traceback"
         store.multi([Set(nodes.CONTROLLER_EPOCH, good.data)])
         until(lambda: metadata(second).controller_id == 2, "nobody is the controller")
-    finally:
-        heard.removeHandler(caplog.handler)
-        store.close()
 
 
 def test_a_store_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:

@@ -148,6 +148,30 @@ async def test_an_overdue_answer_is_given_up(peers: SocketPeers, peer: Peer) -> 
     assert not caught.value.refused
 
 
+async def test_nobody_waits_for_a_registration_that_is_over(peers: SocketPeers, peer: Peer) -> None:
+    """It was paused, say, and replaced meanwhile: who asked it asks somebody else now."""
+
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read(reader)
+        await reader.read()
+
+    peer.answer = never
+    waiting = asyncio.ensure_future(ask(peers, b"x"))
+    while peer.connections == 0:
+        await asyncio.sleep(0.01)
+    peers.on_image()
+    await asyncio.sleep(0.05)
+    assert not waiting.done(), "it is still there"
+    peer.epoch = 2
+    peers.on_image()
+    with pytest.raises(PeerUnavailable, match="its registration is over") as caught:
+        await waiting
+    assert not caught.value.refused
+    peer.answer = echo
+    assert await ask(peers, b"again") == b"again"
+    assert peer.connections == 2
+
+
 async def test_a_process_that_is_gone_refuses_and_another_is_found(peers: SocketPeers, peer: Peer) -> None:
     assert await ask(peers, b"x") == b"x"
     await peer.stop()

@@ -20,10 +20,12 @@ from typing import NamedTuple
 
 from ottla.broker.chores.timers import Timers
 from ottla.broker.cluster.peers import Peers, Watching
+from ottla.broker.controller.damaged_nodes import put_back
 from ottla.broker.controller.metadata_changes import MetadataChanges
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import ApiError, OttlaError
 from ottla.common.ids import TopicId
+from ottla.common.repeated import Repeated
 from ottla.controller import broker_changes, isr_changes, log_dirs, preferred
 from ottla.controller.broker_changes import Changes
 from ottla.controller.rules import Rules
@@ -78,7 +80,9 @@ class Controlling:
         self._refused: dict[_Target, None] = {}
         self._work: asyncio.Task[None] | None = None
         self._has_work = False
+        self._troubles = Repeated()
         self._is_stopped = False
+        self.is_store_reached = True
         self._cancel_session: Callable[[], None] = lambda: None
 
     @property
@@ -88,6 +92,7 @@ class Controlling:
     def start(self) -> None:
         """Call when the image follows the store."""
         self._metadata.on_deposed = self._on_deposed
+        self._metadata.damaged.on_found = self._go_on
         self._metadata.subscribe(self._on_image)
         self._timers.every(
             lambda: self._config.leader_imbalance_check_interval_seconds * 1000, self.rebalance, "preferred leaders"
@@ -111,6 +116,7 @@ class Controlling:
         self._loop.call_soon_threadsafe(self._on_session, state)
 
     def _on_session(self, state: SessionState) -> None:
+        self.is_store_reached = state is SessionState.CONNECTED
         if state is SessionState.LOST:
             if self.is_active:
                 log.warning("the session is lost: this broker is not the controller any more")
@@ -171,12 +177,15 @@ class Controlling:
                 self._has_work = False
                 try:
                     await self._look()
+                    self._troubles.is_over()
                 except (ApiError, OttlaError, StoreUnavailable, StoreConflict) as error:
-                    log.warning("the controller's work is put off", extra={"why": str(error)})
+                    if self._troubles.is_news(str(error)):
+                        log.warning("the controller's work is put off", extra={"why": str(error)})
                     self._has_work = True
                     await self._timers.sleep(_RETRY_MS)
-                except Exception:
-                    log.exception("the controller's work failed, will try again")
+                except Exception as error:
+                    if self._troubles.is_news(repr(error)):
+                        log.exception("the controller's work failed, will try again")
                     self._has_work = True
                     await self._timers.sleep(_RETRY_MS)
         finally:
@@ -190,6 +199,7 @@ class Controlling:
                 await self._campaign(gone)
             if not self.is_active:
                 return
+        await self._put_back_damaged()
         for target in list(self._refused):
             await self._fence(target)
             self._refused.pop(target, None)
@@ -222,7 +232,8 @@ class Controlling:
         if controller is not None:
             fields = ("broker", "broker_epoch", "epoch")
             *who_is, since_epoch = nodes.decode_named(nodes.CONTROLLER, controller.data, *fields)
-            is_dead = gone is not None and list(gone) == who_is
+            # It may have registered anew since it became the controller: who is gone by its later registration is gone.
+            is_dead = gone is not None and gone.broker == who_is[0] and gone.epoch >= who_is[1]
             # One of ours is that of an earlier process, or of a try whose answer was lost.
             if (who_is[0] != self._node_id and not is_dead) or since_epoch != last_epoch:
                 return None
@@ -261,6 +272,22 @@ class Controlling:
     @staticmethod
     def _is_new_stop(image: ClusterImage, broker: int) -> bool:
         return image.brokers[broker].is_stopping and not image.registrations[broker].is_stopping
+
+    async def _put_back_damaged(self) -> None:
+        """Nodes that only the controller writes, and somebody else has written to."""
+        if not self._metadata.damaged.known(self._metadata.image):
+            return
+
+        async def change() -> None:
+            image = self._metadata.image
+            paths = self._metadata.damaged.known(image)
+            writes = await self._metadata.in_store(lambda store: put_back(store, image, paths))
+            for write in writes:
+                log.warning("a damaged node is put back as it was", extra={"node": write.path})
+            await self._metadata.commit_and_adopt(writes)
+
+        await self._metadata.change(change())
+        await self._metadata.refresh(self._metadata.damaged.known(self._metadata.image))
 
     async def _fence(self, target: _Target) -> None:
         async def change() -> None:
@@ -319,7 +346,7 @@ class Controlling:
         admissions: list[Operation] = []
         for broker, node, counter in zip(brokers, found, counters, strict=True):
             known = image.registrations.get(broker)
-            if counter is None or known is None or nodes.decode_registration(counter.data) != known:
+            if counter is None or known is None or nodes.decode_registration_of(broker, counter.data) != known:
                 raise StoreUnavailable(f"the registration of broker {broker} has changed meanwhile")
             registration = changes.registrations.get(broker, known)
             write = Set(nodes.broker_epoch_path(broker), nodes.encode_registration(registration), counter.version)

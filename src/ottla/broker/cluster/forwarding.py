@@ -29,6 +29,8 @@ log = logging.getLogger("ottla.cluster")
 _RETRY_MS = 50
 # While a controller is being elected; clients wait for about so long by themselves.
 PATIENCE_MS = 20_000
+# While the metadata store is away nobody can be elected: clients hear of it before they give up by themselves.
+PATIENCE_WITHOUT_STORE_MS = 5_000
 
 
 class Forwarding:
@@ -86,7 +88,7 @@ class Forwarding:
             request_principal=context.principal.encode(),
             client_host_address=context.client_host.encode(),
         )
-        give_up_ms = clock.monotonic_ms() + PATIENCE_MS
+        began_ms = clock.monotonic_ms()
         while True:
             try:
                 answer: EnvelopeResponse = await self.ask(envelope)
@@ -95,8 +97,12 @@ class Forwarding:
                 failure: Exception = ApiError(ErrorCode(answer.error_code))
             except (PeerUnavailable, ApiError) as error:
                 failure = error
-            if clock.monotonic_ms() >= give_up_ms:
-                raise ApiError(ErrorCode.NOT_CONTROLLER, f"the controller cannot be asked: {failure}") from failure
+            patience_ms = PATIENCE_MS if broker.is_store_reached else PATIENCE_WITHOUT_STORE_MS
+            if clock.monotonic_ms() >= began_ms + patience_ms:
+                away = "" if broker.is_store_reached else "; the metadata store is away"
+                raise ApiError(
+                    ErrorCode.NOT_CONTROLLER, f"the controller cannot be asked: {failure}{away}"
+                ) from failure
             await broker.timers.sleep(_RETRY_MS)
         await broker.catch_up()
         return bytes(answer.response_data or b"")

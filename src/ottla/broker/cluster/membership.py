@@ -16,12 +16,12 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ottla.broker.chores.timers import Timers
 from ottla.broker.controller.metadata_changes import MetadataChanges
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicId
+from ottla.common.repeated import Repeated
 from ottla.controller.broker_changes import next_registration
 from ottla.metadata import nodes
 from ottla.metadata.image import BrokerImage, ClusterImage, Registration
@@ -60,6 +60,7 @@ class Membership:
         # True once, for the first registration of this process: afterwards it knows what it has.
         self._may_have_lost_records = may_have_lost_records
         self._registering: asyncio.Task[None] | None = None
+        self._troubles = Repeated()
         self._is_joining = True
         self._is_stopping = False
         self._has_left = False
@@ -145,17 +146,20 @@ class Membership:
             self._registering = asyncio.get_running_loop().create_task(self._register_again())
 
     async def _register_again(self) -> None:
+        log.warning("this broker is not registered any more, registering anew")
         try:
             while not self._has_left:
                 try:
-                    log.warning("this broker is not registered any more, registering anew")
                     await self._register()
                     await self._metadata.refresh()
+                    self._troubles.is_over()
                     return
                 except OttlaError as error:
-                    log.error("this broker cannot be registered, will try again", extra={"why": str(error)})
-                except Exception:
-                    log.exception("registering failed, will try again")
+                    if self._troubles.is_news(str(error)):
+                        log.error("this broker cannot be registered, will try again", extra={"why": str(error)})
+                except Exception as error:
+                    if self._troubles.is_news(repr(error)):
+                        log.exception("registering failed, will try again")
                 await self._timers.sleep(_RETRY_MS)
         finally:
             self._registering = None
@@ -183,7 +187,8 @@ class Membership:
             except StoreConflict:
                 pass  # somebody was faster, or our last try went through: look again
             except StoreUnavailable as error:
-                log.warning("cannot register, will try again", extra={"why": str(error)})
+                if self._troubles.is_news(str(error)):
+                    log.warning("cannot register, will try again", extra={"why": str(error)})
                 await self._timers.sleep(_RETRY_MS)
 
     def _write(self, about_us: Registration, store: MetadataStore) -> BrokerImage:
@@ -193,16 +198,18 @@ class Membership:
         node, last = store.get_many([own, counter])
         operations: list[Operation] = []
         if node is not None:
-            value = nodes.decode(node.data)
-            if value["incarnation"] == self._incarnation and last is not None:
+            fields = ("incarnation", "directory", "epoch", "endpoints")
+            incarnation, directory, epoch, endpoints = nodes.decode_named(own, node.data, *fields)
+            if incarnation == self._incarnation and last is not None:
                 # Our last try, whose answer was lost; or we are still there.
-                known = nodes.decode_registration(last.data)
-                if known.epoch == value["epoch"] and value["epoch"] > self._broker.epoch:
-                    return replace(self._broker, epoch=value["epoch"])
-            elif value["incarnation"] != self._incarnation and value["directory"] != self._directory:
-                raise OttlaError(self._taken(value))
+                known = nodes.decode_registration_of(self._broker.id, last.data)
+                if known.epoch == epoch and epoch > self._broker.epoch:
+                    return replace(self._broker, epoch=epoch)
+            elif incarnation != self._incarnation and directory != self._directory:
+                raise OttlaError(self._taken(endpoints))
             operations.append(Delete(own, node.version))
-        registration = next_registration(None if last is None else nodes.decode_registration(last.data), about_us)
+        before = None if last is None else nodes.decode_registration_of(self._broker.id, last.data)
+        registration = next_registration(before, about_us)
         data = nodes.encode_registration(registration)
         operations.append(Create(counter, data) if last is None else Set(counter, data, last.version))
         broker = replace(self._broker, epoch=registration.epoch)
@@ -210,8 +217,8 @@ class Membership:
         store.multi(operations)
         return broker
 
-    def _taken(self, value: dict[str, Any]) -> str:
-        where = ", ".join(f"{host}:{port}" for host, port in value["endpoints"].values())
+    def _taken(self, endpoints: dict[str, tuple[str, int]]) -> str:
+        where = ", ".join(f"{host}:{port}" for host, port in endpoints.values())
         return (
             f"node.id {self._broker.id} is in use by the broker at {where}; give this one another node.id, or stop "
             "that one."

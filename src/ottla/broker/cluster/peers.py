@@ -52,4 +52,7 @@ class Peers(Protocol):
         """Call back when the process of this registration is found to be gone: its connection ended, and at its address
         nobody listens any more. Silence proves nothing, and is not told."""
 
+    def on_image(self) -> None:
+        """The image has changed: what is under way to a registration that is over fails now."""
+
     async def close(self) -> None: ...

@@ -2,7 +2,8 @@
 
 Answers come in the order of the requests, as every broker gives them; each request has a correlation id all the same,
 and a connection on which the wrong one comes back is closed. So is one whose answer is overdue: whether the request was
-carried out is unknown then, as with every PeerUnavailable.
+carried out is unknown then, as with every PeerUnavailable. A connection is to one registration of a broker and ends
+with it: nobody goes on waiting for a controller or a leader that was replaced while it was silent.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.broker.apis import APIS
 from ottla.broker.chores.timers import Handle
@@ -39,6 +40,14 @@ _WATCH_AGAIN_S = 0.25
 
 Find = Callable[[int], BrokerImage | None]
 CallLater = Callable[[float, Callable[[], object]], Handle]
+
+
+class _Place(NamedTuple):
+    """Where a broker is, by one of its registrations."""
+
+    host: str
+    port: int
+    epoch: int
 
 
 class SocketPeers:
@@ -67,16 +76,26 @@ class SocketPeers:
         self, broker: int, api_key: int, version: int, body: bytes | bytearray, channel: Channel, *, timeout_ms: int
     ) -> memoryview:
         connection = self._connections.get((broker, channel))
-        if connection is None or connection.is_closed or connection.address != self._address(broker):
+        if connection is None or connection.is_closed or connection.place != self._place(broker):
             connection = await self._connect(broker, channel)
         return await connection.exchange(api_key, version, body, timeout_ms)
 
-    def _address(self, broker: int) -> tuple[str, int]:
+    def _place(self, broker: int) -> _Place:
         found = self._find(broker)
         address = None if found is None else found.endpoints.get(self._listener)
-        if address is None:
+        if found is None or address is None:
             raise PeerUnavailable(f"broker {broker} is not there")
-        return address
+        return _Place(*address, found.epoch)
+
+    def on_image(self) -> None:
+        """Brokers may have gone, or registered anew."""
+        for (broker, _), connection in list(self._connections.items()):
+            try:
+                is_over = self._place(broker) != connection.place
+            except PeerUnavailable:
+                is_over = True
+            if is_over:
+                connection.close("its registration is over")
 
     async def _connect(self, broker: int, channel: Channel) -> _Connection:
         key = (broker, channel)
@@ -95,13 +114,13 @@ class SocketPeers:
     async def _open(self, broker: int, channel: Channel) -> _Connection:
         if self._is_closed:
             raise PeerUnavailable("this broker stops")
-        address = self._address(broker)
+        place = self._place(broker)
         old = self._connections.pop((broker, channel), None)
         if old is not None:
             old.close("another connection takes its place")
         loop = asyncio.get_running_loop()
-        connection = _Connection(address, self._client_id, self._call_later)
-        await _connected(loop, lambda: connection, broker, address)
+        connection = _Connection(place, self._client_id, self._call_later)
+        await _connected(loop, lambda: connection, broker, place)
         if self._is_closed:
             connection.close("this broker stops")
             raise PeerUnavailable("this broker stops")
@@ -121,8 +140,7 @@ class SocketPeers:
         while (found := self._find(broker)) is not None and found.epoch == epoch:
             line = _Line(loop)
             try:
-                address = self._address(broker)
-                transport = await _connected(loop, partial(_itself, line), broker, address)
+                transport = await _connected(loop, partial(_itself, line), broker, self._place(broker))
             except PeerUnavailable as error:
                 if error.refused:
                     on_refused()
@@ -152,16 +170,16 @@ async def _connected(
     loop: asyncio.AbstractEventLoop,
     make_protocol: Callable[[], asyncio.BaseProtocol],
     broker: int,
-    address: tuple[str, int],
+    place: _Place,
 ) -> asyncio.Transport:
     """Raises PeerUnavailable: refused if nobody listens at any of the addresses that the host's name has."""
-    host, port = address
+    host, port, _ = place
     errors: list[Exception] = []
     try:
         async with asyncio.timeout(_CONNECT_S):
-            for *_, place in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            for *_, found in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
                 try:
-                    transport, _ = await loop.create_connection(make_protocol, str(place[0]), port)
+                    transport, _ = await loop.create_connection(make_protocol, str(found[0]), port)
                     return transport
                 except OSError as error:
                     errors.append(error)
@@ -191,8 +209,8 @@ class _Line(asyncio.Protocol):
 
 
 class _Connection(asyncio.BufferedProtocol):
-    def __init__(self, address: tuple[str, int], client_id: bytes, call_later: CallLater) -> None:
-        self.address = address
+    def __init__(self, place: _Place, client_id: bytes, call_later: CallLater) -> None:
+        self.place = place
         self._client_id = client_id
         self._call_later = call_later
         self._transport: asyncio.Transport | None = None
@@ -209,7 +227,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def exchange(self, api_key: int, version: int, body: bytes | bytearray, timeout_ms: int) -> Awaitable[memoryview]:
         if self._transport is None or self.is_closed:
-            raise PeerUnavailable(f"the connection to {self.address[0]}:{self.address[1]} is closed")
+            raise PeerUnavailable(f"the connection to {self.place.host}:{self.place.port} is closed")
         self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         is_flexible = version >= flexible_from(f"{APIS[api_key].name}Request")
         size = _HEADER.size - _SIZE.size + len(self._client_id) + is_flexible + len(body)
@@ -226,7 +244,7 @@ class _Connection(asyncio.BufferedProtocol):
         self.is_closed = True
         if self._transport is not None:
             self._transport.abort()
-        self._give_up(f"the connection to {self.address[0]}:{self.address[1]} was closed: {why}")
+        self._give_up(f"the connection to {self.place.host}:{self.place.port} was closed: {why}")
 
     def _give_up(self, why: str) -> None:
         while self._waiting:
@@ -244,7 +262,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closed = True
-        self._give_up(f"the connection to {self.address[0]}:{self.address[1]} ended" + (f": {exc}" if exc else ""))
+        self._give_up(f"the connection to {self.place.host}:{self.place.port} ended" + (f": {exc}" if exc else ""))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._large is not None:

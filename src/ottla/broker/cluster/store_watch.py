@@ -8,6 +8,7 @@ import logging
 from ottla.broker.chores.timers import Timers
 from ottla.broker.controller.metadata_changes import MetadataChanges
 from ottla.common.errors import ApiError
+from ottla.common.repeated import Repeated
 from ottla.metastore.port import MetadataStore
 from ottla.metastore.stored_image import is_of_image
 
@@ -24,6 +25,7 @@ class StoreWatch:
         self._loop = asyncio.get_running_loop()
         self._changed: dict[str, None] = {}
         self._reading: asyncio.Task[None] | None = None
+        self._troubles = Repeated()
         self._is_closed = False
         self._cancel = store.watch(_WHOLE, self._on_change)
 
@@ -56,12 +58,15 @@ class StoreWatch:
                 try:
                     # After a lost connection nobody knows what has changed.
                     await self._metadata.refresh(None if _WHOLE in changed else changed)
+                    self._troubles.is_over()
                 except ApiError as error:
-                    log.warning("the metadata store cannot be read, will try again", extra={"why": str(error)})
+                    if self._troubles.is_news(str(error)):
+                        log.warning("the metadata store cannot be read, will try again", extra={"why": str(error)})
                     self._changed = {**changed, **self._changed}
                     await self._timers.sleep(_RETRY_MS)
-                except Exception:
-                    log.exception("reading what has changed in the metadata store failed, will try again")
+                except Exception as error:
+                    if self._troubles.is_news(repr(error)):
+                        log.exception("reading what has changed in the metadata store failed, will try again")
                     self._changed = {_WHOLE: None}
                     await self._timers.sleep(_RETRY_MS)
         finally:

@@ -23,14 +23,15 @@ from typing import Protocol, TypeVar
 from ottla.broker.configs.log_configs import remembering
 from ottla.broker.controller import change_log
 from ottla.broker.controller.change_log import Requester
+from ottla.broker.controller.damaged_nodes import DamagedNodes
 from ottla.broker.controller.deletion_notes import confirm_deletions
 from ottla.broker.turns import Pause
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.common.steps import Pauses
 from ottla.common.threads import MakeThreads, make_threads
-from ottla.metadata import folding, nodes
 from ottla.metadata import image as images
+from ottla.metadata import nodes
 from ottla.metadata.image import BrokerImage, ClusterImage, TopicImage
 from ottla.metastore import stored_image
 from ottla.metastore.port import (
@@ -106,6 +107,7 @@ class MetadataChanges:
         self._by: Requester | None = None
         # A change may be in the store and not in the image: nothing is planned before the store was read again.
         self._is_in_doubt = False
+        self.damaged = DamagedNodes()
         # Images published so far.
         self.changes = 0
 
@@ -202,7 +204,7 @@ class MetadataChanges:
                 for operation in operations
                 if not isinstance(operation, Check)
             }
-            await self.adopt(folding.with_nodes(self._image, written, _complain))
+            await self.adopt(self.damaged.folded(self._image, written))
 
     async def change_topics(
         self,
@@ -246,7 +248,7 @@ class MetadataChanges:
             found = await self.in_store(lambda store: stored_image.read_nodes(store, paths, image))
         except StoreUnavailable as error:
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from error
-        return folding.with_nodes(image, found, _complain)
+        return self.damaged.folded(image, found)
 
     # --- adopting an image ----------------------------------------------------------------------------------------
 
@@ -388,10 +390,3 @@ class _Subscriber:
 
 def _is_other(topic: TopicImage, now: TopicImage | None) -> bool:
     return now is not None and now.id != topic.id
-
-
-def _complain(path: str, error: Exception) -> None:
-    log.error(
-        "a node of the metadata store is damaged and is passed over: put it back from a backup",
-        extra={"node": path, "why": repr(error)},
-    )

@@ -10,6 +10,7 @@ import logging
 from ottla.broker.partitions.fetch_sessions import Key
 from ottla.broker.partitions.readers import Readers
 from ottla.metadata.image import TopicImage
+from ottla.records.batch import HEADER, HEADER_SIZE
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 
@@ -95,6 +96,17 @@ class FollowedPartition(Readers):
         elif offset < log.log_end_offset:
             logger.info("truncating a replica", extra=where)
         log.truncate_to(offset, now_ms)
+
+    def begin_with(self, records: memoryview, now_ms: int) -> None:
+        """Records may be deleted up to the middle of a batch, and batches are fetched whole: an empty log that begins
+        there goes back to where the batch begins. Readers see nothing of it below the leader's log start."""
+        log = self.log
+        if log.log_start_offset != log.log_end_offset or len(records) < HEADER_SIZE:
+            return
+        header = HEADER.unpack_from(records)
+        first_offset, last_offset = header[0], header[0] + header[6]
+        if first_offset < log.log_end_offset <= last_offset:
+            log.restart_at(first_offset, now_ms)
 
     def restart_at(self, offset: int, now_ms: int) -> None:
         """The leader has deleted what comes next: our records are older than any that it has."""

@@ -259,6 +259,7 @@ class ReplicaFetcher:
             if throttle.is_on and throttle.concerns(followed.topic, followed.index):
                 throttle.record(len(records))
             now_ms = self._broker.clock.now_ms()
+            followed.begin_with(records, now_ms)
             at, size = 0, len(records)
             while True:
                 taken = log.append_fetched(records[at:] if at else records, now_ms)

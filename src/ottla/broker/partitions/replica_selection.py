@@ -12,7 +12,8 @@ HERE = -1
 
 
 def preferred_replica(broker: Broker, partition: Partition, rack: str, offset: int) -> int:
-    """A broker, or HERE. Only one that has this offset, so that nobody is sent to and fro."""
+    """A broker, or HERE. Only one that has this offset, so that nobody is sent to and fro; and only one in sync: a
+    consumer stays for minutes with the replica that it was sent to, which may lag ever further behind."""
     state = partition.replication
     if state is None or not rack or broker.rack == rack:
         return HERE
@@ -20,7 +21,8 @@ def preferred_replica(broker: Broker, partition: Partition, rack: str, offset: i
     near = [
         follower
         for replica, follower in state.followers.items()
-        if replica in brokers
+        if replica in state.isr
+        and replica in brokers
         and brokers[replica].rack == rack
         and follower.log_start_offset <= offset <= follower.end_offset
     ]

@@ -17,6 +17,7 @@ from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.txn.show import cluster_of
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
 from ottla.client.log_dirs import LogDir, describe_log_dirs
+from ottla.client.quorum import metadata_leader
 from ottla.common.errors import OttlaError
 
 RETRY_S = 0.25
@@ -28,8 +29,8 @@ Place = tuple[str, int]  # topic and partition
 @interval_option
 @click.option("--wait", "wait_s", type=at_least(0.0), metavar="SECONDS", help="Wait until it is healthy.")
 def health(settings: Settings, watch: bool, interval: float, wait_s: float | None) -> None:
-    """Whether every partition has a leader and all its replicas in sync, no broker is missing, and every disk takes
-    writes; exit status 1 when not.
+    """Whether every partition has a leader and all its replicas in sync, no broker is missing or cut off from the
+    cluster's metadata, and every disk takes writes; exit status 1 when not.
 
     Below min ISR, a produce with acks=all is refused (min.insync.replicas); at min ISR, it would be after one more
     failure.
@@ -70,13 +71,14 @@ def _look(settings: Settings, reached: Cluster) -> dict[str, Any]:
     absent = {node for partition in partitions.values() for node in partition.replicas} - {
         node.id for node in described.nodes
     }
-    log_dirs, untold = _look_at_log_dirs(settings, sorted(node.id for node in described.nodes))
+    log_dirs, cut_off, untold = _ask_brokers(settings, sorted(node.id for node in described.nodes))
     ill = [log_dir for log_dir in log_dirs if log_dir.problem is not None]
     return {
-        "healthy": not (leaderless or under or absent or ill) and described.controller is not None,
+        "healthy": not (leaderless or under or absent or cut_off or ill) and described.controller is not None,
         "controller": described.controller.id if described.controller is not None else None,
         "brokers": sorted(node.id for node in described.nodes),
         "missing_brokers": sorted(absent),
+        "cut_off_brokers": cut_off,
         "partitions": len(partitions),
         "leaderless_partitions": _listed(leaderless),
         "under_replicated_partitions": _listed(under),
@@ -108,17 +110,20 @@ def _listed(places: Iterable[Place]) -> list[str]:
     return [f"{topic}-{index}" for topic, index in sorted(places)]
 
 
-def _look_at_log_dirs(settings: Settings, brokers: list[int]) -> tuple[list[LogDir], dict[str, str]]:
-    """Those that brokers tell of, and why others do not: that alone is no illness."""
+def _ask_brokers(settings: Settings, brokers: list[int]) -> tuple[list[LogDir], list[int], dict[str, str]]:
+    """Log directories, and who is cut off from the metadata; and why others do not tell: that alone is no illness."""
     found: list[LogDir] = []
+    cut_off: list[int] = []
     untold: dict[str, str] = {}
     for broker in brokers:
         try:
             with cluster_of(settings) as client:
                 found += describe_log_dirs(client, broker)
+                if metadata_leader(client, broker) is None:
+                    cut_off.append(broker)
         except (OttlaError, OSError) as error:
             untold[str(broker)] = str(error).rstrip(".")
-    return found, untold
+    return found, cut_off, untold
 
 
 def _show_health(settings: Settings, data: dict[str, Any]) -> None:
@@ -141,12 +146,17 @@ def _health_lines(data: dict[str, Any]) -> Iterable[str]:
             ("log directories", _log_dirs_in_short(data["log_dirs"])),
         ]
     )
+    if data["cut_off_brokers"]:
+        yield (
+            f"broker {_names(data['cut_off_brokers'])}: {paint('cut off from the metadata', 'red')} (ZooKeeper, or the "
+            "quorum): records are written and read, but nothing can be changed"
+        )
     for log_dir in data["log_dirs"]:
         if log_dir["problem"] is not None:
             problem = paint(log_dir["problem"], "red")
             yield f"broker {log_dir['broker']}: {log_dir['path']} {problem}{_room(log_dir)}; see its log"
     for broker, why in data["log_dirs_unknown"].items():
-        yield f"broker {broker}: its log directories are not known: {why}"
+        yield f"broker {broker}: how it is cannot be told: {why}"
 
 
 def _log_dirs_in_short(log_dirs: list[dict[str, Any]]) -> str:

@@ -152,6 +152,7 @@ def _coloured(line: str, state: str) -> str:
 def start(settings: Settings, cluster: LocalCluster, member: str) -> None:
     """Start the broker ID (or `zookeeper`), and wait until it is part of the cluster."""
     with cluster.locked():
+        cluster.require_zookeeper(member)
         is_new = cluster.start(member)
         cluster.await_members([member])
     _tell(settings, cluster, member, "started" if is_new else "was running already")
@@ -165,6 +166,7 @@ def restart(settings: Settings, cluster: LocalCluster, member: str) -> None:
     One broker after the other, this is a rolling restart: producers and consumers go on, with retries.
     """
     with cluster.locked():
+        cluster.require_zookeeper(member)
         cluster.stop([member])
         cluster.start(member)
         cluster.await_members([member])

@@ -132,6 +132,16 @@ class LocalCluster:
                     f"(the brokers take {plan.brokers} from there, ZooKeeper the one before)."
                 )
 
+    def require_zookeeper(self, name: str) -> None:
+        """Said before a broker is stopped or started: without it the broker would not come up."""
+        state = self.member(ZOOKEEPER).state
+        if self.member(name).name != ZOOKEEPER and state != "running":
+            verb = "resume" if state == "paused" else "start"
+            raise OttlaError(
+                f"ZooKeeper is {state}, and a broker needs it: `ottla cluster {verb} {ZOOKEEPER} --data-dir "
+                f"{self.folder}` first."
+            )
+
     def start(self, name: str) -> bool:
         """Starts it, or lets it go on if it is paused. False if it was running already."""
         process = self.member(name)

@@ -14,7 +14,7 @@ from ottla.storage.segments.indexes import OffsetIndex, TimeIndex
 from ottla.storage.segments.txn_index import TxnIndex
 
 if TYPE_CHECKING:
-    from ottla.storage.log import Log
+    from ottla.storage.log_writer import LogWriter
 
 
 class FlushFuture(Future[None]):
@@ -35,7 +35,7 @@ class LogFlush:
 
     __slots__ = ("_job", "_log", "_new_folder", "_waiters", "closing", "folder_changed")
 
-    def __init__(self, log: Log, *, new_folder: bool) -> None:
+    def __init__(self, log: LogWriter, *, new_folder: bool) -> None:
         self._log = log
         self._job: FlushJob | None = None
         self._waiters: list[tuple[int, FlushFuture]] = []

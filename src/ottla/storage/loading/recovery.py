@@ -3,7 +3,8 @@
 Below the recovery point everything was synced: batches there are walked by their headers, never truncated, and what is
 damaged is reported and stays for whoever can save it. From there on every CRC is checked, and the log is cut at the
 first batch that is not whole, as in Kafka, with everything behind it: a power cut may have kept later pages and later
-segments and lost earlier ones, and no reader gets past the hole.
+segments and lost earlier ones, and no reader gets past the hole. A segment that is missing altogether is such a hole,
+too: a replica that kept what follows would never fetch what it lacks. Only a compacted log has gaps of its own.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ logger = logging.getLogger(__name__)
 class Recovery:
     """One log's recovery: `end_offset` and `damage` are its outcome."""
 
-    def __init__(self, segments: list[Segment], recovery_point: int, epochs: LeaderEpochs) -> None:
+    def __init__(
+        self, segments: list[Segment], recovery_point: int, epochs: LeaderEpochs, *, whole_from: int | None
+    ) -> None:
+        """From `whole_from` on segments follow each other without a gap; None: they need not."""
         self._segments = segments
+        self._whole_from = whole_from
         self._recovery_point = recovery_point
         self._epochs = epochs
         self.end_offset = segments[0].base_offset
@@ -37,11 +42,21 @@ class Recovery:
         """Go through the segments from the first-th on; the ones before are not looked at."""
         for number in range(first, len(self._segments)):
             segment = self._segments[number]
+            if number > first and self._is_behind_a_hole(segment):
+                self._drop_behind(number - 1, "where a segment is missing")
+                break
             self.end_offset = max(self.end_offset, segment.base_offset)
             if not self._recover(segment, is_last=number + 1 == len(self._segments)):
-                self._drop_behind(number)
+                self._drop_behind(number, "where a batch is not whole")
                 break
         self._drop_empty_leftover()
+
+    def _is_behind_a_hole(self, segment: Segment) -> bool:
+        """Of records that were not synced. What was synced and is gone, or was deleted, is no reason to give up what
+        follows."""
+        if self._whole_from is None or self.end_offset < self._recovery_point:
+            return False
+        return segment.base_offset > max(self.end_offset, self._whole_from)
 
     def _recover(self, segment: Segment, *, is_last: bool) -> bool:
         """False when the log ends here, whatever follows."""
@@ -121,16 +136,17 @@ class Recovery:
         segment.disk.fsync(segment.file().fd)
         return True
 
-    def _drop_behind(self, number: int) -> None:
+    def _drop_behind(self, number: int, why: str) -> None:
         last, dropped = self._segments[number], self._segments[number + 1 :]
         if not dropped:
             return
         logger.error(
-            "%s: dropping %d segments of %d bytes behind offset %d, where a batch is not whole",
+            "%s: dropping %d segments of %d bytes behind offset %d, %s",
             last.directory,
             len(dropped),
             sum(segment.size for segment in dropped),
             self.end_offset,
+            why,
         )
         for segment in dropped:
             self._remove(segment)

@@ -17,7 +17,7 @@ from ottla.storage.segments.segment import Segment
 from ottla.storage.segments.txn_index import AbortedTxn
 
 if TYPE_CHECKING:
-    from ottla.storage.log import Log
+    from ottla.storage.log_writer import LogWriter
     from ottla.storage.producers.producer_snapshot_files import SnapshotFiles
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,9 @@ _FIRST_OFFSET = itemgetter(1)
 _HISTORY_BYTES = 16 * 1024 * 1024
 
 
-def record_batch(log: Log, segment: Segment, header: tuple[Any, ...], marker: EndMarker | None, now_ms: int) -> None:
+def record_batch(
+    log: LogWriter, segment: Segment, header: tuple[Any, ...], marker: EndMarker | None, now_ms: int
+) -> None:
     """A batch with a producer id was appended: update the producer state and, of a marker, the index of aborted
     transactions, which is in memory (`aborted_in`)."""
     aborted = _apply(log.producers, header, marker, now_ms)
@@ -134,7 +136,7 @@ def _complete_txn_index(segment: Segment, replayed_from: int, aborted: list[Abor
         segment.txns.unsynced = True
 
 
-def rebuild_txn_index(log: Log, segment: Segment) -> None:
+def rebuild_txn_index(log: LogWriter, segment: Segment) -> None:
     """Make the index of aborted transactions again, from the batches of the segment."""
     logger.warning("%s: making the transaction index of segment %d again", log.name, segment.base_offset)
     producers = ProducerState(log.name)
@@ -148,7 +150,7 @@ def rebuild_txn_index(log: Log, segment: Segment) -> None:
         segment.txns.replace_for_good(entries)
 
 
-def aborted_in(log: Log, segment: Segment) -> list[AbortedTxn]:
+def aborted_in(log: LogWriter, segment: Segment) -> list[AbortedTxn]:
     """The index of aborted transactions of this segment, made again if need be. Raises OSError."""
     try:
         return segment.aborted_transactions()
@@ -157,7 +159,7 @@ def aborted_in(log: Log, segment: Segment) -> list[AbortedTxn]:
         return segment.txns.entries()
 
 
-def aborted_between(log: Log, start: int, upper: int) -> list[tuple[int, int]]:
+def aborted_between(log: LogWriter, start: int, upper: int) -> list[tuple[int, int]]:
     """In the order in which they began. The index has them in the order in which they ended, as has Kafka's answer;
     kafkajs takes them one by one as it reads and would show what belongs to one that began early and ended late."""
     found: list[tuple[int, int]] = []
@@ -172,7 +174,7 @@ def aborted_between(log: Log, start: int, upper: int) -> list[tuple[int, int]]:
     return sorted(found, key=_FIRST_OFFSET)
 
 
-def refill_history(log: Log, producer_id: int) -> bool:
+def refill_history(log: LogWriter, producer_id: int) -> bool:
     """Find the batches before the last one of a producer that a snapshot brought back; False when there is nothing to
     add. Five requests may have been on the way when the broker stopped, and all five may come again."""
     entry = log.producers.entries.get(producer_id)
