@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -25,17 +26,18 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def watermark_from_a_stale_epoch(patch: pytest.MonkeyPatch) -> None:
     """A leader goes on with what followers had in the last epoch in which it led: they may have been cut since."""
     lead = PartitionsOfImage._lead
-    last: dict[tuple[int, str, int], LeaderState] = {}
+    last: WeakKeyDictionary[PartitionsOfImage, dict[tuple[str, int], LeaderState]] = WeakKeyDictionary()
 
     def lead_again(self: PartitionsOfImage, topic: TopicImage, index: int, config: Any) -> Partition:
         partition = lead(self, topic, index, config)
         state = partition.replication
         if state is not None:
-            before = last.get((id(self), topic.name, index))
+            of_broker = last.setdefault(self, {})
+            before = of_broker.get((topic.name, index))
             for replica, follower in state.followers.items():
                 if before is not None and replica in before.followers:
                     follower.end_offset = before.followers[replica].end_offset
-            last[id(self), topic.name, index] = state
+            of_broker[topic.name, index] = state
         return partition
 
     patch.setattr(PartitionsOfImage, "_lead", lead_again)

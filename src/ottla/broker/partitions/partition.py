@@ -20,7 +20,7 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.metadata.image import TopicImage
 from ottla.records.compression import Codec
 from ottla.records.validate import HeaderFields, Rules
-from ottla.replication.leader import LeaderState
+from ottla.replication.leader import UNKNOWN, LeaderState
 from ottla.storage.log import Log
 from ottla.storage.log_config import LONG_MAX, LogConfig
 from ottla.storage.results import AppendResult, Origin
@@ -100,12 +100,13 @@ class Partition(Readers):
         self._uncommitted_bytes = 0
         self._flushing: asyncio.Task[None] | None = None
         # With replicas: how far our own log counts, and who waits for no more than that.
-        self._own_end = log.log_end_offset
+        self._own_end = UNKNOWN
         self._waiting_for_disk: list[tuple[int, asyncio.Future[None]]] = []
         # Who waits until no live replica has records below an offset.
         self._waiting_for_deletion: list[tuple[int, Callable[[int], bool], asyncio.Future[int]]] = []
         self._resigned: ApiError | None = None
         self.set_config(config)
+        self._own_end = self._synced_end()
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index}, epoch {self.leader_epoch})"
@@ -156,9 +157,19 @@ class Partition(Readers):
     def set_replication(self, state: LeaderState | None) -> None:
         """A reassignment has made several replicas of one, or one of several, under the same leader epoch."""
         self.replication = state
-        self._own_end = self.log.log_end_offset
         self.set_config(self.config)
+        self._own_end = self._synced_end()
         self.isr_changed()
+        self.sync_what_is_due()
+
+    def _synced_end(self) -> int:
+        """Up to where our log is as much on disk as the topic asks for. As a follower it may not have come to that."""
+        return self.log.recovery_point if self.log.flush_due else self.log.log_end_offset
+
+    def sync_what_is_due(self) -> None:
+        """What is in the log and does not count yet."""
+        if self.replication is not None and self._own_end < self.log.log_end_offset:
+            self._flush_soon()
 
     def isr_changed(self) -> None:
         """The controller has said who is in sync, or a change of it is on its way there."""

@@ -140,6 +140,7 @@ class PartitionsOfImage:
             if led_before.get(index) is not partition and partition.replication is not None:
                 # What is committed already if nobody else is in sync.
                 partition.advance()
+                partition.sync_what_is_due()
                 self._on_lead(partition)
         for index, replica in followed.items():
             if followed_before.get(index) is not replica and self._fetchers is not None:

@@ -99,6 +99,9 @@ class ReplicaFetcher:
                 continue
             timeout_ms = config.replica_socket_timeout_ms
             try:
+                await self._sync_what_is_due()
+                if not self._to_name and not self._to_forget and not self._in_session:
+                    continue
                 body = self._request()
                 answer = await broker.peers.exchange(
                     self._source, FETCH, VERSION, body, Channel.REPLICATION, timeout_ms=timeout_ms
@@ -162,6 +165,23 @@ class ReplicaFetcher:
         for followed in self._followed.values():
             followed.asked_offset = -1
 
+    async def _sync_what_is_due(self) -> None:
+        """What a fetch acknowledges is as much on disk as the topic asks for, whichever leader it came from. A partition
+        that cannot be synced is not fetched until it can."""
+        while due := [followed for followed in self._to_name.values() if followed.log.flush_due]:
+            syncing: list[tuple[FollowedPartition, FlushFuture]] = []
+            for followed in due:
+                try:
+                    syncing.append((followed, followed.log.flush_async()))
+                except ApiError as failure:
+                    self._set_aside(followed, failure.code, failure.message or failure.code.name)
+            for followed, synced in syncing:
+                try:
+                    await synced
+                except ApiError as failure:
+                    if self._followed.get(followed.key) is followed:
+                        self._set_aside(followed, failure.code, failure.message or failure.code.name)
+
     def _request(self) -> bytearray:
         config = self._broker.config
         named, forgotten = self._to_name, self._to_forget
@@ -214,7 +234,6 @@ class ReplicaFetcher:
         self._failures = 0
         self._session_id = session_id
         self._session_epoch = 1 if self._session_epoch == 0x7FFFFFFF else self._session_epoch + 1
-        flushes: list[FlushFuture] = []
         self._is_cut_back = False
         for one in fetched:
             followed = self._followed.get(one.key)
@@ -222,16 +241,12 @@ class ReplicaFetcher:
                 continue  # it was stopped meanwhile, or is of a later epoch than the fetch
             try:
                 yield from self._take_one(followed, one)
-                if followed.log.flush_due and followed.is_current:
-                    flushes.append(followed.log.flush_async())
             except ApiError as failure:
                 self._set_aside(followed, failure.code, failure.message or failure.code.name)
         if self._is_cut_back:
             # Or a start after a power cut would take what was cut off for what was synced.
             for written in self._broker.logs.checkpoint():
                 yield asyncio.wrap_future(written)
-        # What the next fetch acknowledges is as much on disk as the topic asks for.
-        yield from flushes
 
     def _take_one(self, followed: FollowedPartition, fetched: FetchedPartition) -> Steps[None]:
         log = followed.log

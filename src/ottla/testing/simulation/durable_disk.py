@@ -8,11 +8,13 @@ itself, is taken as it is; the tests on loop devices cover that part.
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
 import stat
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,8 @@ class DurableDisk(Disk):
     def __init__(self, root: Path, *, forgets_suffix: str | None = None) -> None:
         self.root = root
         self.syncs = 0
+        # How many bytes can still be written; None: enough.
+        self.room: int | None = None
         # Broken on purpose: files of this kind are not synced though asked for.
         self._forgets_suffix = forgets_suffix
         self._lock = threading.Lock()
@@ -49,6 +53,23 @@ class DurableDisk(Disk):
         file = super().open(path, flags)
         self._hold(file.fd)
         return file
+
+    def pwrite(self, fd: int, data: Any, position: int) -> int:
+        return os.pwrite(fd, data if self.room is None else self._what_fits(data), position)
+
+    def pwritev(self, fd: int, buffers: Sequence[Any], position: int) -> int:
+        if self.room is None:
+            return os.pwritev(fd, buffers, position)
+        return os.pwrite(fd, self._what_fits(b"".join(buffers)), position)
+
+    def _what_fits(self, data: Any) -> memoryview:
+        """A file system that fills up writes short first, and then refuses."""
+        assert self.room is not None
+        if self.room == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fitting = memoryview(data).cast("B")[: self.room]
+        self.room -= len(fitting)
+        return fitting
 
     def fsync(self, fd: int) -> None:
         # What is in the file when we are asked is durable when we return.

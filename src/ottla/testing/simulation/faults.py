@@ -6,10 +6,12 @@ that is what the promise asks for. Where every record is synced before it is ack
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
+from ottla.common.ids import TopicPartition
 from ottla.metadata import nodes as paths
 from ottla.testing.simulation.node import STORE, Node
 
@@ -23,6 +25,7 @@ class Faults:
         self._rng = Random(f"{world.seed} faults")
         self._undo: dict[int, Callable[[], None]] = {}
         self._next = 0
+        self._is_over = False
         self._kinds: list[tuple[int, Callable[[], str | None]]] = [
             (5, self._kill),
             (3, self._cut_power),
@@ -35,10 +38,13 @@ class Faults:
             (2, self._stop_store),
             (2, self._expire_session),
             (2, self._elections_in_a_row),
+            (3, self._leader_there_and_back),
+            (2, self._move_replicas),
             (2, self._depose_controller),
             (4, self._reset),
             (2, self._slow_link),
             (2, self._slow_disk),
+            (2, self._fill_disk),
             (2, self._refuse),
             (1, self._jump_clock),
             (2, self._restart),
@@ -55,6 +61,7 @@ class Faults:
 
     def end_all(self) -> None:
         self._world.transcript.say("fault", "all faults end")
+        self._is_over = True
         undo, self._undo = self._undo, {}
         for number in sorted(undo):
             undo[number]()
@@ -63,6 +70,7 @@ class Faults:
         for node in self._world.nodes.values():
             node.resume()
             node.slow_disk(False)
+            node.limit_disk(None)
 
     # --- helpers
 
@@ -184,6 +192,14 @@ class Faults:
         self._until(10, lambda: node.slow_disk(False))
         return f"{node.name} has a slow disk"
 
+    def _fill_disk(self) -> str | None:
+        node = self._node()
+        if node is None:
+            return None
+        node.limit_disk(self._rng.randrange(300))
+        self._until(self._longest_silence_s(), lambda: node.limit_disk(None))
+        return f"{node.name} has a full disk"
+
     def _jump_clock(self) -> str | None:
         node = self._node()
         if node is None:
@@ -279,6 +295,52 @@ class Faults:
         self._after(self._rng.random() * 0.2, refuse)
         self._until(3.0, lambda: network.slow_down(old.name, STORE, 0.0))
         return f"{gone.name} is killed, {successor.name} is refused by {old.name}, the controller, which is alive"
+
+    # --- an operator
+
+    def _leader_there_and_back(self) -> str | None:
+        """The leader is moved to a replica that has got no records for a moment, and back before all have followed: what
+        the first leader knew of the others is not so any more."""
+        partition = self._rng.choice(self._world.partitions)
+        image = self._world.stored.partitions.get(partition)
+        if image is None or image.leader < 0 or len(image.isr) < 3:
+            return None
+        leader = image.leader
+        successor, other = self._rng.sample([member for member in image.isr if member != leader], 2)
+        self._world.operate(self._move_there_and_back(partition, leader, successor, other))
+        return f"{partition}: the leader is moved from b{leader} to b{successor} and back"
+
+    async def _move_there_and_back(self, partition: TopicPartition, leader: int, successor: int, other: int) -> None:
+        operator, network = self._world.operator, self._world.network
+        first, second, third = f"b{leader}", f"b{successor}", f"b{other}"
+        network.slow_down(first, second, 1.0)
+        await asyncio.sleep(0.2 + self._rng.random() * 0.6)
+        is_moved = not self._is_over and await operator.move_leader(partition, (successor, leader, other))
+        network.slow_down(first, second, 0.0)
+        if not is_moved or self._is_over:
+            return
+        for link in ((first, third), (third, first)):
+            network.slow_down(*link, 1.0)
+        await asyncio.sleep(self._rng.random() * 0.2)
+        if not self._is_over:
+            await operator.move_leader(partition, (leader, successor, other))
+            await asyncio.sleep(self._rng.random())
+        for link in ((first, third), (third, first)):
+            network.slow_down(*link, 0.0)
+
+    def _move_replicas(self) -> str:
+        """To other brokers, where there are more than replicas; and perhaps the operator thinks better of it."""
+        partition = self._rng.choice(self._world.partitions)
+        count = self._world.settings.replication_factor
+        replicas = self._rng.sample(list(self._world.nodes), count)
+        self._world.operate(self._move(partition, replicas, self._rng.random() < 0.3))
+        return f"{partition} is moved to {', '.join(f'b{replica}' for replica in replicas)}"
+
+    async def _move(self, partition: TopicPartition, replicas: list[int], is_cancelled: bool) -> None:
+        operator = self._world.operator
+        if await operator.reassign(partition, replicas) and is_cancelled:
+            await asyncio.sleep(self._rng.random())
+            await operator.reassign(partition, None)
 
     # --- the store
 

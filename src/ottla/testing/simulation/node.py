@@ -212,3 +212,7 @@ class Node:
 
     def slow_disk(self, is_slow: bool) -> None:
         self._is_disk_slow = is_slow
+
+    def limit_disk(self, room: int | None) -> None:
+        """So many bytes fit; None: as many as one likes."""
+        self._disk.room = room

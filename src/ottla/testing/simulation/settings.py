@@ -33,6 +33,9 @@ class Settings:
             "transaction.state.log.num.partitions": "1",
             "transaction.state.log.replication.factor": str(self.replication_factor),
             "transaction.state.log.min.isr": str(self.min_insync_replicas),
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+            "group.min.session.timeout.ms": "1000",
+            "group.initial.rebalance.delay.ms": "200",
             "auto.leader.rebalance.enable": "true",
             "leader.imbalance.check.interval.seconds": "5",
             # Checks compare whole logs.

@@ -12,7 +12,7 @@ import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ from ottla.testing.simulation.checks.violation import Violation
 from ottla.testing.simulation.clients.client import Client
 from ottla.testing.simulation.clients.committer import Committer
 from ottla.testing.simulation.clients.creator import Creator
+from ottla.testing.simulation.clients.member import Member
+from ottla.testing.simulation.clients.operator import Operator
 from ottla.testing.simulation.clients.producer import Producer
 from ottla.testing.simulation.clients.reader import Reader
 from ottla.testing.simulation.clients.transactor import Transactor
@@ -83,6 +85,7 @@ class World:
         )
         self.partitions = [TopicPartition(TOPIC, index) for index in range(settings.partitions)]
         self.clients: list[Client] = []
+        self.operator = Operator(self, "operator")
         self.violation: Violation | None = None
         self._stopped: asyncio.Future[None] | None = None
         threads_rng = Random(f"{seed} threads")
@@ -203,13 +206,22 @@ class World:
             Producer(self, "c2"),
             Reader(self, "c3", is_committed_only=False),
             Reader(self, "c4", is_committed_only=True),
-            Committer(self, "c5"),
+            Committer(self, "c5", "simple"),
             Transactor(self, "c6"),
+            Transactor(self, "c7", is_rare=True),
+            Member(self, "c8", "members"),
+            Member(self, "c9", "members"),
         ]
 
     def _start(self, client: Client) -> asyncio.Task[None]:
         self.clients.append(client)
-        task = client.start()
+        return self._watch(client.start())
+
+    def operate(self, work: Coroutine[Any, Any, None]) -> None:
+        """In the name of the operator."""
+        self._watch(self.loop.create_task(work, context=self.operator.process.context()))
+
+    def _watch(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
         task.add_done_callback(self._on_client_done)
         return task
 
@@ -251,6 +263,8 @@ class World:
         for partition, image in self.stored.partitions.items():
             if image.leader < 0 or len(image.isr) < len(image.replicas):
                 yield f"{partition} has leader {image.leader} and in sync {image.isr}"
+            elif image.adding or image.removing:
+                yield f"{partition} is moved to {image.adding} and from {image.removing}"
 
     def _unfinished(self) -> Iterator[str]:
         """Not all replicas have all of the log, or know that it is committed."""
@@ -266,6 +280,8 @@ class World:
                         f"b{member} has {partition} to {log.log_end_offset}, watermark {log.high_watermark}; {end} is "
                         f"committed, {image.leader} leads"
                     )
+                elif log.last_stable_offset != end:
+                    yield f"b{member}: a transaction hangs in {partition}, at {log.last_stable_offset} of {end}"
 
     def _standing_still(self, acks: int, commits: int) -> Iterator[str]:
         if self.promises.acks < acks:

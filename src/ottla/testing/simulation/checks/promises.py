@@ -3,8 +3,9 @@
 - What was acknowledged with acks=all is committed, at that offset, with those values.
 - Of each idempotent producer every record is there once, in order.
 - The end of a partition, as clients are told it, never goes back.
+- What a producer does after another one has got its transactional id is refused.
 - Who reads committed records sees transactions whole or not at all, and none that was aborted.
-- Offsets of a group that were acknowledged are there.
+- Offsets of a group that were acknowledged are there; those of a member whose generation is over are refused.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ class Promises:
         self.transactions: dict[str, tuple[dict[TopicPartition, list[bytes]], bool | None]] = {}
         # What readers of committed records were given.
         self.read_committed: set[bytes] = set()
+        # By transactional id: the producer ids, and epochs, that were given out.
+        self._identities: dict[str, set[tuple[int, int]]] = defaultdict(set)
         self._offsets: dict[tuple[str, TopicPartition], int] = {}
+        self._last_sent: dict[tuple[str, TopicPartition], int] = defaultdict(int)
+        # The last generation of each group that anybody knows of.
+        self._generations: dict[str, int] = {}
         # Sent, and never answered: they may be there, now or later.
         self._in_doubt: dict[tuple[str, TopicPartition], set[int]] = defaultdict(set)
         self.commits = 0
@@ -88,16 +94,50 @@ class Promises:
                 "one value per offset", f"{who} read {value!r} at {offset} of {partition}; committed is {have!r}"
             )
 
+    # --- transactions
+
+    def identified(self, transactional_id: str, identity: tuple[int, int]) -> None:
+        """Somebody was given this producer id and epoch."""
+        given = self._identities[transactional_id]
+        if identity in given:
+            raise Violation("identity given out twice", f"{transactional_id}: producer and epoch {identity}")
+        given.add(identity)
+
+    def last_identity(self, transactional_id: str) -> tuple[int, int]:
+        return max(self._identities[transactional_id], default=(-1, -1))
+
+    def taken_from(self, who: str, identity: tuple[int, int], last: tuple[int, int], what: str) -> None:
+        """`last` is the last identity that anybody was known to have when this was asked for."""
+        if identity < last:
+            raise Violation("zombie not fenced", f"{who}: {what} was taken of {identity}, {last} was given out")
+
     # --- groups
 
-    def sends_offset(self, group: str, partition: TopicPartition, offset: int) -> None:
+    def next_offset(self, group: str, partition: TopicPartition) -> int:
+        """Larger than any before; it is sent now."""
+        self._last_sent[group, partition] += 1
+        offset = self._last_sent[group, partition]
         self._in_doubt[group, partition].add(offset)
+        return offset
 
-    def committed_offset(self, group: str, partition: TopicPartition, offset: int) -> None:
+    def committed_offset(self, group: str, partition: TopicPartition, offset: int, generation: int, last: int) -> None:
+        """By a member of this generation, or -1; `last` was the last that was known when it was asked for."""
+        if 0 <= generation < last:
+            raise Violation(
+                "old generation not refused",
+                f"{group}: {offset} of {partition} was taken of generation {generation}, {last} has begun",
+            )
         self.commits += 1
         self._in_doubt[group, partition].discard(offset)
         known = self._offsets.get((group, partition), -1)
         self._offsets[group, partition] = max(known, offset)
+
+    def synced(self, group: str, generation: int) -> None:
+        """A member was told what is its own in this generation."""
+        self._generations[group] = max(self.generation(group), generation)
+
+    def generation(self, group: str) -> int:
+        return self._generations.get(group, -1)
 
     def acknowledged_offset(self, group: str, partition: TopicPartition) -> int:
         return self._offsets.get((group, partition), -1)

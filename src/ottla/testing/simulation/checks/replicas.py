@@ -168,9 +168,21 @@ class Replicas:
             if node.id in self._lost or node.broker is None or not hasattr(node.broker, "logs"):
                 continue
             log = node.broker.logs.logs.get(partition)
-            if log is not None and log.log_end_offset < end:
-                where = "in sync" if node.id in image.isr else "eligible"
+            if log is None:
+                continue
+            where = "in sync" if node.id in image.isr else "eligible"
+            if log.log_end_offset < end:
                 raise Violation(
                     "in sync without all that is committed",
                     f"{node.name} is {where} for {partition} with {log.log_end_offset}, {end} is committed",
                 )
+            self._compare_all(node, partition, log, f"{node.name}, which is {where}")
+
+    def _compare_all(self, node: Node, partition: TopicPartition, log: Log, whose: str) -> None:
+        """With what it was not compared with before. A log that is as long may have gone another way."""
+        committed, seen = self.of(partition), self._seen.get((node.id, partition))
+        if seen is None or seen.log is not log:
+            seen = _Seen(log, log.log_end_offset, -1, 0)
+        if seen.same < len(committed.data):
+            same = committed.compare(log, seen.same, committed.end_offset, whose)
+            self._seen[node.id, partition] = seen._replace(same=same)

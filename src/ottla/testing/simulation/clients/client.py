@@ -31,7 +31,11 @@ GROUP, TRANSACTION = 0, 1
 
 
 class TryAgain(Exception):
-    """It may be that it works the next time, with what the cluster says then."""
+    """It may be that it works the next time, with what the cluster says then. `code` is NONE where nobody answered."""
+
+    def __init__(self, why: str, code: ErrorCode = ErrorCode.NONE) -> None:
+        super().__init__(why)
+        self.code = code
 
 
 class Client:
@@ -80,7 +84,7 @@ class Client:
         if code == ErrorCode.NONE:
             return
         if code in RETRIABLE or code in expected:
-            raise TryAgain(ErrorCode(code).name)
+            raise TryAgain(ErrorCode(code).name, ErrorCode(code))
         raise Violation(f"refused: {ErrorCode(code).name}", f"{self.name}: {what}")
 
     async def pause(self, factor: float = 1.0) -> None:

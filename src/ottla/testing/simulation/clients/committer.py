@@ -2,56 +2,72 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol import messages as m
 from ottla.testing.simulation.clients.client import GROUP, Client, TryAgain
+
+if TYPE_CHECKING:
+    from ottla.testing.simulation.world import World
 
 # The last versions that name topics.
 _COMMIT, _FETCH = 9, 9
 
 
 class Committer(Client):
+    """Without a membership, as a consumer that was told its partitions."""
+
+    def __init__(self, world: World, name: str, group: str) -> None:
+        super().__init__(world, name)
+        self.group = group
+
     async def run(self) -> None:
         partition = self.world.partitions[0]
-        offset = 0
         while not self.is_stopping:
             try:
                 if self.rng.random() < 0.5:
-                    offset += 1
-                    await self._commit(partition, offset)
+                    await self.commit(partition)
                 else:
-                    await self._look(partition)
+                    await self.look(partition)
             except TryAgain:
-                self.forget_coordinator(self.name, GROUP)
+                self.forget_coordinator(self.group, GROUP)
             await self.pause(2)
 
-    async def _commit(self, partition: TopicPartition, offset: int) -> None:
+    async def group_coordinator(self) -> int:
+        return await self.coordinator(self.group, GROUP)
+
+    async def commit(
+        self, partition: TopicPartition, generation: int = -1, member: str = "", *expected: ErrorCode
+    ) -> None:
         asked = m.OffsetCommitRequest
+        promises = self.world.promises
+        coordinator = await self.group_coordinator()
+        offset, last = promises.next_offset(self.group, partition), promises.generation(self.group)
         row = asked.OffsetCommitRequestPartition(
             partition_index=partition.partition, committed_offset=offset, committed_metadata=""
         )
         request = asked(
-            group_id=self.name,
-            generation_id_or_member_epoch=-1,
-            member_id="",
+            group_id=self.group,
+            generation_id_or_member_epoch=generation,
+            member_id=member,
             topics=[asked.OffsetCommitRequestTopic(name=partition.topic, partitions=[row])],
         )
-        coordinator = await self.coordinator(self.name, GROUP)
-        self.world.promises.sends_offset(self.name, partition, offset)
         answer: m.OffsetCommitResponse = await self.ask(coordinator, request, _COMMIT)
         ((found,),) = [topic.partitions for topic in answer.topics]
-        self.check(found.error_code, "committing an offset")
-        self.world.promises.committed_offset(self.name, partition, offset)
+        self.check(found.error_code, "committing an offset", *expected)
+        promises.committed_offset(self.group, partition, offset, generation, last)
 
-    async def _look(self, partition: TopicPartition) -> None:
-        at_least = self.world.promises.acknowledged_offset(self.name, partition)
+    async def look(self, partition: TopicPartition) -> None:
+        at_least = self.world.promises.acknowledged_offset(self.group, partition)
         asked = m.OffsetFetchRequest
         topics = [asked.OffsetFetchRequestTopics(name=partition.topic, partition_indexes=[partition.partition])]
-        group = asked.OffsetFetchRequestGroup(group_id=self.name, topics=topics)
+        group = asked.OffsetFetchRequestGroup(group_id=self.group, topics=topics)
         request = asked(groups=[group], require_stable=True)
-        answer: m.OffsetFetchResponse = await self.ask(await self.coordinator(self.name, GROUP), request, _FETCH)
+        answer: m.OffsetFetchResponse = await self.ask(await self.group_coordinator(), request, _FETCH)
         (found,) = answer.groups
         self.check(found.error_code, "asking for an offset")
         ((row,),) = [topic.partitions for topic in found.topics]
         self.check(row.error_code, "asking for an offset")
-        self.world.promises.found_offset(self.name, partition, row.committed_offset, at_least)
+        self.world.promises.found_offset(self.group, partition, row.committed_offset, at_least)
