@@ -180,6 +180,33 @@ def test_after_a_flush_every_batch_is_there_once_and_in_order(mischief: float) -
         assert {one: its.log for one, its in cluster.logs.items()} == wanted, f"seed {seed}"
 
 
+def test_a_request_has_a_batch_of_each_partition_in_whatever_order_they_come() -> None:
+    """A task writes many batches of one partition before it goes on to the next."""
+    cluster = ModelCluster(0, brokers=1, partitions=3, takes_any_first=False, mischief=0.0)
+    requests: list[list[int]] = []
+    produce = cluster.produce
+
+    def note(request: Any) -> list[SimpleNamespace]:
+        requests.append([data.index for topic in request.topic_data for data in topic.partition_data])
+        return produce(request)
+
+    cluster.produce = note  # type: ignore[method-assign]
+    delivery = delivery_to(cluster)
+    delivery.send(
+        Outgoing(partition, bytearray(struct.pack(">i", number))) for partition in cluster.logs for number in range(4)
+    )
+    delivery.flush()
+    assert requests == [[0, 1, 2]] * 4
+
+
+def test_a_request_has_no_more_batches_than_fit_and_none_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.client.delivery.REQUEST_BYTES", 8)
+    for seed in range(50):
+        cluster = ModelCluster(seed, brokers=2, partitions=5, takes_any_first=False, mischief=0.05)
+        wanted = deliver(cluster, batches=40, seed=seed)
+        assert {one: its.log for one, its in cluster.logs.items()} == wanted, f"seed {seed}"
+
+
 def test_an_answer_strikes_off_the_batch_that_it_answers() -> None:
     """The first of three on their way fails, and the broker takes the second: the first is the one that is missing."""
     cluster = ModelCluster(0, brokers=1, partitions=1, takes_any_first=True, mischief=0.0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from ottla.client.group_offsets import committed_offsets
 from ottla.client.transactions import describe_transactions
 from ottla.common.errors import OttlaError
 from ottla.spark.sink import load, publishing, spooling, streaming
+from ottla.spark.sink.driver_spool import driver_spool
 from ottla.spark.sink.marker import digest_of
 from ottla.testing import Broker
 from tests.spark import topics
+from tests.spark.pipeline.test_runner import eventually
 from tests.spark.reading import committed_records
 
 NOW = {"availableNow": True}
@@ -316,6 +319,38 @@ def test_two_writers_of_one_name_never_both_write(pipeline: Pipeline, servers: s
     topics.produce(servers, pipeline.source, range(10, 20), 2)
     with pytest.raises(OttlaError, match="another writer has taken over"):
         first.awaitTermination(60)
+    assert pipeline.values() == expected(range(10))
+
+
+def test_no_transaction_is_open_while_a_task_still_encodes(pipeline: Pipeline, servers: str, tmp_path: Path) -> None:
+    """Its time-out counts from when all is there, however long the rows of a batch take."""
+    topics.produce(servers, pipeline.source, range(10), 2)
+    may_end = tmp_path / "may end"
+
+    def slowly(rows: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        while context is not None and context.partitionId() and not may_end.exists():
+            time.sleep(0.02)
+        yield from rows
+
+    def is_partly_spooled() -> bool:
+        files = [path for path in driver_spool(pipeline.spark).open_folder().path.rglob("*") if path.is_file()]
+        return any(path.suffix != ".part" for path in files)
+
+    frame = pipeline.shouted().repartition(2)
+    settings = {"name": pipeline.name, "bootstrap": servers, "checkpoint": str(pipeline.checkpoint), "trigger": NOW}
+    query = ottla.spark.write_stream(frame.mapInArrow(slowly, frame.schema), **settings)
+    try:
+        eventually(is_partly_spooled)
+        with ClusterClient(servers) as cluster:
+            found = describe_transactions(cluster, [pipeline.name])[pipeline.name]
+        assert found is not None
+        assert found.state == "Empty"
+    finally:
+        may_end.touch()
+    query.awaitTermination()
     assert pipeline.values() == expected(range(10))
 
 

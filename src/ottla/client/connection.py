@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 from ottla import __version__
+from ottla.client.answer_memory import AnswerMemory
 from ottla.client.batch_in_file import BatchInFile, FileCut
 from ottla.client.security import PLAIN_TEXT, AccessRefused, Security
 from ottla.common.errors import ErrorCode, OttlaError
@@ -27,6 +30,7 @@ _SIZE = struct.Struct(">i")
 _ANSWER_BYTES_MAX = 256 * 1024 * 1024
 # How TLS tells that it did not understand: an alert, which would be an answer of 352 MB.
 _TLS_ALERT = b"\x15\x03"
+_CORK: int | None = getattr(socket, "TCP_CORK", None)
 # ApiVersions, once more in version 0, and the first request that only those are answered who were let in.
 _FIRST_REQUESTS = 3
 
@@ -71,6 +75,7 @@ class BrokerConnection:
         self._host, self._port, self._security = host, port, security
         self.address = f"{host}:{port}"
         self._correlation_id = 0
+        self._memory = AnswerMemory()
         self._socket = socket.create_connection((host, port), timeout_s)
         self._socket.settimeout(timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -173,19 +178,36 @@ class BrokerConnection:
         return Sent(name.removesuffix("Request") + "Response", key, version, self._correlation_id, flexible)
 
     def _send_frame(self, frame: _Frame) -> None:
+        if frame.bodies:
+            self._send_with_bodies(frame)
+        else:
+            self._socket.sendall(frame)
+
+    def _send_with_bodies(self, frame: _Frame) -> None:
         view, at = memoryview(frame), 0
-        for end, batch in frame.bodies:
-            self._socket.sendall(view[at:end])
-            if self._security.tls is not None:
-                self._socket.sendall(batch.read_body())
-            elif self._socket.sendfile(batch.file, batch.body_position, batch.body_size) != batch.body_size:
-                raise FileCut(batch.file)
-            at = end
-        if at < len(view):
-            self._socket.sendall(view[at:])
+        with self._in_full_segments():
+            for end, batch in frame.bodies:
+                self._socket.sendall(view[at:end])
+                if self._security.tls is not None:
+                    self._socket.sendall(batch.read_body())
+                elif self._socket.sendfile(batch.file, batch.body_position, batch.body_size) != batch.body_size:
+                    raise FileCut(batch.file)
+                at = end
+            if at < len(view):
+                self._socket.sendall(view[at:])
+
+    @contextmanager
+    def _in_full_segments(self) -> Iterator[None]:
+        """What is written piece by piece would else wake the broker for each header."""
+        if _CORK is None:
+            yield
+            return
+        self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, 1)
+        yield  # after a failure nobody uses the connection again
+        self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, 0)
 
     def _receive(self, size: int) -> memoryview:
-        received = memoryview(bytearray(size))
+        received = self._memory.take(size)
         at = 0
         while at < size:
             count = self._socket.recv_into(received[at:])

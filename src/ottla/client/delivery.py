@@ -24,7 +24,8 @@ from ottla.protocol.messages import ProduceRequest
 
 # A broker remembers the last five batches of a producer in a partition: more on their way could not be told apart.
 IN_FLIGHT_MAX = 5
-REQUEST_BYTES = 1024 * 1024
+# Of several batches. One alone may be larger.
+REQUEST_BYTES = 2 * 1024 * 1024 + 64 * 1024
 _TIMEOUT_MS = 30_000
 _ACKS_ALL = -1
 
@@ -66,16 +67,13 @@ class Delivery:
         self._failed: set[TopicPartition] = set()
 
     def send(self, batches: Iterable[Outgoing]) -> None:
-        request: dict[TopicPartition, Outgoing] = {}
-        size = 0
+        """In order within each partition, and not between them: a request has one batch for each partition, that is the
+        protocol, and costs both sides the same whatever is in it."""
+        waiting: dict[TopicPartition, deque[Outgoing]] = {}
         for batch in batches:
-            # One batch for each partition in a request: that is the protocol.
-            if batch.partition in request or size + len(batch.data) > REQUEST_BYTES:
-                self._send_new(list(request.values()))
-                request, size = {}, 0
-            request[batch.partition] = batch
-            size += len(batch.data)
-        self._send_new(list(request.values()))
+            waiting.setdefault(batch.partition, deque()).append(batch)
+        while waiting:
+            self._send_new(_next_request(waiting))
 
     def flush(self) -> None:
         """Until everything is acknowledged."""
@@ -187,6 +185,21 @@ class Delivery:
                 chosen.append(batch)
             self._send(chosen)
             self._drain()
+
+
+def _next_request(waiting: dict[TopicPartition, deque[Outgoing]]) -> list[Outgoing]:
+    """Taken from there; those that it has no room for come first the next time."""
+    request: list[Outgoing] = []
+    size = 0
+    for partition in list(waiting):
+        size += len(waiting[partition][0].data)
+        if request and size > REQUEST_BYTES:
+            break
+        left = waiting.pop(partition)
+        request.append(left.popleft())
+        if left:
+            waiting[partition] = left
+    return request
 
 
 def _sendable(data: bytearray | BatchInFile) -> Any:

@@ -45,6 +45,9 @@ _PRODUCE_MAX = {True: 12, False: 11}
 _OFFSETS_MAX = {True: 5, False: 4}
 _END_MAX = {True: 5, False: 4}
 _SEQUENCE_MASK = 0x7FFFFFFF
+# What is put into requests at once: bytes in memory, and batches wherever they are.
+_READY_BYTES_MAX = 4 * 1024 * 1024
+_READY_MAX = 32
 # Ten times what a producer waits before it asks for its epoch again, when it found a transaction open.
 _TAKEOVER_S = 1.0
 
@@ -159,9 +162,9 @@ class TransactionalProducer:
         try:
             for batch in self._outgoing(batches):
                 ready.append(batch)
-                size += len(batch.data)
+                size += len(batch.data) if isinstance(batch.data, bytearray) else len(batch.data.head)
                 # Whole requests at a time, and never all of a large input at once.
-                if size >= 4 * 1024 * 1024:
+                if size >= _READY_BYTES_MAX or len(ready) >= _READY_MAX:
                     self._join(ready)
                     self._delivery.send(ready)
                     ready, size = [], 0

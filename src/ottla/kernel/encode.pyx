@@ -1,12 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Rows to record batches, compiled: the twin of `encode_pure.py`, whose opening text is valid here too.
 
-Each slot has a buffer of its own that grows as records come. A record is measured first and then written once.
+Each slot has a bytes object of its own that grows as records come, with room for the header of the batch before them.
+A record is measured first and then written once: where nothing is compressed, that object is the batch.
 """
 
 from cpython.buffer cimport PyBUF_READ
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport _PyBytes_Resize, PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
@@ -188,12 +191,35 @@ cdef struct Row:
 
 
 cdef struct Slot:
-    uint8_t* data
+    # A bytes object that nobody else has; NULL before the first record of a batch.
+    PyObject* batch
+    # Of the records, and how many there is room for.
     size_t size
     size_t capacity
     int64_t base_timestamp
     int64_t max_timestamp
     int32_t count
+
+
+cdef inline uint8_t* _of(PyObject* batch) noexcept:
+    return <uint8_t*>PyBytes_AS_STRING(<object>batch)
+
+
+cdef PyObject* _new_bytes(size_t size) except NULL:
+    """One reference, which is the caller's."""
+    cdef bytes made = PyBytes_FromStringAndSize(NULL, size)
+    Py_INCREF(made)
+    return <PyObject*>made
+
+
+cdef int _resize(Slot* slot, size_t records_size) except -1:
+    """Where there is no memory for it, nothing is left of the batch."""
+    try:
+        return _PyBytes_Resize(&slot.batch, HEADER_SIZE + records_size)
+    except MemoryError:
+        slot.size = slot.capacity = 0
+        slot.count = 0
+        raise
 
 
 cdef class BatchEncoder:
@@ -215,7 +241,7 @@ cdef class BatchEncoder:
     def __dealloc__(self):
         cdef int32_t slot
         for slot in range(self._slot_count):
-            free(self._slots[slot].data)
+            Py_XDECREF(self._slots[slot].batch)
         free(self._slots)
 
     def append(self, slots, keys, values, headers, timestamps):
@@ -304,20 +330,17 @@ cdef class BatchEncoder:
         return 0
 
     cdef int _reserve(self, Slot* slot, size_t size) except -1:
-        cdef size_t capacity
-        cdef uint8_t* grown
-        if slot.size + size <= slot.capacity:
-            return 0
-        capacity = max(slot.size + size, slot.capacity * 2, <size_t>FIRST_BYTES)
-        grown = <uint8_t*>realloc(slot.data, capacity)
-        if grown == NULL:
-            raise MemoryError
-        slot.data = grown
-        slot.capacity = capacity
+        if slot.batch == NULL:
+            # As much as the batch before had: most likely this one is like it.
+            slot.capacity = max(size, slot.capacity, <size_t>FIRST_BYTES)
+            slot.batch = _new_bytes(HEADER_SIZE + slot.capacity)
+        elif slot.size + size > slot.capacity:
+            slot.capacity = max(slot.size + size, slot.capacity * 2)
+            _resize(slot, slot.capacity)
         return 0
 
     cdef void _write(self, Slot* slot, Row* row, int64_t body) noexcept:
-        cdef uint8_t* at = slot.data + slot.size
+        cdef uint8_t* at = _of(slot.batch) + HEADER_SIZE + slot.size
         cdef int32_t index
         at = _put_varint(at, body)
         at[0] = 0  # record attributes: none are defined
@@ -335,19 +358,25 @@ cdef class BatchEncoder:
     cdef object _close(self, int32_t number):
         cdef Slot* slot = &self._slots[number]
         cdef int32_t count = slot.count
+        cdef int attributes = self._attributes
         cdef bytes body = None, batch
-        cdef const char* source = <const char*>slot.data
         cdef size_t size = slot.size
         cdef uint8_t* out
         if self._codec:
-            body = self._compressor.compress(PyMemoryView_FromMemory(<char*>slot.data, slot.size, PyBUF_READ))
-        if body is not None:
-            source = PyBytes_AS_STRING(body)
+            records = PyMemoryView_FromMemory(<char*>_of(slot.batch) + HEADER_SIZE, slot.size, PyBUF_READ)
+            body = self._compressor.compress(records)
+        if body is None:
+            _resize(slot, size)
+            batch = <bytes>slot.batch
+            Py_DECREF(batch)  # it was the slot's
+            slot.batch = NULL
+        else:
             size = len(body)
-        batch = PyBytes_FromStringAndSize(NULL, HEADER_SIZE + size)
+            attributes |= self._codec
+            batch = PyBytes_FromStringAndSize(NULL, HEADER_SIZE + size)
+            memcpy(PyBytes_AS_STRING(batch) + HEADER_SIZE, PyBytes_AS_STRING(body), size)
         out = <uint8_t*>PyBytes_AS_STRING(batch)
-        memcpy(out + HEADER_SIZE, source, size)
-        self._write_header(out, slot, size, self._attributes if body is None else self._attributes | self._codec)
+        self._write_header(out, slot, size, attributes)
         _put_big(out + 17, ottla_crc32c(out + 21, HEADER_SIZE - 21 + size), 4)
         self._open_bytes -= slot.size
         slot.size = 0

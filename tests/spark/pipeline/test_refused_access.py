@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,17 @@ from confluent_kafka.admin import (
 )
 
 from ottla.spark.sink.marker import MARKER_TOPIC
+from ottla.testing import Broker
 from tests.spark import topics as kafka
 from tests.spark.pipeline.conftest import Running, order
 from tests.spark.pipeline.test_runner import copying, customers, eventually, send
 from tests.support.kafka_jars import require_kafka_libs
-from tests.support.secured_kafka import AUTHORIZER, USER, SecuredKafka
+from tests.support.process import free_ports
+from tests.support.secured_kafka import AUTHORIZER, MODULES, USER, SecuredKafka
 
-pytestmark = [pytest.mark.jvm, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
+KAFKA = pytest.param("kafka", marks=pytest.mark.jvm)
 TOPIC, GROUP, ID = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
 NAME = "guarded"
 
@@ -33,9 +37,10 @@ NAME = "guarded"
 class Guarded:
     """Topics of a cluster, and a user who may do what was granted."""
 
-    def __init__(self, cluster: SecuredKafka) -> None:
-        self.servers = cluster.bootstrap
-        self.client = {f"kafka.{name}": value for name, value in cluster.settings("SASL_PLAINTEXT", "PLAIN").items()}
+    def __init__(self, servers: str, settings: Mapping[str, str]) -> None:
+        """`servers` let whoever comes do anything, `settings` are those of the user."""
+        self.servers = servers
+        self.client = {f"kafka.{name}": value for name, value in settings.items()}
         self.source, self.target = kafka.create(self.servers), kafka.create(self.servers)
         self._admin = AdminClient({"bootstrap.servers": self.servers})
 
@@ -72,11 +77,37 @@ class Guarded:
         return str(run.error)
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+@contextmanager
+def guarded_ottla() -> Iterator[Guarded]:
+    inside, outside = (f"127.0.0.1:{port}" for port in free_ports(2))
+    properties = {
+        "listeners": f"PLAINTEXT://{inside},SASL_PLAINTEXT://{outside}",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{MODULES["PLAIN"]} required user_{USER}="secret";',
+    }
+    user = {
+        "bootstrap.servers": outside,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": USER,
+        "sasl.password": "secret",
+    }
+    with Broker(properties | AUTHORIZER):
+        yield Guarded(inside, user)
+
+
+@contextmanager
+def guarded_kafka(folder: Path) -> Iterator[Guarded]:
     require_kafka_libs()
-    with SecuredKafka(tmp_path_factory.mktemp("kafka"), AUTHORIZER) as cluster:
-        yield Guarded(cluster)
+    with SecuredKafka(folder, AUTHORIZER) as cluster:
+        yield Guarded(cluster.bootstrap, cluster.settings("SASL_PLAINTEXT", "PLAIN"))
+
+
+@pytest.fixture(scope="module", params=["ottla", KAFKA])
+def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    is_kafka = request.param == "kafka"
+    with guarded_kafka(tmp_path_factory.mktemp("kafka")) if is_kafka else guarded_ottla() as made:
+        yield made
 
 
 def test_each_right_that_is_missing_is_one_sentence_and_with_all_of_them_it_runs(

@@ -14,6 +14,8 @@ import confluent_kafka
 import pytest
 from pyspark.sql import functions as F
 
+from ottla.client.cluster import ClusterClient
+from ottla.client.transactions import describe_transactions
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.definition import Pipeline, pipeline
 from ottla.spark.pipeline.home import FINISHED, STOPPED
@@ -80,6 +82,21 @@ def test_once_writes_all_that_is_there_and_a_second_run_only_what_is_new(
         second.wait()
     assert customers(servers, target)[25:] == ["new"]
     assert second.home.read().rows_out == 1
+
+
+def test_the_time_out_of_a_pipelines_transactions_is_kafkas_setting(
+    spark: Any, servers: str, name: str, tmp_path: Path
+) -> None:
+    source, target = kafka.create(servers), kafka.create(servers)
+    send(servers, source, [order("one", 1)])
+    client = {"kafka.transaction.timeout.ms": "70000"}
+    with Running(spark, copying(name, source, target), servers, tmp_path, once=True, client=client) as run:
+        run.wait()
+    assert run.error is None
+    with ClusterClient(servers) as cluster:
+        found = describe_transactions(cluster, [name])[name]
+    assert found is not None
+    assert found.timeout_ms == 70_000
 
 
 def test_bad_records_go_to_the_dead_letter_topic_with_reason_origin_and_headers(
