@@ -11,6 +11,7 @@ from ottla.streams.errors import ErrorHandling, OnError, RecordFailed
 from ottla.streams.operators.suppress import Suppressed
 from ottla.streams.processing.processor import Processor, ProcessorContext
 from ottla.streams.processing.punctuation import PunctuationType
+from ottla.streams.program import Application
 from ottla.streams.record import Record, RecordMetadata, ValueAndTimestamp
 from ottla.streams.state.specs import key_value_store, session_store, timestamped_store, window_store
 from ottla.streams.test_driver import TopologyTestDriver
@@ -30,6 +31,7 @@ from ottla.streams.windows import (
 )
 
 __all__ = [
+    "Application",
     "BranchedKStream",
     "CogroupedKStream",
     "ErrorHandling",

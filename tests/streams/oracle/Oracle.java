@@ -6,7 +6,9 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
+import java.util.function.Function;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -253,6 +255,20 @@ public class Oracle {
                 String kind = settings.get("kind").asText();
                 KTable<String, String> joined = kind.equals("inner") ? left.join(right, joiner)
                     : kind.equals("left") ? left.leftJoin(right, joiner) : left.outerJoin(right, joiner);
+                if (settings.has("grouped")) {
+                    joined.groupBy((k, v) -> KeyValue.pair(v.substring(0, 1), v))
+                        .aggregate(() -> "", Oracle::add, Oracle::less, Materialized.with(S, S)).toStream().to("out");
+                } else {
+                    joined.toStream().to("out");
+                }
+                break;
+            }
+            case "foreign key join": {
+                KTable<String, String> left = builder.table("a"), right = builder.table("b");
+                ValueJoiner<String, String, String> joiner = (x, y) -> x + "|" + y;
+                Function<String, String> key = v -> Map.of("a", "k", "b", "l", "c", "kk").get(v.substring(0, 1));
+                KTable<String, String> joined = settings.get("kind").asText().equals("inner")
+                    ? left.join(right, key, joiner) : left.leftJoin(right, key, joiner);
                 if (settings.has("grouped")) {
                     joined.groupBy((k, v) -> KeyValue.pair(v.substring(0, 1), v))
                         .aggregate(() -> "", Oracle::add, Oracle::less, Materialized.with(S, S)).toStream().to("out");

@@ -229,6 +229,20 @@ def _table_join(builder: StreamsBuilder, settings: Settings) -> None:
     table.to_stream().to("out")
 
 
+def foreign_key(value: str) -> str | None:
+    """The letter of a value, as the other table has keys; none for d."""
+    return {"a": "k", "b": "l", "c": "kk"}.get(value[0])
+
+
+def _foreign_key_join(builder: StreamsBuilder, settings: Settings) -> None:
+    left, right = builder.table("a"), builder.table("b")
+    join = {"inner": left.join, "left": left.left_join}[settings["kind"]]
+    table = join(right, joined, foreign_key=foreign_key)
+    if "grouped" in settings:
+        table = table.group_by(lambda key, value: (value[0], value)).aggregate(empty, add, less)
+    table.to_stream().to("out")
+
+
 def _timer(builder: StreamsBuilder, settings: Settings) -> None:
     builder.add_store(key_value_store("seen", key=serdes.string, value=serdes.string))
     builder.stream("a").process(lambda: Collector(settings["every"]), stores=["seen"]).to("out")
@@ -260,5 +274,6 @@ _SCENARIOS: dict[str, Callable[[StreamsBuilder, Settings], None]] = {
     "stream table join": _stream_table_join,
     "global table join": _global_table_join,
     "table join": _table_join,
+    "foreign key join": _foreign_key_join,
     "timer": _timer,
 }

@@ -265,7 +265,10 @@ class KTable:
     # --- joins
 
     def join(self, other: KTable, joiner: Callable[[Any, Any], Any], **more: Any) -> KTable:
-        """Where both have a value. `value`, `store`, `name` as elsewhere."""
+        """Where both have a value. `value`, `store`, `name` as elsewhere.
+
+        `foreign_key(value)`, or `foreign_key(key, value)`: joined with that key of the other table instead of the own.
+        """
         return self._join(other, joiner, needs_left=True, needs_right=True, **more)
 
     def left_join(self, other: KTable, joiner: Callable[[Any, Any], Any], **more: Any) -> KTable:
@@ -281,10 +284,18 @@ class KTable:
         *,
         needs_left: bool,
         needs_right: bool,
+        foreign_key: Callable[..., Any] | None = None,
         value: Serde | None = None,
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
+        if foreign_key is not None:
+            from ottla.streams.dsl.foreign_keys import join_by_foreign_key
+
+            if not needs_left:
+                raise OttlaError("an outer join has no foreign key: a row of the other table alone has no left key.")
+            is_left = not needs_right
+            return join_by_foreign_key(self, other, foreign_key, joiner, value, store, name, is_left=is_left)
         from ottla.streams.dsl.joins import join_tables
 
         return join_tables(self, other, joiner, value, store, name, needs_left=needs_left, needs_right=needs_right)

@@ -16,8 +16,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ottla.client.settings import ClientSettings
+from ottla.common.failures import Retriable
 from ottla.streams.engine.changelogs import to_records
-from ottla.streams.engine.task_state import note, open_state, task_topic
+from ottla.streams.engine.global_tables import open_global
+from ottla.streams.engine.identity import task_topic
+from ottla.streams.engine.task_state import note, open_state
 from ottla.streams.errors import ErrorHandling
 from ottla.streams.processing.task import StreamTask
 from ottla.streams.record import NO_HEADERS, Headers
@@ -42,6 +45,10 @@ SQL_SCHEMA = (
 )
 
 
+class PartitionsAdded(Retriable):
+    """To a topic that is read: the application starts again, and decides whether it can go on with them."""
+
+
 @dataclass(frozen=True)
 class TopologyRun:
     """All that a Spark task has to know; goes to executors with it."""
@@ -51,19 +58,34 @@ class TopologyRun:
     settings: ClientSettings
     partition_counts: dict[str, int]
     handling: ErrorHandling
+    # Of the topics of the application, and of the cluster.
+    generation: str
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         subs = self._subs_by_topic()
+        counts = self.partition_counts
         queues: dict[tuple[int, int], dict[str, list[_Row]]] = {}
         for batch in batches:
             for row in _rows(batch):
+                if row.partition >= counts[row.topic]:
+                    raise PartitionsAdded(f"the topic '{row.topic}' has got partitions since the application started.")
                 by_topic = queues.setdefault((subs[row.topic].number, row.partition), {})
                 by_topic.setdefault(row.topic, []).append(row)
         numbered = {sub.number: sub for sub in subs.values()}
         out = _Rows()
+        shared = self._global_stores() if queues else {}
         for (number, partition), by_topic in sorted(queues.items()):
-            yield from self._run_task(numbered[number], partition, by_topic, out)
+            yield from self._run_task(numbered[number], partition, by_topic, shared, out)
         yield from out.rest()
+
+    def _global_stores(self) -> dict[str, Any]:
+        topology, found = self.topology, {}
+        for name, source in topology.global_stores.items():
+            node, spec = topology.nodes[source], topology.stores[name]
+            assert isinstance(node, SourceNode)
+            data = open_global(self.settings, self.generation, spec, node.topics[0])
+            found[name] = spec.open(data, self.application_id)
+        return found
 
     def _subs_by_topic(self) -> dict[str, SubTopology]:
         found = {}
@@ -76,18 +98,24 @@ class TopologyRun:
         return found
 
     def _run_task(
-        self, sub: SubTopology, partition: int, by_topic: dict[str, list[_Row]], out: _Rows
+        self,
+        sub: SubTopology,
+        partition: int,
+        by_topic: dict[str, list[_Row]],
+        shared: dict[str, Any],
+        out: _Rows,
     ) -> Iterator[pa.RecordBatch]:
         task_id = f"{sub.number}_{partition}"
         specs = {name: self.topology.stores[name] for name in sub.stores}
-        state = open_state(self.settings, self.application_id, task_id, partition, specs)
+        state = open_state(self.settings, self.application_id, self.generation, task_id, partition, specs)
+        stores = {name: spec.open(state.pending[name], self.application_id) for name, spec in specs.items()}
         now_ms = int(time.time() * 1000)
         task = StreamTask(
             self.topology,
             sub,
             partition,
             application_id=self.application_id,
-            stores={name: spec.open(state.pending[name], self.application_id) for name, spec in specs.items()},
+            stores={**stores, **shared},
             emit=out.add,
             partition_counts=self.partition_counts,
             handling=self.handling,
@@ -106,7 +134,8 @@ class TopologyRun:
             for key, value, time_ms in to_records(spec, state.pending[name].changes(), now_ms):
                 out.add(log, key, value, time_ms, NO_HEADERS, partition)
         token = uuid.uuid4().hex
-        remembered = note(token, task.remembered())
+        entries = sum(len(overlay) for overlay in state.pending.values())
+        remembered = note(token, task.remembered(), dict(task.context.dropped), entries)
         out.add(task_topic(self.application_id), task_id.encode(), remembered, now_ms, NO_HEADERS, partition)
         state.pending_token = token
 

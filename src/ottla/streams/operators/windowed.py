@@ -17,6 +17,9 @@ from ottla.streams.record import NO_TIMESTAMP, Change, Headers
 from ottla.streams.state.window_store import WindowStore
 from ottla.streams.windows import TimeWindows, UnlimitedWindows, Window, Windowed
 
+# What was emitted on close stays this long after its retention, for those who look it up.
+KEPT_AFTER_CLOSE_MS = 86_400_000
+
 
 class LateRecords(NamedTuple):
     """Where records go that no window takes any more."""
@@ -37,7 +40,9 @@ class WindowedOperator(Operator):
         old: OldValues,
         emits_on_close: bool,
         late: LateRecords | None,
+        retention_ms: int = 0,
     ) -> None:
+        self._retention_ms = retention_ms
         self._store_name = store
         self._initializer = initializer
         self._aggregator = aggregator
@@ -80,7 +85,12 @@ class WindowedOperator(Operator):
             self.forward(
                 Windowed(self._store.key_of(place), window), Change(found.value, None), found.timestamp, headers
             )
+        self._emitted_until(close_ms)
+
+    def _emitted_until(self, close_ms: int) -> None:
+        """The store itself forgets nothing, so that a window is there when it closes, however far time jumps."""
         self.emitted_ms = close_ms
+        self._store.forget_before(self.observed_ms - self._retention_ms - KEPT_AFTER_CLOSE_MS)
 
 
 class TimeWindowAggregate(WindowedOperator):

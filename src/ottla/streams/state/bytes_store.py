@@ -49,6 +49,12 @@ class MemoryBytes:
             return None
         return ordered[place], self._entries[ordered[place]]
 
+    def following(self, key: bytes) -> Iterator[Entry]:
+        """From this key on, one by one: for those who stop after a few and write nothing meanwhile."""
+        ordered = self._in_order()
+        for place in range(bisect_left(ordered, key), len(ordered)):
+            yield ordered[place], self._entries[ordered[place]]
+
     def _in_order(self) -> list[bytes]:
         if self._ordered is None:
             self._ordered = sorted(self._entries)
