@@ -59,7 +59,8 @@ def _shape(home: Home) -> dict[str, object]:
     shape = shape_in(_checkpoint(home))
     if shape is None:
         raise OttlaError(
-            f"'{home.name}' has no application in its checkpoint: is it a pipeline? `ottla pipeline delete` deletes those."
+            f"'{home.name}' has no application in its checkpoint: is it a pipeline? Then `ottla pipeline delete` "
+            "deletes it."
         )
     return shape
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--master", default="local[*]", metavar="URL", help="Of a Spark cluster [local[*], this machine].")
 @click.option("--id", "application_id", metavar="ID", help="Another application id than that in the file.")
 @click.option("--reset", is_flag=True, help="Delete its state, forget how far it was, start over; asks first.")
+@click.option("--create-topics", is_flag=True, help="Create topics that it reads or writes and that are not there.")
 @click.option("--checkpoint", metavar="URL", help="Of a shared folder, for a cluster [in --data-dir].")
 @conf_option
 @data_dir_option
@@ -31,6 +32,7 @@ def run(
     master: str,
     application_id: str | None,
     reset: bool,
+    create_topics: bool,
     checkpoint: str | None,
     conf: tuple[str, ...],
     data_dir: Path | None,
@@ -62,7 +64,8 @@ def run(
         conf=dict(parse_assignment(setting, "--conf") for setting in conf),
     )
     home = Home(data_folder(data_dir), application.id)
-    runner = ApplicationRunner(application, run_settings, home, reporter_for(application.id), reload=loaded)
+    reporter = reporter_for(application.id)
+    runner = ApplicationRunner(application, run_settings, home, reporter, reload=loaded, creates_topics=create_topics)
     if reset:
         confirm(settings, f"Delete the state of '{application.id}' and write everything again, after what is there?")
         runner.reset()

@@ -1,4 +1,5 @@
-"""Global tables on an executor: all of a topic, in this process's memory, as far as it is committed when a batch begins.
+"""Global tables on an executor: all of a topic, in this process's memory, as far as it is committed when a batch
+begins.
 
 Every process follows the topic by itself and keeps its place, so a batch reads what is new. As with Kafka Streams a
 global table is not part of the transaction: a batch that runs again may see later values.

@@ -23,7 +23,7 @@ def observed(frame: DataFrame, application_id: str, own: list[str], handling: Er
         text = F.get_json_object(F.col("value").cast("string"), f"$.{name}")
         return F.sum(F.when(is_note, text.cast("long"))).alias(name)
 
-    dead: Any = F.lit(None) if handling.dead_letter_topic is None else topic == handling.dead_letter_topic
+    dead: Any = F.lit(False) if handling.dead_letter_topic is None else topic == handling.dead_letter_topic
     return frame.observe(
         ROWS_OUT,
         F.count(F.when(~topic.isin(own), True)).alias("rows"),

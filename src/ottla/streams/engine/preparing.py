@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ottla.client.address import ClusterAddress
+from ottla.client.cluster import ClusterClient
 from ottla.client.lookup import EARLIEST, ClusterReader
 from ottla.client.own_topics import delete_topics, grow_topic
 from ottla.client.settings import ClientSettings
@@ -95,10 +97,9 @@ class _Preparing:
 
     def _check_outputs(self, handling: ErrorHandling) -> None:
         """Those that are named: a record for a topic that is not there would fail its batch again and again."""
-        sinks = [node for node in self._topology.nodes.values() if isinstance(node, SinkNode)]
-        wanted = {node.topic for node in sinks if isinstance(node.topic, str)} - self._topology.internal_topics.keys()
-        there = self._reader.partitions(sorted(wanted)) if wanted else {}
-        for topic in sorted(wanted):
+        wanted = written_topics(self._topology)
+        there = self._reader.partitions(wanted)
+        for topic in wanted:
             if topic not in there:
                 raise OttlaError(f"the topic '{topic}', which is written to, does not exist: create it first.")
         if handling.dead_letter_topic is not None:
@@ -134,9 +135,22 @@ class _Preparing:
         if _marker_is_there(self._reader, self._application_id):
             return
         raise OttlaError(
-            f"application '{self._application_id}' has state in this cluster, but how far it was is forgotten: going on "
-            "would count its input twice. Reset it, which deletes the state, or give it another id."
+            f"application '{self._application_id}' has state in this cluster, but how far it was is forgotten: going "
+            "on would count its input twice. Reset it, which deletes the state, or give it another id."
         )
+
+
+def written_topics(topology: Topology) -> list[str]:
+    """Those that are named in the topology, besides its own."""
+    sinks = [node for node in topology.nodes.values() if isinstance(node, SinkNode)]
+    return sorted({node.topic for node in sinks if isinstance(node.topic, str)} - topology.internal_topics.keys())
+
+
+def create_topics(topology: Topology, address: ClusterAddress) -> None:
+    read = [topic for topic in topology.source_topics() if topic not in topology.internal_topics]
+    with ClusterClient(address) as cluster:
+        for topic in [*read, *written_topics(topology)]:
+            ensure_topic(cluster, topic, what="the topic", advice="ask for the right to create it", partitions=-1)
 
 
 def _topics(topology: Topology, source: str) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from ottla.spark.pipeline.reporting import Reporter
 from ottla.spark.pipeline.runner import Runner, RunSettings, Sessions
 from ottla.spark.requirements import refuse_connect_settings
 from ottla.streams.engine.application import StreamsApplication
+from ottla.streams.engine.preparing import create_topics, written_topics
 from ottla.streams.program import Application
-from ottla.streams.topology import SinkNode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,10 @@ class ApplicationRunner(Runner):
         *,
         reload: Callable[[], Application] | None = None,
         sessions: Sessions | None = None,
+        creates_topics: bool = False,
     ) -> None:
+        """`creates_topics`: those that it reads and writes and that are not there, with the cluster's defaults."""
+        self._creates_topics = creates_topics
         self._application = application
         again = None if reload is None else lambda: self._reloaded(reload())
         super().__init__(_in_the_runner(application), settings, home, report, reload=again, sessions=sessions)
@@ -54,6 +57,8 @@ class ApplicationRunner(Runner):
 
     def _check_before_spark(self) -> None:
         refuse_connect_settings(self._settings.master, {**self._application.conf, **self._settings.conf})
+        if self._creates_topics:
+            create_topics(self._application.topology, self._address)
         self._streams().prepare()
 
     def _attempt(self) -> None:
@@ -65,10 +70,7 @@ class ApplicationRunner(Runner):
                 return
 
     def _start(self, spark: SparkSession) -> WriteQuery:
-        sinks = [node for node in self._application.topology.nodes.values() if isinstance(node, SinkNode)]
-        internal = self._application.topology.internal_topics
-        writes = {node.topic for node in sinks if isinstance(node.topic, str) and node.topic not in internal}
-        self._status = replace(self._status, topics=sorted(writes))
+        self._status = replace(self._status, topics=written_topics(self._application.topology))
         options: dict[str, Any] = dict(self._application.options)
         return self._streams().start(spark, checkpoint=self._checkpoint, trigger=self._trigger(), **options)
 
