@@ -1,4 +1,4 @@
-"""`ottla streams` as a command: an application from its file, with the life of a pipeline, and mistakes in a sentence."""
+"""`ottla streams` as a command: an application from its file with the life of a pipeline, mistakes in a sentence."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--id", "application_id", metavar="ID", help="Another application id than that in the file.")
 @click.option("--reset", is_flag=True, help="Delete its state, forget how far it was, start over; asks first.")
 @click.option("--create-topics", is_flag=True, help="Create topics that it reads or writes and that are not there.")
+@click.option("--http", metavar="HOST:PORT", help="Answer questions about its stores there, as JSON.")
 @click.option("--checkpoint", metavar="URL", help="Of a shared folder, for a cluster [in --data-dir].")
 @conf_option
 @data_dir_option
@@ -33,6 +36,7 @@ def run(
     application_id: str | None,
     reset: bool,
     create_topics: bool,
+    http: str | None,
     checkpoint: str | None,
     conf: tuple[str, ...],
     data_dir: Path | None,
@@ -69,5 +73,22 @@ def run(
     if reset:
         confirm(settings, f"Delete the state of '{application.id}' and write everything again, after what is there?")
         runner.reset()
-    with stopped_by_signals(runner):
+    with stopped_by_signals(runner), _queries(settings, application, http):
         runner.run()
+
+
+@contextmanager
+def _queries(settings: Settings, application: Application, http: str | None) -> Iterator[None]:
+    if http is None:
+        yield
+        return
+    from ottla.streams.engine.queries import StoreReader
+    from ottla.streams.engine.query_http import QueryServer
+
+    host, _, port = http.rpartition(":")
+    if not port.isdigit():
+        raise click.UsageError(f"--http wants HOST:PORT, not '{http}'.")
+    client = settings.client_settings()
+    reader = StoreReader(application.topology, application.id, client["bootstrap.servers"], kafka=client)
+    with QueryServer(application.topology, reader, host or "127.0.0.1", int(port)):
+        yield

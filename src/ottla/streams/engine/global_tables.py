@@ -8,13 +8,11 @@ global table is not part of the transaction: a batch that runs again may see lat
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from ottla.client.settings import ClientSettings
 from ottla.common.ids import TopicPartition
-from ottla.spark.source.reading import kept_reader
 from ottla.streams.engine.changelogs import apply_record
-from ottla.streams.engine.task_state import TaskState, read_records
+from ottla.streams.engine.task_state import TaskState, committed_reader, read_records
 from ottla.streams.state.bytes_store import MemoryBytes
 from ottla.streams.state.specs import StoreSpec
 
@@ -25,14 +23,14 @@ def open_global(settings: ClientSettings, generation: str, spec: StoreSpec, topi
     """`generation`: of the topic; one that was made anew has another."""
     key = (os.getpid(), generation, spec.name)
     state = _kept.setdefault(key, TaskState({spec.name: MemoryBytes()}))
-    reader = kept_reader(replace(settings, is_committed_only=True))
+    reader = committed_reader(settings)
     numbers = reader.partitions([topic])[topic]
     ends = {
         each: end.offset for each, end in reader.ends([TopicPartition(topic, number) for number in numbers]).items()
     }
     data = state.stores[spec.name]
     try:
-        for _, name, value, time_ms in read_records(settings, state, ends):
+        for _, name, value, time_ms in read_records(reader, state, ends):
             if name is not None:
                 apply_record(spec, data, name, value, time_ms)
     except BaseException:

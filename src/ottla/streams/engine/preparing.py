@@ -164,7 +164,7 @@ def _has_records(reader: ClusterReader, topic: str, numbers: list[int]) -> bool:
     firsts = reader.offsets(dict.fromkeys(partitions, EARLIEST))
     ends = {partition: end.offset for partition, end in reader.ends(partitions).items()}
     some = {partition: end for partition, end in ends.items() if end > firsts[partition]}
-    return bool(some) and any(True for _ in read_records(reader.settings, TaskState({}), some))
+    return bool(some) and any(True for _ in read_records(reader, TaskState({}), some))
 
 
 def _marker_is_there(reader: ClusterReader, application_id: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.client.fetching import OffsetRange
-from ottla.client.lookup import EARLIEST
+from ottla.client.lookup import EARLIEST, ClusterReader
 from ottla.client.settings import ClientSettings
 from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
@@ -104,9 +104,14 @@ def _drop_unused() -> None:
         del _kept[key]
 
 
+def committed_reader(settings: ClientSettings) -> ClusterReader:
+    """That of this process, for one thread."""
+    return kept_reader(replace(settings, is_committed_only=True))
+
+
 def _settled_ends(settings: ClientSettings, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     """Where the logs end, when no transaction is open in them: an answer to a commit may come before its markers."""
-    committed = kept_reader(replace(settings, is_committed_only=True))
+    committed = committed_reader(settings)
     everything = kept_reader(replace(settings, is_committed_only=False))
     deadline = committed.deadline(has_met=True)
     while True:
@@ -119,10 +124,9 @@ def _settled_ends(settings: ClientSettings, partitions: list[TopicPartition]) ->
 
 
 def read_records(
-    settings: ClientSettings, state: TaskState, ends: Mapping[TopicPartition, int]
+    reader: ClusterReader, state: TaskState, ends: Mapping[TopicPartition, int]
 ) -> Iterator[tuple[TopicPartition, bytes | None, bytes | None, int]]:
     """What is committed from where `state` stands to these ends; then it stands there."""
-    reader = kept_reader(replace(settings, is_committed_only=True))
     unknown = [partition for partition in ends if partition not in state.positions]
     state.positions.update(reader.offsets(dict.fromkeys(unknown, EARLIEST)))
     ranges = [OffsetRange(*partition, state.positions[partition], end) for partition, end in ends.items()]
@@ -137,7 +141,7 @@ def read_records(
 
 
 def _follow_tasks(settings: ClientSettings, state: TaskState, tasks: TopicPartition, end: int, task_id: str) -> None:
-    for _, key, value, _ in read_records(settings, state, {tasks: end}):
+    for _, key, value, _ in read_records(committed_reader(settings), state, {tasks: end}):
         if key == task_id.encode() and value is not None:
             noted = json.loads(value)
             state.token, state.remembered = noted["token"], noted["remembered"]
@@ -149,7 +153,7 @@ def _catch_up(
     logs: Mapping[TopicPartition, StoreSpec],
     ends: Mapping[TopicPartition, int],
 ) -> None:
-    for log, key, value, time_ms in read_records(settings, state, {log: ends[log] for log in logs}):
+    for log, key, value, time_ms in read_records(committed_reader(settings), state, {log: ends[log] for log in logs}):
         spec = logs[log]
         assert key is not None
         apply_record(spec, state.stores[spec.name], key, value, time_ms)
