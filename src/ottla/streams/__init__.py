@@ -13,7 +13,7 @@ from ottla.streams.processing.processor import Processor, ProcessorContext
 from ottla.streams.processing.punctuation import PunctuationType
 from ottla.streams.program import Application
 from ottla.streams.record import Record, RecordMetadata, ValueAndTimestamp
-from ottla.streams.state.specs import key_value_store, session_store, timestamped_store, window_store
+from ottla.streams.state.specs import key_value_store, session_store, timestamped_store, versioned_store, window_store
 from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.topology import Topology
 from ottla.streams.windows import (
@@ -67,5 +67,6 @@ __all__ = [
     "serdes",
     "session_store",
     "timestamped_store",
+    "versioned_store",
     "window_store",
 ]

@@ -46,6 +46,8 @@ class Change(NamedTuple):
 
     new: Any
     old: Any
+    # False for a change of a versioned table that comes after a later one of the same key.
+    is_latest: bool = True
 
 
 class ValueAndTimestamp(NamedTuple):

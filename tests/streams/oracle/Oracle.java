@@ -277,6 +277,24 @@ public class Oracle {
                 }
                 break;
             }
+            case "join with a versioned table": {
+                KStream<String, String> left = builder.stream("a");
+                KTable<String, String> right = builder.table("b",
+                    Materialized.as(Stores.persistentVersionedKeyValueStore("versions", ms(settings, "history"))));
+                if (settings.has("filtered")) {
+                    right = right.filter((k, v) -> v.compareTo("c") < 0);
+                }
+                ValueJoiner<String, String, String> joiner = (x, y) -> x + "|" + y;
+                (settings.get("kind").asText().equals("inner") ? left.join(right, joiner) : left.leftJoin(right, joiner))
+                    .to("out");
+                break;
+            }
+            case "grouped versioned table":
+                builder.<String, String>table("a",
+                    Materialized.as(Stores.persistentVersionedKeyValueStore("versioned", ms(settings, "history"))))
+                    .groupBy((k, v) -> KeyValue.pair(v.substring(0, 1), k))
+                    .aggregate(() -> "", Oracle::add, Oracle::less, Materialized.with(S, S)).toStream().to("out");
+                break;
             case "timer":
                 builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("seen"), S, S));
                 builder.<String, String>stream("a").process(() -> new Collector(ms(settings, "every")), "seen").to("out");

@@ -20,7 +20,7 @@ from ottla.streams.state.specs import StoreKind, StoreSpec
 from ottla.streams.windows import JoinWindows
 
 KeyJoiner = Callable[[Any, Any, Any], Any]
-_LOOKED_UP = (StoreKind.TIMESTAMPED, StoreKind.WINDOW, StoreKind.SESSION)
+_LOOKED_UP = (StoreKind.TIMESTAMPED, StoreKind.VERSIONED, StoreKind.WINDOW, StoreKind.SESSION)
 
 
 def join_streams(

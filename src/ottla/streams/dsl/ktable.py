@@ -65,8 +65,8 @@ class KTable:
     # --- where tables come from
 
     @staticmethod
-    def of_stream(stream: KStream, store: str | None, node: str | None) -> KTable:
-        """The records of a stream as changes."""
+    def of_stream(stream: KStream, store: str | None, node: str | None, *, history_ms: int | None = None) -> KTable:
+        """The records of a stream as changes. `history_ms`: the store is a versioned one."""
         graph, topology = stream._graph, stream._graph.topology
         made_name = graph.name(f"{_first_topic(stream)}-STATE-STORE", store)
         node = node or graph.name("KTABLE-SOURCE")
@@ -76,7 +76,9 @@ class KTable:
         def materialize() -> None:
             if choice.name is None:
                 choice.name = made_name
-                spec = StoreSpec(made_name, StoreKind.TIMESTAMPED, stream.key_serde, stream.value_serde)
+                kind = StoreKind.TIMESTAMPED if history_ms is None else StoreKind.VERSIONED
+                keys, values = stream.key_serde, stream.value_serde
+                spec = StoreSpec(made_name, kind, keys, values, retention_ms=history_ms or 0)
                 topology.add_store(spec, node)
 
         def enable_old(force: bool) -> bool:
@@ -90,7 +92,7 @@ class KTable:
             materialize()
             return store_view(choice)
 
-        if store is not None:
+        if store is not None or history_ms is not None:
             materialize()
         return KTable(
             graph,

@@ -27,7 +27,7 @@ from ottla.streams.state.bytes_store import MemoryBytes
 from ottla.streams.state.specs import StoreKind, changelog_topic
 from ottla.streams.topology import Topology
 
-_SHOWN = (StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED, StoreKind.WINDOW, StoreKind.SESSION)
+_SHOWN = (StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED, StoreKind.VERSIONED, StoreKind.WINDOW, StoreKind.SESSION)
 # What only reads; everything else a store can do is refused.
 _READS = (
     "all",

@@ -95,6 +95,8 @@ class Subscribe(Operator):
         self._partition = int(context.task_id.rpartition("_")[2])
 
     def process(self, key: Any, change: Change, timestamp: int, headers: Headers) -> None:
+        if not change.is_latest:
+            return
         before = None if change.old is None else self._foreign_key(key, change.old)
         now = None if change.new is None else self._foreign_key(key, change.new)
         row, digest = self._key_bytes(key), _digest(self._value_bytes(change.new))
@@ -169,6 +171,8 @@ class RightChanged(_Answering):
     def process(self, key: Any, change: Change, timestamp: int, headers: Headers) -> None:
         if key is None:
             self._context.drop(DROPPED_NULL)
+            return
+        if not change.is_latest:
             return
         prefix = self._prefix(key)
         for place, body in list(self._data.range(prefix, prefix_end(prefix))):
