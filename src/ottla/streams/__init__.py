@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ottla.streams import serdes
+from ottla.streams import batches, serdes
 from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.grouped import CogroupedKStream, KGroupedStream, KGroupedTable
 from ottla.streams.dsl.kstream import BranchedKStream, KStream
 from ottla.streams.dsl.ktable import GlobalKTable, KTable
 from ottla.streams.errors import ErrorHandling, OnError, RecordFailed
+from ottla.streams.operators.batches import Batch
 from ottla.streams.operators.suppress import Suppressed
 from ottla.streams.processing.processor import Processor, ProcessorContext
 from ottla.streams.processing.punctuation import PunctuationType
@@ -32,6 +33,7 @@ from ottla.streams.windows import (
 
 __all__ = [
     "Application",
+    "Batch",
     "BranchedKStream",
     "CogroupedKStream",
     "ErrorHandling",
@@ -59,6 +61,7 @@ __all__ = [
     "ValueAndTimestamp",
     "Window",
     "Windowed",
+    "batches",
     "days",
     "hours",
     "key_value_store",

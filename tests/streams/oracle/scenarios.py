@@ -252,7 +252,10 @@ def _foreign_key_join(builder: StreamsBuilder, settings: Settings) -> None:
 
 
 def _versioned_join(builder: StreamsBuilder, settings: Settings) -> None:
-    left, right = builder.stream("a"), builder.table("b", store=f"versions-{settings['kind']}", history=settings["history"])
+    left, right = (
+        builder.stream("a"),
+        builder.table("b", store=f"versions-{settings['kind']}", history=settings["history"]),
+    )
     if "filtered" in settings:
         right = right.filter(is_small)
     {"inner": left.join, "left": left.left_join}[settings["kind"]](right, joined).to("out")

@@ -126,7 +126,9 @@ class TopologyRun:
             task.process(row.topic, row.offset, row.key, row.value, row.timestamp, row.headers)
             if out.count >= ROWS_MAX:
                 yield out.taken()
+        task.flush()
         task.punctuate_wall_clock(now_ms)
+        task.flush()
         task.forget_old()
         task.close()
         for name, spec in specs.items():

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from ottla.streams import errors, serdes
-from ottla.streams.errors import DEFAULT_HANDLING, ErrorHandling, OnError, RecordFailed
+from ottla.streams.errors import DEFAULT_HANDLING, BatchFailed, ErrorHandling, OnError, RecordFailed
+from ottla.streams.operators.batches import MapBatches
 from ottla.streams.operators.stateless import Branch
 from ottla.streams.processing.context import Emit, TaskContext
 from ottla.streams.processing.operator import Operator, forward_to
@@ -50,6 +51,7 @@ class StreamTask:
         self._operators: dict[str, Operator] = {}
         self._readers: dict[str, _Reader] = {}
         self._build(topology, sub_topology)
+        self._waiting_operators = [each for each in self._operators.values() if isinstance(each, MapBatches)]
         if remembered is not None:
             self._restore(remembered)
         for name in sub_topology.nodes:
@@ -114,6 +116,8 @@ class StreamTask:
             context.stream_time_ms = timestamp
         try:
             reader.forward(record_key, record_value, timestamp, headers)
+        except BatchFailed:
+            raise
         except Exception as error:
             problem = errors.failed(metadata, error)
             self._handle(self._handling.processing, "failed", problem, error, key, value, timestamp, headers)
@@ -147,6 +151,18 @@ class StreamTask:
                 ("ottla.source.timestamp", str(timestamp).encode()),
             )
             self._emit(topic, key, value, max(0, timestamp), (*headers, *why), None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether records may wait in it for others."""
+        return bool(self._waiting_operators)
+
+    def flush(self) -> bool:
+        """Records that wait for others go on. Whether there were any."""
+        has_waited = False
+        while any(operator.flush() for operator in self._waiting_operators):
+            has_waited = True
+        return has_waited
 
     # --- timers
 
