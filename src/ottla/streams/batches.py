@@ -30,7 +30,7 @@ def pandas(function: Callable[[Any], Any]) -> BatchFunction:
     """Of a pandas.DataFrame to a pandas.DataFrame."""
 
     def on_values(batch: Batch) -> list[Any]:
-        import pandas as pd
+        import pandas as pd  # type: ignore[import-untyped]
 
         rows: list[Any] = function(pd.DataFrame.from_records(list(batch.values))).to_dict("records")
         return rows

@@ -1,5 +1,5 @@
-"""`map_batches`: a function that gets many records at once, for what is cheaper so: a model, a vectorised sum, a look-up
-in another system. Records wait until there are enough of them, or until the task has no more for now."""
+"""`map_batches`: a function that gets many records at once, for what is cheaper so: a model, a vectorised sum, a
+look-up in another system. Records wait until there are enough of them, or until the task has no more for now."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class ChangeSerde:
         self.inner = inner
 
     def serialize(self, topic: str, value: Change) -> bytes:
-        return b"".join(self._part(topic, each) for each in value)
+        return b"".join(self._part(topic, each) for each in (value.new, value.old))
 
     def _part(self, topic: str, value: Any) -> bytes:
         if value is None:
@@ -158,7 +158,7 @@ class ChangeSerde:
             place += 4
             values.append(None if size < 0 else self.inner.deserialize(topic, data[place : place + size]))
             place += max(0, size)
-        return Change(*values)
+        return Change(values[0], values[1])
 
 
 # --- what a table has for a key now, for joins
