@@ -50,6 +50,14 @@ class Change(NamedTuple):
     is_latest: bool = True
 
 
+def latest(new: Any, old: Any) -> Change:
+    """`Change(new, old)` in half the time: tables make one for every record."""
+    return _new_tuple(Change, (new, old, True))
+
+
+_new_tuple = tuple.__new__
+
+
 class ValueAndTimestamp(NamedTuple):
     value: Any
     timestamp: int

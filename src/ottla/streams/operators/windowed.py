@@ -13,7 +13,7 @@ from ottla.streams.operators.aggregates import Aggregator, Initializer
 from ottla.streams.operators.old_values import OldValues
 from ottla.streams.processing.context import DROPPED_LATE, DROPPED_NULL, TaskContext
 from ottla.streams.processing.operator import Operator
-from ottla.streams.record import NO_TIMESTAMP, Change, Headers
+from ottla.streams.record import NO_TIMESTAMP, Change, Headers, latest
 from ottla.streams.state.window_store import WindowStore
 from ottla.streams.windows import TimeWindows, UnlimitedWindows, Window, Windowed
 
@@ -68,7 +68,7 @@ class WindowedOperator(Operator):
 
     def _send(self, key: Any, window: Window, new: Any, old: Any, time_ms: int, headers: Headers) -> None:
         if not self._emits_on_close:
-            self.forward(Windowed(key, window), Change(new, old), time_ms, headers)
+            self.forward(Windowed(key, window), latest(new, old), time_ms, headers)
 
     def _send_late(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         """No window takes it."""

@@ -70,7 +70,7 @@ class StreamTask:
                 continue
             operator: Any
             if isinstance(node, SinkNode):
-                operator = SinkOperator(node)
+                operator = SinkOperator(node, self.context)
             else:
                 assert isinstance(node, ProcessorNode)
                 operator = node.make()
@@ -96,7 +96,7 @@ class StreamTask:
     ) -> None:
         context = self.context
         reader = self._readers[topic]
-        metadata = context.metadata = RecordMetadata(topic, self.partition, offset)
+        at = context.at = (topic, self.partition, offset)
         part = "key"
         try:
             record_key = reader.key(key)
@@ -109,7 +109,7 @@ class StreamTask:
                 part = "time"
                 raise ValueError(f"{timestamp} is negative")
         except Exception as error:
-            problem = errors.undecodable(metadata, part, error)
+            problem = errors.undecodable(RecordMetadata(*at), part, error)
             self._handle(self._handling.deserialization, "undecodable", problem, error, key, value, timestamp, headers)
             return
         if timestamp > context.stream_time_ms:
@@ -119,7 +119,8 @@ class StreamTask:
         except BatchFailed:
             raise
         except Exception as error:
-            problem = errors.failed(metadata, error)
+            context.at = at
+            problem = errors.failed(RecordMetadata(*at), error)
             self._handle(self._handling.processing, "failed", problem, error, key, value, timestamp, headers)
         if context.stream_schedules.is_used:
             self.punctuate_stream_time()
