@@ -1,6 +1,6 @@
 """Serdes: values to bytes and back. Null is never handed to them: a record without a value is a tombstone.
 
-    serdes.string  serdes.integer  serdes.double  serdes.raw  serdes.json  serdes.of(Order)
+    serdes.string  serdes.integer  serdes.double  serdes.raw  serdes.json  serdes.of(Order)  serdes.avro(schema)
 
 Numbers are written as Kafka's own serializers write them, big-endian, so programs in Java read them. Anything with two
 methods, `serialize(topic, value)` and `deserialize(topic, data)`, is a serde: those of a schema registry fit in.
@@ -131,6 +131,13 @@ class ModelSerde:
 def of(model: type[Any]) -> ModelSerde:
     """`serdes.of(Order)`, for a dataclass or a pydantic model."""
     return ModelSerde(model)
+
+
+def avro(schema: str | dict[str, Any]) -> Serde:
+    """By one Avro schema, without a header. Needs fastavro."""
+    from ottla.streams.avro_serde import AvroSerde
+
+    return AvroSerde(schema)
 
 
 def _is_pydantic(model: type[Any]) -> bool:

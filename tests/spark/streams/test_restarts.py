@@ -121,6 +121,7 @@ def test_an_application_that_is_forgotten_is_refused_until_its_state_is_deleted_
     assert [value for value, _ in by_key(servers, out)["a"]] == ["1", "1"]
 
 
+@pytest.mark.slow
 def test_a_first_batch_that_was_lost_leaves_nothing_that_keeps_it_from_starting(
     spark: Any, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +202,9 @@ def test_a_checkpoint_of_another_application_or_of_another_topology_is_refused(
     source, out = names(servers, "in", "out")
     number = next(_numbers)
     send(servers, source, "a")
+    # What has never begun may be changed.
+    with pytest.raises(OttlaError, match="'nowhere', which is written to, does not exist"):
+        counting(servers, source, "nowhere", number=number, store="typo").start(spark, checkpoint=str(tmp_path))
     counting(servers, source, out, number=number).run_available(spark, checkpoint=str(tmp_path))
     with pytest.raises(OttlaError, match=f"belongs to the application 'words-{number}'"):
         counting(servers, source, out).start(spark, checkpoint=str(tmp_path))
@@ -231,6 +235,7 @@ def test_a_global_table_is_looked_up_whatever_the_partitions(spark: Any, servers
     assert [value for value, _ in found["two"]] == ["eur at 1.1"]
 
 
+@pytest.mark.slow
 def test_a_stream_may_begin_with_what_comes(spark: Any, servers: str, tmp_path: Path) -> None:
     source, out = names(servers, "in", "out")
     builder = StreamsBuilder(key=serdes.string, value=serdes.string)

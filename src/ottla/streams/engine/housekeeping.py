@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from ottla.client.lookup import ClusterReader
 from ottla.client.own_topics import delete_records
 from ottla.client.settings import ClientSettings
-from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.checkpoint import Checkpoint
 from ottla.spark.sink.manifest import Manifests
@@ -70,8 +69,9 @@ class Housekeeping:
                 with ClusterReader(self._settings) as reader:
                     reader.retried(lambda: delete_records(reader, before))
                 self._purged |= before
-        except (OttlaError, OSError) as error:
-            # It costs disk, not records: the next turn tries it again.
+        except Exception as error:
+            # It costs disk, not records: the next turn tries it again. After Spark's JVM is gone anything may be raised
+            # here, and what ended the query must be told instead.
             _log.warning("processed records of repartition topics cannot be deleted now: %s", error)
 
     def _processed(self, checkpoint: Checkpoint) -> Mapping[TopicPartition, int]:

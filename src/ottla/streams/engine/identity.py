@@ -70,7 +70,9 @@ def check_identity(checkpoint: Checkpoint, shape: Shape) -> None:
     if before == shape:
         return
     if before is not None:
-        _refuse_changes(checkpoint.location, before, shape)
+        # Without a batch there is no state yet: a program may be mended until it starts.
+        if checkpoint.newest_batch() is not None:
+            _refuse_changes(checkpoint.location, before, shape)
         checkpoint.remove(f"{_FOLDER}/0")
     checkpoint.write(f"{_FOLDER}/0", json.dumps(shape, indent=1, sort_keys=True))
 
