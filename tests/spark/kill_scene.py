@@ -63,7 +63,7 @@ class Driver:
         self._starts += 1
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.spark.kill_driver", json.dumps(settings)],
+                [sys.executable, "-m", settings.get("module", "tests.spark.kill_driver"), json.dumps(settings)],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -83,6 +83,10 @@ class Driver:
     def forget(self, setting: str) -> None:
         """For the next start."""
         self._settings.pop(setting)
+
+    def change(self, **settings: Any) -> None:
+        """For the next start."""
+        self._settings |= settings
 
     def told(self, word: str) -> int:
         return self._log.read_text().splitlines().count(word) if self._log.exists() else 0

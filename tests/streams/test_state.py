@@ -11,6 +11,7 @@ from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.engine.changelogs import apply_record, to_records
 from ottla.streams.engine.overlay import OverlayBytes
 from ottla.streams.engine.partitions import plan_partitions
+from ottla.streams.state import ordered_keys
 from ottla.streams.state.bytes_store import MemoryBytes
 from ottla.streams.windows import Window, Windowed
 
@@ -42,6 +43,28 @@ def test_changes_over_a_store_are_seen_and_count_only_when_applied(
     assert list(base.range(b"", None)) == before
     overlay.apply()
     assert list(base.range(b"", None)) == there
+
+
+@given(CHANGES, KEYS, st.one_of(st.none(), KEYS), st.integers(1, 4))
+def test_keys_in_order_are_those_of_a_sorted_list_however_they_are_cut(
+    changes: list[tuple[bytes, bytes | None]], low: bytes, high: bytes | None, chunk: int
+) -> None:
+    before, ordered_keys._CHUNK = ordered_keys._CHUNK, chunk
+    try:
+        keys, model = ordered_keys.OrderedKeys([]), set()
+        for key, value in changes:
+            if value is not None and key not in model:
+                keys.add(key)
+                model.add(key)
+            elif value is None and key in model:
+                keys.remove(key)
+                model.discard(key)
+        there = sorted(model)
+        assert keys.between(low, high) == [each for each in there if each >= low and (high is None or each <= high)]
+        assert list(keys.following(low)) == [each for each in there if each >= low]
+        assert list(ordered_keys.OrderedKeys(model).following(b"")) == there
+    finally:
+        ordered_keys._CHUNK = before
 
 
 def test_a_window_store_forgets_what_is_older_than_its_retention() -> None:

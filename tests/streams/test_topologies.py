@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,6 +149,21 @@ def test_dataclasses_are_values() -> None:
     with TopologyTestDriver(builder.build()) as driver:
         driver.input_topic("orders").pipe(Order("ada", 2.5), key="ada")
         assert driver.output_topic("spent").read_table() == {"ada": 2.5}
+
+
+def test_avro_values_are_dicts_of_a_schema() -> None:
+    pytest.importorskip("fastavro")
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "euro", "type": "double"}]}
+    builder = StreamsBuilder(key=serdes.string, value=serdes.avro(schema))
+    builder.stream("in").filter(lambda key, order: order["euro"] > 1).to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.input_topic("in").pipe({"euro": 2.5})
+        assert driver.output_topic("out").read_values() == [{"euro": 2.5}]
+        with pytest.raises(RecordFailed, match="has a value that cannot be read"):
+            driver.pipe_bytes("in", None, b"short", 0)
+    assert repr(pickle.loads(pickle.dumps(serdes.avro(schema)))) == "serdes.avro(Order)"
+    with pytest.raises(OttlaError, match="not an Avro schema"):
+        serdes.avro({"type": "no such type"})
 
 
 def test_an_aggregator_that_changes_its_object_changes_nothing_but_the_store() -> None:

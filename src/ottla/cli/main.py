@@ -55,7 +55,10 @@ SECTIONS = (
     ),
     Section(
         "Pipelines",
-        (Lazy("pipeline", "pipeline:pipeline", "Pipelines on Spark: check, run, list, status, logs, stop, delete."),),
+        (
+            Lazy("pipeline", "pipeline:pipeline", "Pipelines on Spark: check, run, list, status, logs, stop, delete."),
+            Lazy("streams", "streams_app:streams", "Topologies on Spark: run, describe, list, status, logs, delete."),
+        ),
     ),
     Section(
         "Tools",

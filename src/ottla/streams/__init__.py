@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from ottla.streams import serdes
+from ottla.streams import batches, serdes
 from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.grouped import CogroupedKStream, KGroupedStream, KGroupedTable
 from ottla.streams.dsl.kstream import BranchedKStream, KStream
 from ottla.streams.dsl.ktable import GlobalKTable, KTable
 from ottla.streams.errors import ErrorHandling, OnError, RecordFailed
+from ottla.streams.operators.batches import Batch
 from ottla.streams.operators.suppress import Suppressed
 from ottla.streams.processing.processor import Processor, ProcessorContext
 from ottla.streams.processing.punctuation import PunctuationType
+from ottla.streams.program import Application
 from ottla.streams.record import Record, RecordMetadata, ValueAndTimestamp
-from ottla.streams.state.specs import key_value_store, session_store, timestamped_store, window_store
+from ottla.streams.state.specs import key_value_store, session_store, timestamped_store, versioned_store, window_store
 from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.topology import Topology
 from ottla.streams.windows import (
@@ -30,6 +32,8 @@ from ottla.streams.windows import (
 )
 
 __all__ = [
+    "Application",
+    "Batch",
     "BranchedKStream",
     "CogroupedKStream",
     "ErrorHandling",
@@ -57,6 +61,7 @@ __all__ = [
     "ValueAndTimestamp",
     "Window",
     "Windowed",
+    "batches",
     "days",
     "hours",
     "key_value_store",
@@ -65,5 +70,6 @@ __all__ = [
     "serdes",
     "session_store",
     "timestamped_store",
+    "versioned_store",
     "window_store",
 ]

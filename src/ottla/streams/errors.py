@@ -41,6 +41,10 @@ class RecordFailed(OttlaError):
     """A record could not be processed."""
 
 
+class BatchFailed(RecordFailed):
+    """Of several records at once: there is no one record that could be left out, so it always ends the batch."""
+
+
 def where(metadata: RecordMetadata | None) -> str:
     if metadata is None:
         return "a timer"

@@ -46,6 +46,16 @@ class Change(NamedTuple):
 
     new: Any
     old: Any
+    # False for a change of a versioned table that comes after a later one of the same key.
+    is_latest: bool = True
+
+
+def latest(new: Any, old: Any) -> Change:
+    """`Change(new, old)` in half the time: tables make one for every record."""
+    return _new_tuple(Change, (new, old, True))
+
+
+_new_tuple = tuple.__new__
 
 
 class ValueAndTimestamp(NamedTuple):

@@ -1,6 +1,6 @@
 """Serdes: values to bytes and back. Null is never handed to them: a record without a value is a tombstone.
 
-    serdes.string  serdes.integer  serdes.double  serdes.raw  serdes.json  serdes.of(Order)
+    serdes.string  serdes.integer  serdes.double  serdes.raw  serdes.json  serdes.of(Order)  serdes.avro(schema)
 
 Numbers are written as Kafka's own serializers write them, big-endian, so programs in Java read them. Anything with two
 methods, `serialize(topic, value)` and `deserialize(topic, data)`, is a serde: those of a schema registry fit in.
@@ -87,6 +87,7 @@ def _json_to_bytes(value: Any) -> bytes:
 
 
 _LONG, _FLOAT, _DOUBLE = struct.Struct(">q"), struct.Struct(">f"), struct.Struct(">d")
+_pack_integer = _LONG.pack
 # Equal values are equal bytes: keys in JSON are found again.
 _JSON = json_module.JSONEncoder(separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False)
 
@@ -130,6 +131,13 @@ class ModelSerde:
 def of(model: type[Any]) -> ModelSerde:
     """`serdes.of(Order)`, for a dataclass or a pydantic model."""
     return ModelSerde(model)
+
+
+def avro(schema: str | dict[str, Any]) -> Serde:
+    """By one Avro schema, without a header. Needs fastavro."""
+    from ottla.streams.avro_serde import AvroSerde
+
+    return AvroSerde(schema)
 
 
 def _is_pydantic(model: type[Any]) -> bool:
@@ -182,6 +190,10 @@ class WindowedSerde:
 
 def writer(serde: Serde, topic: str) -> Callable[[Any], bytes | None]:
     """A function from values to bytes, null to null, with as few calls as possible."""
+    if serde is string:
+        return _text_or_none
+    if serde is integer:
+        return _integer_or_none
     if isinstance(serde, FunctionSerde):
         to_bytes = serde.to_bytes
     else:
@@ -193,7 +205,30 @@ def writer(serde: Serde, topic: str) -> Callable[[Any], bytes | None]:
     return lambda value: None if value is None else to_bytes(value)
 
 
+def _text_or_none(value: Any) -> bytes | None:
+    return value.encode() if type(value) is str else None if value is None else _text_to_bytes(value)
+
+
+def _integer_or_none(value: Any) -> bytes | None:
+    return None if value is None else _pack_integer(value)
+
+
+def _text_of(data: bytes | None) -> str | None:
+    return None if data is None else data.decode()
+
+
+def _integer_of(data: bytes | None) -> int | None:
+    if data is not None and len(data) == _LONG.size:
+        found: int = _LONG.unpack(data)[0]
+        return found
+    return None if data is None else _integer_from_bytes(data)
+
+
 def reader(serde: Serde, topic: str) -> Callable[[bytes | None], Any]:
+    if serde is string:
+        return _text_of
+    if serde is integer:
+        return _integer_of
     if isinstance(serde, FunctionSerde):
         from_bytes = serde.from_bytes
     else:

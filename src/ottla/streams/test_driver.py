@@ -71,6 +71,7 @@ class TopologyTestDriver:
                 node: Any = topology.nodes[source]
                 for topic in node.topics:
                     self._by_topic[topology.real_name(application_id, topic)] = task
+        self._waits = any(task.waits for task in self._tasks)
         self._internal = {topology.real_name(application_id, topic) for topic in topology.internal_topics}
 
     def __enter__(self) -> Self:
@@ -118,6 +119,8 @@ class TopologyTestDriver:
     ) -> None:
         self._process(topic, key, value, timestamp, headers)
         if self._waiting:
+            self._drain()
+        while self._waits and any(task.flush() for task in self._tasks):
             self._drain()
         self._count += 1
         if self._count % _RECORDS_BETWEEN_CLEANING == 0:

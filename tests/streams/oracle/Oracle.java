@@ -6,7 +6,9 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
+import java.util.function.Function;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -261,6 +263,38 @@ public class Oracle {
                 }
                 break;
             }
+            case "foreign key join": {
+                KTable<String, String> left = builder.table("a"), right = builder.table("b");
+                ValueJoiner<String, String, String> joiner = (x, y) -> x + "|" + y;
+                Function<String, String> key = v -> Map.of("a", "k", "b", "l", "c", "kk").get(v.substring(0, 1));
+                KTable<String, String> joined = settings.get("kind").asText().equals("inner")
+                    ? left.join(right, key, joiner) : left.leftJoin(right, key, joiner);
+                if (settings.has("grouped")) {
+                    joined.groupBy((k, v) -> KeyValue.pair(v.substring(0, 1), v))
+                        .aggregate(() -> "", Oracle::add, Oracle::less, Materialized.with(S, S)).toStream().to("out");
+                } else {
+                    joined.toStream().to("out");
+                }
+                break;
+            }
+            case "join with a versioned table": {
+                KStream<String, String> left = builder.stream("a");
+                KTable<String, String> right = builder.table("b",
+                    Materialized.as(Stores.persistentVersionedKeyValueStore("versions", ms(settings, "history"))));
+                if (settings.has("filtered")) {
+                    right = right.filter((k, v) -> v.compareTo("c") < 0);
+                }
+                ValueJoiner<String, String, String> joiner = (x, y) -> x + "|" + y;
+                (settings.get("kind").asText().equals("inner") ? left.join(right, joiner) : left.leftJoin(right, joiner))
+                    .to("out");
+                break;
+            }
+            case "grouped versioned table":
+                builder.<String, String>table("a",
+                    Materialized.as(Stores.persistentVersionedKeyValueStore("versioned", ms(settings, "history"))))
+                    .groupBy((k, v) -> KeyValue.pair(v.substring(0, 1), k))
+                    .aggregate(() -> "", Oracle::add, Oracle::less, Materialized.with(S, S)).toStream().to("out");
+                break;
             case "timer":
                 builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("seen"), S, S));
                 builder.<String, String>stream("a").process(() -> new Collector(ms(settings, "every")), "seen").to("out");

@@ -97,8 +97,16 @@ class Collector(Processor):
 
 def build(name: str, settings: Settings) -> Topology:
     builder = StreamsBuilder(key=serdes.string, value=serdes.string)
-    _SCENARIOS[name](builder, settings)
+    add_scenario(name, builder, settings)
     return builder.build()
+
+
+def add_scenario(name: str, builder: StreamsBuilder, settings: Settings) -> None:
+    _SCENARIOS[name](builder, settings)
+
+
+def scenario_names() -> list[str]:
+    return list(_SCENARIOS)
 
 
 def _count(builder: StreamsBuilder, settings: Settings) -> None:
@@ -186,7 +194,7 @@ def _reduced_table(builder: StreamsBuilder, settings: Settings) -> None:
 
 
 def _to_table(builder: StreamsBuilder, settings: Settings) -> None:
-    builder.stream("a").to_table(store="kept").map_values(lambda value: value + "?").to_stream().to("out")
+    builder.stream("a").to_table(store="as-table").map_values(lambda value: value + "?").to_stream().to("out")
 
 
 def _cogroup(builder: StreamsBuilder, settings: Settings) -> None:
@@ -229,6 +237,35 @@ def _table_join(builder: StreamsBuilder, settings: Settings) -> None:
     table.to_stream().to("out")
 
 
+def foreign_key(value: str) -> str | None:
+    """The letter of a value, as the other table has keys; none for d."""
+    return {"a": "k", "b": "l", "c": "kk"}.get(value[0])
+
+
+def _foreign_key_join(builder: StreamsBuilder, settings: Settings) -> None:
+    left, right = builder.table("a"), builder.table("b")
+    join = {"inner": left.join, "left": left.left_join}[settings["kind"]]
+    table = join(right, joined, foreign_key=foreign_key)
+    if "grouped" in settings:
+        table = table.group_by(lambda key, value: (value[0], value)).aggregate(empty, add, less)
+    table.to_stream().to("out")
+
+
+def _versioned_join(builder: StreamsBuilder, settings: Settings) -> None:
+    left, right = (
+        builder.stream("a"),
+        builder.table("b", store=f"versions-{settings['kind']}", history=settings["history"]),
+    )
+    if "filtered" in settings:
+        right = right.filter(is_small)
+    {"inner": left.join, "left": left.left_join}[settings["kind"]](right, joined).to("out")
+
+
+def _versioned_group(builder: StreamsBuilder, settings: Settings) -> None:
+    table = builder.table("a", store="versioned", history=settings["history"])
+    table.group_by(by_letter).aggregate(empty, add, less).to_stream().to("out")
+
+
 def _timer(builder: StreamsBuilder, settings: Settings) -> None:
     builder.add_store(key_value_store("seen", key=serdes.string, value=serdes.string))
     builder.stream("a").process(lambda: Collector(settings["every"]), stores=["seen"]).to("out")
@@ -260,5 +297,8 @@ _SCENARIOS: dict[str, Callable[[StreamsBuilder, Settings], None]] = {
     "stream table join": _stream_table_join,
     "global table join": _global_table_join,
     "table join": _table_join,
+    "foreign key join": _foreign_key_join,
+    "join with a versioned table": _versioned_join,
+    "grouped versioned table": _versioned_group,
     "timer": _timer,
 }

@@ -152,6 +152,23 @@ CASES: dict[str, tuple[str, st.SearchStrategy[Settings], st.SearchStrategy[list[
         f"{kind} join with a global table": ("global table join", fixed(kind=st.just(kind)), inputs("ab"))
         for kind in KINDS[:2]
     },
+    **{
+        f"{kind} join by foreign key": (
+            "foreign key join",
+            both(fixed(kind=st.just(kind)), st.sampled_from([{}, {"grouped": True}])),
+            inputs("ab"),
+        )
+        for kind in KINDS[:2]
+    },
+    **{
+        f"{kind} join with a versioned table": (
+            "join with a versioned table",
+            both(fixed(kind=st.just(kind), history=SMALL), st.sampled_from([{}, {"filtered": True}])),
+            inputs("ab"),
+        )
+        for kind in KINDS[:2]
+    },
+    "grouped versioned table": ("grouped versioned table", fixed(history=SMALL), inputs("a")),
     "timer": ("timer", fixed(every=SIZE), inputs("a")),
 }
 

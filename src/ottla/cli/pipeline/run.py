@@ -81,11 +81,11 @@ def run(
         file=str(file.resolve()),
         conf=dict(parse_assignment(setting, "--conf") for setting in conf),
     )
-    runner = Runner(pipeline, run_settings, home, _reporter(pipeline.name), reload=loaded)
+    runner = Runner(pipeline, run_settings, home, reporter_for(pipeline.name), reload=loaded)
     if reset:
         confirm(settings, f"Forget how far '{pipeline.name}' was and write everything again, after what is there?")
         runner.reset()
-    with _stopped_by_signals(runner):
+    with stopped_by_signals(runner):
         runner.run()
 
 
@@ -96,14 +96,14 @@ def require_spark() -> None:
         raise OttlaError("pipelines need Spark, which is not installed: run `pip install 'ottla[spark]'`.")
 
 
-def _reporter(name: str) -> Reporter:
+def reporter_for(name: str) -> Reporter:
     from ottla.spark.pipeline.reporting import JsonLines, LiveLine
 
     return LiveLine(sys.stdout) if sys.stdout.isatty() else JsonLines(sys.stdout, name)
 
 
 @contextmanager
-def _stopped_by_signals(runner: Runner) -> Iterator[None]:
+def stopped_by_signals(runner: Runner) -> Iterator[None]:
     """The first SIGTERM or Ctrl-C asks for a stop after the batch; a second one does not wait for it."""
     asked: list[int] = []
 

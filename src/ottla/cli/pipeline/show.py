@@ -106,6 +106,10 @@ def _facts(home: Home, found: Status) -> Iterator[str]:
         ("restarts", found.restarts),
         ("folder", str(home.folder)),
     ]
+    if found.dropped:
+        pairs.append(("dropped", f"{found.dropped:,}"))
+    if found.state_entries:
+        pairs.append(("state", f"{found.state_entries:,} entries"))
     if found.problem:
         pairs.append(("problem", found.problem))
     yield from facts(pairs)

@@ -61,6 +61,9 @@ class Status:
     rows_out: int = 0
     dead_letters: int = 0
     late_rows: int = 0
+    # Of a topology; its state is that of the tasks that last ran.
+    dropped: int = 0
+    state_entries: int = 0
     lag: int | None = None
     input_rows_per_s: float = 0.0
     batch_ms: int = 0

@@ -31,10 +31,10 @@ def load(path: Path) -> Pipeline:
         return parse_sql(path, text)
     if path.suffix != ".py":
         raise OttlaError(f"{path} is not a pipeline: it must end in .py or .sql.")
-    return _only_pipeline(path, _execute(path))
+    return _only_pipeline(path, execute_file(path))
 
 
-def _execute(path: Path) -> ModuleType:
+def execute_file(path: Path) -> ModuleType:
     """Anew each time, with the modules beside it: what they made in a JVM (UDFs) is of no use in the next one."""
     folder = path.resolve().parent
     for name in _imported:

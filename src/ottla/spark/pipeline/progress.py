@@ -28,6 +28,9 @@ class BatchFigures:
     batch_ms: int
     # Keys and values of the rows that went in.
     bytes_in: int = 0
+    # Of a topology: records that it dropped, whatever the reason, and entries in the stores of the tasks that ran.
+    dropped: int = 0
+    state_entries: int = 0
 
     @property
     def is_behind(self) -> bool:
@@ -55,11 +58,14 @@ def figures(progress: Mapping[str, Any]) -> BatchFigures:
         dead_letters=dead,
         late_rows=sum(
             int(operator.get("numRowsDroppedByWatermark") or 0) for operator in progress.get("stateOperators", ())
-        ),
+        )
+        + int(out.get("late") or 0),
         lag=sum(lags) if lags else None,
         input_rows_per_s=_number(progress.get("inputRowsPerSecond")) * (rows_in / scanned if scanned else 1),
         batch_ms=int(times.get("triggerExecution") or 0),
         bytes_in=sum(int(metrics.get("bytes") or 0) for metrics in seen),
+        dropped=int(out.get("dropped") or 0),
+        state_entries=int(out.get("entries") or 0),
     )
 
 

@@ -67,6 +67,8 @@ class JsonLines:
                 "rows_out": batch.rows_out,
                 "dead_letters": batch.dead_letters,
                 "late_rows": batch.late_rows,
+                "dropped": batch.dropped,
+                "state_entries": batch.state_entries,
                 "lag": batch.lag,
                 "input_rows_per_s": round(batch.input_rows_per_s, 1),
                 "batch_ms": batch.batch_ms,
@@ -92,6 +94,10 @@ def live_line(status: Status, batch: BatchFigures) -> str:
         parts.append(f"dead letters {status.dead_letters:,}")
     if status.late_rows:
         parts.append(f"late {status.late_rows:,}")
+    if status.dropped > status.late_rows:
+        parts.append(f"dropped {status.dropped:,}")
+    if status.state_entries:
+        parts.append(f"state {short(status.state_entries)}")
     return "  ".join(parts)
 
 

@@ -66,6 +66,9 @@ Sessions = Callable[[], "SparkSession"]
 
 
 class Runner:
+    # What it calls that which it runs.
+    what = "pipeline"
+
     def __init__(
         self,
         pipeline: Pipeline,
@@ -254,7 +257,7 @@ class Runner:
         limit = {Retry.NEVER: 0, Retry.LIMITED: UNKNOWN_FAILURES_MAX, Retry.UNLIMITED: few}[verdict.retry]
         if limit is not None and self._failures > limit:
             tries = f" This was try {self._failures}." if limit else ""
-            name = f"pipeline '{self._pipeline.name}'"
+            name = f"{self.what} '{self._pipeline.name}'"
             about = "" if verdict.sentence.startswith(name) else f"{name}: "
             raise OttlaError(f"{about}{verdict.sentence.rstrip('.')}.{tries}")
         if verdict.lost_session and self._spark is not None:
@@ -302,6 +305,8 @@ class Runner:
                 rows_out=status.rows_out + batch.rows_out,
                 dead_letters=status.dead_letters + batch.dead_letters,
                 late_rows=status.late_rows + batch.late_rows,
+                dropped=status.dropped + batch.dropped,
+                state_entries=batch.state_entries,
                 batch_ms=batch.batch_ms,
             )
         if is_new or status.lag != self._status.lag:

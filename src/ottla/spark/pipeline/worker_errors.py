@@ -17,7 +17,7 @@ _CHAIN = (
 )
 _FRAME = re.compile(r'  File "(.+)", line \d+')
 _RAISED = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?")
-_OUR_FILE = re.compile(r"[/\\]ottla[/\\](?:client|common|kernel|protocol|spark)[/\\]")
+_OUR_FILE = re.compile(r"[/\\]ottla[/\\](?:client|common|kernel|protocol|spark|streams)[/\\]")
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,7 @@ def write_stream(
     marker_topic: str = MARKER_TOPIC,
     kafka: Mapping[str, str] | None = None,
     tables: Tables | None = None,
+    has_state: bool = True,
 ) -> WriteQuery:
     """Start a query that writes `frame` to topics exactly once. Raises OttlaError for what cannot work.
 
@@ -138,7 +139,8 @@ def write_stream(
     written. `trigger` are the arguments of Spark's own `trigger`, such as {"availableNow": True}. `group` is the
     consumer group that shows how far the sources were read; it is called like the query if not said otherwise. `kafka`
     are settings of Kafka's clients, such as {"security.protocol": "SSL", "ssl.ca.location": "/etc/ca.pem",
-    "transaction.timeout.ms": "120000"}.
+    "transaction.timeout.ms": "120000"}. `has_state`: whether Spark may keep state for the query. A batch that was
+    published is computed once more for its sake; where there is none, its functions are not called again.
     """
     refuse_connect(frame)
     if compression not in NUMBERS:
@@ -159,7 +161,7 @@ def write_stream(
     _choose_file_manager(frame.sparkSession, is_local=place.local is not None)
     spool = driver_spool(frame.sparkSession)
     spool.open_folder()
-    writer = _BatchWriter(publisher, spool, place, plan, outputs, load, tables)
+    writer = _BatchWriter(publisher, spool, place, plan, outputs, load, tables, has_state)
     try:
         joined = frame if tables is None else tables.with_lookups(frame)
         started = joined.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
@@ -193,6 +195,7 @@ class _BatchWriter:
         outputs: Outputs | None,
         load: Load,
         tables: Tables | None,
+        has_state: bool,
     ) -> None:
         self.publisher = publisher
         self._spool = spool
@@ -209,6 +212,7 @@ class _BatchWriter:
         self._plan = plan
         self._outputs = outputs
         self._load = load
+        self._has_state = has_state
         self._query_id = ""
         self._topics: set[str] = {plan.topic} if plan.topic is not None else set()
 
@@ -240,7 +244,8 @@ class _BatchWriter:
         end = self._checkpoint.end(batch_id)
         if self.publisher.is_published(self._query_id, batch_id, end.offsets):
             # The plan runs all the same: stateful operators must get to the state that follows this batch.
-            frame.write.format("noop").mode("overwrite").save()
+            if self._has_state:
+                frame.write.format("noop").mode("overwrite").save()
             if self._tables is not None:
                 self._tables.dead_letters(batch_id)  # published as well: they are counted
             return

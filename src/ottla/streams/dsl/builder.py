@@ -19,6 +19,7 @@ from ottla.streams.operators.tables import TableSource
 from ottla.streams.serdes import Serde
 from ottla.streams.state.specs import StoreKind, StoreSpec
 from ottla.streams.topology import TimestampExtractor, Topology
+from ottla.streams.windows import Duration, to_ms
 
 
 class StreamsBuilder:
@@ -54,11 +55,18 @@ class StreamsBuilder:
         value: Serde | None = None,
         store: str | None = None,
         timestamp_extractor: TimestampExtractor | None = None,
+        history: Duration | None = None,
         name: str | None = None,
     ) -> KTable:
-        """The last value of each key of a topic; a record without a value deletes its key."""
+        """The last value of each key of a topic; a record without a value deletes its key.
+
+        `history` makes it a versioned table (KIP-914), which remembers so far back: a stream that is joined with it
+        meets the value that was valid at the time of its record, and changes that come after a later one of their key
+        do not overwrite it.
+        """
         stream = self.stream(topic, key=key, value=value, timestamp_extractor=timestamp_extractor, name=name)
-        return KTable.of_stream(stream, store, None)
+        history_ms = None if history is None else to_ms(history, "the history of a table")
+        return KTable.of_stream(stream, store, None, history_ms=history_ms)
 
     def global_table(
         self, topic: str, *, key: Serde | None = None, value: Serde | None = None, store: str | None = None

@@ -20,7 +20,7 @@ from ottla.streams.state.specs import StoreKind, StoreSpec
 from ottla.streams.windows import JoinWindows
 
 KeyJoiner = Callable[[Any, Any, Any], Any]
-_LOOKED_UP = (StoreKind.TIMESTAMPED, StoreKind.WINDOW, StoreKind.SESSION)
+_LOOKED_UP = (StoreKind.TIMESTAMPED, StoreKind.VERSIONED, StoreKind.WINDOW, StoreKind.SESSION)
 
 
 def join_streams(
@@ -34,10 +34,10 @@ def join_streams(
     is_right: bool,
 ) -> KStream:
     graph, topology = left._graph, left._graph.topology
-    _refuse_other(graph, right._graph)
+    refuse_other(graph, right._graph)
     base = graph.name("KSTREAM-OUTERJOIN" if is_right else "KSTREAM-LEFTJOIN" if is_left else "KSTREAM-JOIN", name)
     left, right = left._by_key(f"{base}-left"), right._by_key(f"{base}-right")
-    _meet(graph, left._sources, right._sources)
+    meet(graph, left._sources, right._sources)
     stores = f"{base}-this-join-store", f"{base}-other-join-store"
     for store, stream in zip(stores, (left, right), strict=True):
         spec = StoreSpec(
@@ -94,7 +94,7 @@ def join_table(
     is_left: bool,
 ) -> KStream:
     graph, topology = stream._graph, stream._graph.topology
-    _refuse_other(graph, table._graph)
+    refuse_other(graph, table._graph)
     value: Any = graph.default_value
     if isinstance(table, GlobalKTable):
         if key_of is None:
@@ -109,10 +109,10 @@ def join_table(
         raise OttlaError("`key_of` is for global tables: a stream and a table are joined by their keys.")
     node = graph.name("KSTREAM-LEFTJOIN" if is_left else "KSTREAM-JOIN", name)
     stream = stream._by_key(node)
-    _meet(graph, stream._sources, table._sources)
+    meet(graph, stream._sources, table._sources)
     view = table._view()
     topology.add_operator(node, lambda: StreamTableJoin(view, joiner, None, is_left), stream._node)
-    _connect(graph, table, node)
+    connect_table(graph, table, node)
     return KStream(graph, node, stream.key_serde, value, stream._sources | table._sources)
 
 
@@ -128,8 +128,8 @@ def join_tables(
     needs_right: bool,
 ) -> KTable:
     graph, topology = left._graph, left._graph.topology
-    _refuse_other(graph, right._graph)
-    _meet(graph, left._sources, right._sources)
+    refuse_other(graph, right._graph)
+    meet(graph, left._sources, right._sources)
     base = graph.name("KTABLE-JOIN", name)
     if not needs_right:
         left._enable_old(True)
@@ -151,8 +151,8 @@ def join_tables(
 
     topology.add_operator(this, make_left, left._node)
     topology.add_operator(other, make_right, right._node)
-    _connect(graph, right, this)
-    _connect(graph, left, other)
+    connect_table(graph, right, this)
+    connect_table(graph, left, other)
     topology.add_operator(merge, lambda: TableJoinMerger(choice, merged_old), [this, other])
     serde: Any = value or graph.default_value
     if store is not None:
@@ -184,7 +184,7 @@ def join_tables(
     )
 
 
-def _connect(graph: Graph, table: KTable, node: str) -> None:
+def connect_table(graph: Graph, table: KTable, node: str) -> None:
     """The task of `node` has the stores that the table's values are looked up in: those of all nodes above it."""
     from ottla.streams.topology import ProcessorNode
 
@@ -204,10 +204,10 @@ def _connect(graph: Graph, table: KTable, node: str) -> None:
         todo += above.parents
 
 
-def _meet(graph: Graph, left: frozenset[str], right: frozenset[str]) -> None:
+def meet(graph: Graph, left: frozenset[str], right: frozenset[str]) -> None:
     graph.topology.copartitioned.append(tuple(sorted(left | right)))
 
 
-def _refuse_other(graph: Graph, other: Graph) -> None:
+def refuse_other(graph: Graph, other: Graph) -> None:
     if graph is not other:
         raise OttlaError("the two sides of a join are of different builders: make both with the same StreamsBuilder.")

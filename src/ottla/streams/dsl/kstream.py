@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.common.errors import OttlaError
 from ottla.streams.dsl.naming import Graph
 from ottla.streams.operators import stateless
+from ottla.streams.operators.batches import BatchFunction, MapBatches
 from ottla.streams.processing.processor import ProcessorOperator
 from ottla.streams.serdes import Serde
 from ottla.streams.topology import InternalTopic, Partitioner
@@ -89,6 +90,18 @@ class KStream:
     def select_key(self, selector: Callable[[Any, Any], Any], *, name: str | None = None) -> KStream:
         make = lambda: stateless.SelectKey(selector)  # noqa: E731
         return self._next("KSTREAM-KEY-SELECT", name, make, key=self._key, rekeys=True)
+
+    def map_batches(self, function: BatchFunction, *, size: int = 1_000, name: str | None = None) -> KStream:
+        """`function(batch)` gets up to `size` records at once, as columns (`batch.keys values timestamps`), and gives
+        as many values, or a `Batch` of any length. `ottla.streams.batches` has forms for Arrow and pandas.
+
+        Records of a task wait until there are enough of them, or for the end of the micro-batch: timers and branches
+        beside it do not wait for them. A function that fails ends the micro-batch.
+        """
+        if size < 1:
+            raise OttlaError(f"a batch has at least one record, not {size}.")
+        make = lambda: MapBatches(function, size)  # noqa: E731
+        return self._next("KSTREAM-MAPBATCHES", name, make, key=self._key, value=self._value, rekeys=True)
 
     def peek(self, action: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
         return self._next("KSTREAM-PEEK", name, lambda: stateless.Peek(action))

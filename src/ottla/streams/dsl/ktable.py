@@ -65,8 +65,8 @@ class KTable:
     # --- where tables come from
 
     @staticmethod
-    def of_stream(stream: KStream, store: str | None, node: str | None) -> KTable:
-        """The records of a stream as changes."""
+    def of_stream(stream: KStream, store: str | None, node: str | None, *, history_ms: int | None = None) -> KTable:
+        """The records of a stream as changes. `history_ms`: the store is a versioned one."""
         graph, topology = stream._graph, stream._graph.topology
         made_name = graph.name(f"{_first_topic(stream)}-STATE-STORE", store)
         node = node or graph.name("KTABLE-SOURCE")
@@ -76,7 +76,9 @@ class KTable:
         def materialize() -> None:
             if choice.name is None:
                 choice.name = made_name
-                spec = StoreSpec(made_name, StoreKind.TIMESTAMPED, stream.key_serde, stream.value_serde)
+                kind = StoreKind.TIMESTAMPED if history_ms is None else StoreKind.VERSIONED
+                keys, values = stream.key_serde, stream.value_serde
+                spec = StoreSpec(made_name, kind, keys, values, retention_ms=history_ms or 0)
                 topology.add_store(spec, node)
 
         def enable_old(force: bool) -> bool:
@@ -90,7 +92,7 @@ class KTable:
             materialize()
             return store_view(choice)
 
-        if store is not None:
+        if store is not None or history_ms is not None:
             materialize()
         return KTable(
             graph,
@@ -265,7 +267,10 @@ class KTable:
     # --- joins
 
     def join(self, other: KTable, joiner: Callable[[Any, Any], Any], **more: Any) -> KTable:
-        """Where both have a value. `value`, `store`, `name` as elsewhere."""
+        """Where both have a value. `value`, `store`, `name` as elsewhere.
+
+        `foreign_key(value)`, or `foreign_key(key, value)`: joined with that key of the other table instead of the own.
+        """
         return self._join(other, joiner, needs_left=True, needs_right=True, **more)
 
     def left_join(self, other: KTable, joiner: Callable[[Any, Any], Any], **more: Any) -> KTable:
@@ -281,10 +286,18 @@ class KTable:
         *,
         needs_left: bool,
         needs_right: bool,
+        foreign_key: Callable[..., Any] | None = None,
         value: Serde | None = None,
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
+        if foreign_key is not None:
+            from ottla.streams.dsl.foreign_keys import join_by_foreign_key
+
+            if not needs_left:
+                raise OttlaError("an outer join has no foreign key: a row of the other table alone has no left key.")
+            is_left = not needs_right
+            return join_by_foreign_key(self, other, foreign_key, joiner, value, store, name, is_left=is_left)
         from ottla.streams.dsl.joins import join_tables
 
         return join_tables(self, other, joiner, value, store, name, needs_left=needs_left, needs_right=needs_right)

@@ -40,7 +40,7 @@ class _Windowed:
             raise OttlaError("an unlimited window never closes: it cannot emit on close.")
         other = copy(self)
         other._emits_on_close = True
-        # What has closed is still there when it is sent, however far time has jumped.
+        # What has closed is still there when it is sent, however far time has jumped; the operator forgets it then.
         other._retention_ms = max(self._retention_ms, 2**53)
         return other
 
@@ -132,7 +132,7 @@ class TimeWindowedKStream(_Windowed):
         kind: Any = SlidingWindowAggregate if isinstance(windows, SlidingWindows) else TimeWindowAggregate
 
         def make(place: str, each: Aggregator, old: OldValues, late: LateRecords | None) -> Any:
-            return kind(windows, place, initializer, each, old, emits, late)
+            return kind(windows, place, initializer, each, old, emits, late, windows.retention_ms)
 
         def spec(place: str, key: Serde) -> StoreSpec:
             return StoreSpec(
@@ -202,7 +202,7 @@ class SessionWindowedKStream(_Windowed):
         emits = self._emits_on_close
 
         def make(place: str, each: Aggregator, old: OldValues, late: LateRecords | None) -> Any:
-            return SessionAggregate(windows, place, initializer, each, merger, old, emits, late)
+            return SessionAggregate(windows, place, initializer, each, merger, old, emits, late, windows.retention_ms)
 
         def spec(place: str, key: Serde) -> StoreSpec:
             serde: Any = value or self._graph.default_value

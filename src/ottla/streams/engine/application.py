@@ -9,19 +9,22 @@ Before it starts, topics of its own are made (repartition topics, changelogs) an
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ottla.client.lookup import ClusterReader
 from ottla.client.settings import parse_named
-from ottla.client.topics import ensure_topic
 from ottla.common.errors import OttlaError
+from ottla.spark.sink.checkpoint import Checkpoint
+from ottla.spark.sink.progress import published
 from ottla.spark.sink.streaming import WriteQuery, write_stream
-from ottla.streams.engine.partitions import plan_partitions, task_count
+from ottla.streams.engine.housekeeping import Housekeeping
+from ottla.streams.engine.identity import check_identity, shape_of
+from ottla.streams.engine.observing import observed
+from ottla.streams.engine.preparing import Prepared, prepare, reset
 from ottla.streams.engine.running import SQL_SCHEMA, TopologyRun
-from ottla.streams.engine.task_state import task_topic
 from ottla.streams.errors import DEFAULT_HANDLING, ErrorHandling
-from ottla.streams.state.specs import changelog_topic, check_name
+from ottla.streams.state.specs import check_name
 from ottla.streams.topology import Topology
 
 if TYPE_CHECKING:
@@ -29,9 +32,7 @@ if TYPE_CHECKING:
 
 # As much as a Spark task takes into memory to put records of several topics in order.
 BYTES_PER_BATCH = "32m"
-_CHANGELOG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.bytes": str(16 * 1024 * 1024)}
-# Records of repartition topics are gone when nobody needs them; what was read stays until a person deletes it.
-_REPARTITION = {"cleanup.policy": "delete", "retention.ms": "-1"}
+_EARLIEST, _LATEST = -2, -1
 
 
 class StreamsApplication:
@@ -46,53 +47,22 @@ class StreamsApplication:
     ) -> None:
         """`application_id`: of its consumer group, transactional id and topics. `kafka`: settings of the cluster."""
         check_name(application_id, "an application")
-        _refuse_what_is_not_there(topology)
-        self._topology = topology
+        self.topology = topology
         self.application_id = application_id
         self._bootstrap = bootstrap
         self._kafka = dict(kafka or {})
         self._settings = parse_named(bootstrap, self._kafka)
         self._handling = handling
 
-    def prepare(self) -> dict[str, int]:
-        """Checks the topics that are read, makes those of the application, and says how many partitions each has."""
-        topology, real = self._topology, self._real
-        with ClusterReader(self._settings) as reader:
-            external = [topic for topic in topology.source_topics() if topic not in topology.internal_topics]
-            found = reader.partitions(external)
-            for topic in external:
-                if topic not in found:
-                    raise OttlaError(f"the topic '{topic}' does not exist: create it before the application starts.")
-            existing = {topic: len(numbers) for topic, numbers in found.items()}
-            named = {topic: real(topic) for topic in topology.internal_topics}
-            here = reader.partitions(list(named.values())) if named else {}
-            existing |= {topic: len(here[name]) for topic, name in named.items() if name in here}
-            counts = plan_partitions(topology, existing)
-            for topic, name in named.items():
-                self._make(reader, name, counts[topic], _REPARTITION)
-            tasks = 0
-            for sub in topology.sub_topologies():
-                tasks = max(tasks, task_count(topology, sub, counts))
-                for store in sub.stores:
-                    log = changelog_topic(self.application_id, store)
-                    self._make(reader, log, task_count(topology, sub, counts), _CHANGELOG)
-            self._make(reader, task_topic(self.application_id), tasks, _CHANGELOG)
-        return {real(topic): count for topic, count in counts.items()}
+    def prepare(self) -> Prepared:
+        """Checks the topics that are read, makes those of the application. Raises OttlaError for what cannot work."""
+        return prepare(self.topology, self.application_id, self._settings, self._handling)
 
-    def _make(self, reader: ClusterReader, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        there = reader.partitions([topic]).get(topic)
-        if there is None:
-            advice = f"create it with {partitions} partitions, or ask for the right to"
-            ensure_topic(reader, topic, what="the topic", advice=advice, settings=settings, partitions=partitions)
-        elif len(there) != partitions:
-            raise OttlaError(
-                f"the topic '{topic}' of application '{self.application_id}' has {len(there)} partitions, and the "
-                f"topology now needs {partitions}: the keys of its state would lie elsewhere. Use another application "
-                "id, which starts over, or undo the change."
-            )
-
-    def _real(self, topic: str) -> str:
-        return self._topology.real_name(self.application_id, topic)
+    def reset(self) -> None:
+        """Forget how far it was and delete its state: the next start, with an empty checkpoint, begins anew. One that
+        still runs is shut out. What it has written to other topics stays."""
+        shape = shape_of(self.topology, self.application_id)
+        reset(shape, self._settings, self._bootstrap, self._kafka)
 
     def start(
         self,
@@ -104,28 +74,62 @@ class StreamsApplication:
     ) -> WriteQuery:
         """A query that runs until it is stopped. `trigger`: as of Spark's own `trigger`; `source_options`: as
         maxOffsetsPerTrigger=10_000."""
-        counts = self.prepare()
-        run = TopologyRun(self._topology, self.application_id, self._settings, counts, self._handling)
-        options = {"maxBytesPerTrigger": BYTES_PER_BATCH, **source_options}
-        frame = (
-            spark.readStream.format("ottla")
-            .option("kafka.bootstrap.servers", self._bootstrap)
-            .options(**{f"kafka.{name.removeprefix('kafka.')}": value for name, value in self._kafka.items()})
-            .option("subscribe", ",".join(self._real(topic) for topic in self._topology.source_topics()))
-            .option("startingOffsets", "earliest")
-            .option("includeHeaders", "true")
-            .option("wholePartitions", "true")
-            .options(**{name: str(value) for name, value in options.items()})
-            .load()
+        place = Checkpoint(spark, checkpoint)
+        self._refuse_other_checkpoint(place)
+        check_identity(place, shape_of(self.topology, self.application_id))
+        prepared = self.prepare()
+        run = TopologyRun(
+            self.topology,
+            self.application_id,
+            self._settings,
+            prepared.partition_counts,
+            self._handling,
+            prepared.generation,
         )
+        frame = self._source(spark, prepared, source_options).mapInArrow(run.run, SQL_SCHEMA)
         return write_stream(
-            frame.mapInArrow(run.run, SQL_SCHEMA),
+            observed(frame, self.application_id, prepared.own, self._handling),
             name=self.application_id,
             bootstrap=self._bootstrap,
             kafka=self._kafka,
             checkpoint=checkpoint,
             trigger=trigger,
+            tables=Housekeeping(self._settings, prepared.repartition),
+            # State is in the log: a batch that was published has changed it, and must not be computed again.
+            has_state=False,
         )
+
+    def _refuse_other_checkpoint(self, place: Checkpoint) -> None:
+        last = published(name=self.application_id, bootstrap=self._bootstrap, kafka=self._kafka)
+        query = place.last_query()
+        if last is not None and last.query != query:
+            raise OttlaError(
+                f"application '{self.application_id}' has written to this cluster before, up to batch {last.batch}, "
+                f"with another checkpoint than {place.location}: start it with that one, reset it, which deletes its "
+                "state, or give this one another id."
+            )
+
+    def _source(self, spark: SparkSession, prepared: Prepared, options: Mapping[str, Any]) -> Any:
+        chosen = {"maxBytesPerTrigger": BYTES_PER_BATCH, **options}
+        starts = {
+            topic: {str(number): self._starts_at(topic) for number in range(count)}
+            for topic, count in prepared.partition_counts.items()
+        }
+        return (
+            spark.readStream.format("ottla")
+            .option("kafka.bootstrap.servers", self._bootstrap)
+            .options(**{f"kafka.{name.removeprefix('kafka.')}": value for name, value in self._kafka.items()})
+            .option("subscribe", ",".join(starts))
+            .option("startingOffsets", json.dumps(starts))
+            .option("includeHeaders", "true")
+            .option("wholePartitions", "true")
+            .options(**{name: str(value) for name, value in chosen.items()})
+            .load()
+        )
+
+    def _starts_at(self, topic: str) -> int:
+        node = next((node for node in self.topology.sources() if topic in node.topics), None)
+        return _LATEST if node is not None and node.reset == "latest" else _EARLIEST
 
     def run_available(self, spark: SparkSession, *, checkpoint: str, **source_options: Any) -> None:
         """All that is there now, also what the application itself writes to topics that it reads; then stop."""
@@ -134,11 +138,3 @@ class StreamsApplication:
             query.awaitTermination()
             if not any(progress["numInputRows"] for progress in query.recentProgress):
                 return
-
-
-def _refuse_what_is_not_there(topology: Topology) -> None:
-    if topology.global_stores:
-        raise OttlaError("global tables do not run on Spark yet: use a table with the same partitions as the stream.")
-    for source in topology.sources():
-        if source.reset != "earliest":
-            raise OttlaError(f"source '{source.name}' asks for reset='latest', which does not run on Spark yet.")

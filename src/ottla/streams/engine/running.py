@@ -7,17 +7,21 @@ topology task are processed in the order of their times where several topics mee
 from __future__ import annotations
 
 import heapq
+import itertools
 import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from ottla.client.settings import ClientSettings
+from ottla.common.failures import Retriable
 from ottla.streams.engine.changelogs import to_records
-from ottla.streams.engine.task_state import note, open_state, task_topic
+from ottla.streams.engine.global_tables import open_global
+from ottla.streams.engine.identity import task_topic
+from ottla.streams.engine.task_state import note, open_state
 from ottla.streams.errors import ErrorHandling
 from ottla.streams.processing.task import StreamTask
 from ottla.streams.record import NO_HEADERS, Headers
@@ -42,6 +46,10 @@ SQL_SCHEMA = (
 )
 
 
+class PartitionsAdded(Retriable):
+    """To a topic that is read: the application starts again, and decides whether it can go on with them."""
+
+
 @dataclass(frozen=True)
 class TopologyRun:
     """All that a Spark task has to know; goes to executors with it."""
@@ -51,19 +59,34 @@ class TopologyRun:
     settings: ClientSettings
     partition_counts: dict[str, int]
     handling: ErrorHandling
+    # Of the topics of the application, and of the cluster.
+    generation: str
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         subs = self._subs_by_topic()
+        counts = self.partition_counts
         queues: dict[tuple[int, int], dict[str, list[_Row]]] = {}
         for batch in batches:
-            for row in _rows(batch):
-                by_topic = queues.setdefault((subs[row.topic].number, row.partition), {})
-                by_topic.setdefault(row.topic, []).append(row)
+            for topic, partition, rows in _by_partition(batch):
+                if partition >= counts[topic]:
+                    raise PartitionsAdded(f"the topic '{topic}' has got partitions since the application started.")
+                by_topic = queues.setdefault((subs[topic].number, partition), {})
+                by_topic.setdefault(topic, []).extend(rows)
         numbered = {sub.number: sub for sub in subs.values()}
         out = _Rows()
+        shared = self._global_stores() if queues else {}
         for (number, partition), by_topic in sorted(queues.items()):
-            yield from self._run_task(numbered[number], partition, by_topic, out)
+            yield from self._run_task(numbered[number], partition, by_topic, shared, out)
         yield from out.rest()
+
+    def _global_stores(self) -> dict[str, Any]:
+        topology, found = self.topology, {}
+        for name, source in topology.global_stores.items():
+            node, spec = topology.nodes[source], topology.stores[name]
+            assert isinstance(node, SourceNode)
+            data = open_global(self.settings, self.generation, spec, node.topics[0])
+            found[name] = spec.open(data, self.application_id)
+        return found
 
     def _subs_by_topic(self) -> dict[str, SubTopology]:
         found = {}
@@ -76,29 +99,38 @@ class TopologyRun:
         return found
 
     def _run_task(
-        self, sub: SubTopology, partition: int, by_topic: dict[str, list[_Row]], out: _Rows
+        self,
+        sub: SubTopology,
+        partition: int,
+        by_topic: dict[str, list[_Row]],
+        shared: dict[str, Any],
+        out: _Rows,
     ) -> Iterator[pa.RecordBatch]:
         task_id = f"{sub.number}_{partition}"
         specs = {name: self.topology.stores[name] for name in sub.stores}
-        state = open_state(self.settings, self.application_id, task_id, partition, specs)
+        state = open_state(self.settings, self.application_id, self.generation, task_id, partition, specs)
+        stores = {name: spec.open(state.pending[name], self.application_id) for name, spec in specs.items()}
         now_ms = int(time.time() * 1000)
         task = StreamTask(
             self.topology,
             sub,
             partition,
             application_id=self.application_id,
-            stores={name: spec.open(state.pending[name], self.application_id) for name, spec in specs.items()},
+            stores={**stores, **shared},
             emit=out.add,
             partition_counts=self.partition_counts,
             handling=self.handling,
             remembered=state.remembered,
             wall_clock_ms=now_ms,
         )
-        for row in _in_order(by_topic):
-            task.process(row.topic, row.offset, row.key, row.value, row.timestamp, row.headers)
-            if out.count >= ROWS_MAX:
+        rows = out.rows
+        for topic, record in _in_order(by_topic):
+            task.process(topic, *record)
+            if len(rows) >= ROWS_MAX:
                 yield out.taken()
+        task.flush()
         task.punctuate_wall_clock(now_ms)
+        task.flush()
         task.forget_old()
         task.close()
         for name, spec in specs.items():
@@ -106,85 +138,86 @@ class TopologyRun:
             for key, value, time_ms in to_records(spec, state.pending[name].changes(), now_ms):
                 out.add(log, key, value, time_ms, NO_HEADERS, partition)
         token = uuid.uuid4().hex
-        remembered = note(token, task.remembered())
+        entries = sum(len(overlay) for overlay in state.pending.values())
+        remembered = note(token, task.remembered(), dict(task.context.dropped), entries)
         out.add(task_topic(self.application_id), task_id.encode(), remembered, now_ms, NO_HEADERS, partition)
         state.pending_token = token
 
 
-class _Row(NamedTuple):
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: Headers
+# offset, key, value, time in ms, headers
+_Row = tuple[int, bytes | None, bytes | None, int, Headers]
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[_Row]:
-    columns = [batch.column(name).to_pylist() for name in ("topic", "partition", "offset", "key", "value")]
-    times = batch.column("timestamp").cast(pa.int64()).to_pylist()
-    headers: Iterable[Any] = batch.column("headers").to_pylist()
-    for topic, partition, offset, key, value, time_us, own in zip(*columns, times, headers, strict=True):
-        kept = NO_HEADERS if not own else tuple((header["key"], header["value"]) for header in own)
-        yield _Row(topic, partition, offset, key, value, time_us // 1000, kept)
+def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[str, int, Iterable[_Row]]]:
+    """The records of each topic and partition; the source gives many of one after the other."""
+    offsets, keys, values = (batch.column(name).to_pylist() for name in ("offset", "key", "value"))
+    times = batch.column("timestamp").cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64()).to_pylist()
+    rows = zip(offsets, keys, values, times, _headers(batch.column("headers")), strict=True)
+    topics, partitions = batch.column("topic"), batch.column("partition")
+    if batch.num_rows and len(topics.unique()) == 1 and len(partitions.unique()) == 1:
+        yield topics[0].as_py(), partitions[0].as_py(), rows
+        return
+    for topic, partition, row in zip(topics.to_pylist(), partitions.to_pylist(), rows, strict=True):
+        yield topic, partition, (row,)
 
 
-def _in_order(by_topic: dict[str, list[_Row]]) -> Iterator[_Row]:
+def _headers(column: pa.Array) -> Iterable[Headers]:
+    if column.null_count == len(column):
+        return itertools.repeat(NO_HEADERS, len(column))
+    return [
+        NO_HEADERS if not own else tuple((header["key"], header["value"]) for header in own)
+        for own in column.to_pylist()
+    ]
+
+
+def _in_order(by_topic: dict[str, list[_Row]]) -> Iterator[tuple[str, _Row]]:
     """Of the topics' next records always the one with the earliest time."""
     if len(by_topic) == 1:
-        yield from next(iter(by_topic.values()))
+        ((topic, rows),) = by_topic.items()
+        for row in rows:
+            yield topic, row
         return
-    heads = [(rows[0].timestamp, topic, 0) for topic, rows in sorted(by_topic.items())]
+    heads = [(rows[0][3], topic, 0) for topic, rows in sorted(by_topic.items())]
     heapq.heapify(heads)
     while heads:
         _, topic, place = heapq.heappop(heads)
         rows = by_topic[topic]
-        yield rows[place]
+        yield topic, rows[place]
         if place + 1 < len(rows):
-            heapq.heappush(heads, (rows[place + 1].timestamp, topic, place + 1))
+            heapq.heappush(heads, (rows[place + 1][3], topic, place + 1))
 
 
 class _Rows:
     """What is emitted, until there is enough of it for a record batch."""
 
     def __init__(self) -> None:
-        self._columns: tuple[list[Any], ...] = ([], [], [], [], [], [])
+        # topic, key, value, time in ms, headers, partition if it is chosen
+        self.rows: list[tuple[str, bytes | None, bytes | None, int, Headers, int | None]] = []
 
-    @property
-    def count(self) -> int:
-        return len(self._columns[0])
-
-    def add(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int,
-        headers: Headers,
-        partition: int | None,
-    ) -> None:
-        topics, partitions, keys, values, times, heads = self._columns
-        topics.append(topic)
-        partitions.append(partition)
-        keys.append(key)
-        values.append(value)
-        times.append(timestamp * 1000)
-        heads.append([{"key": name, "value": data} for name, data in headers] if headers else None)
+    def add(self, *row: Any) -> None:
+        self.rows.append(row)  # type: ignore[arg-type]
 
     def taken(self) -> pa.RecordBatch:
-        topics, partitions, keys, values, times, heads = self._columns
-        self._columns = ([], [], [], [], [], [])
+        topics, keys, values, times, heads, partitions = zip(*self.rows, strict=True)
+        # The same list: a task looks at it.
+        self.rows.clear()
         arrays = [
             pa.array(topics, pa.string()),
             pa.array(partitions, pa.int32()),
             pa.array(keys, pa.binary()),
             pa.array(values, pa.binary()),
-            pa.array(times, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
-            pa.array(heads, _HEADERS),
+            pa.array(times, pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC")),
+            _header_array(heads),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        if self.count:
+        if self.rows:
             yield self.taken()
+
+
+def _header_array(heads: tuple[Headers, ...]) -> pa.Array:
+    if not any(heads):
+        return pa.nulls(len(heads), _HEADERS)
+    made = [[{"key": name, "value": data} for name, data in headers] if headers else None for headers in heads]
+    return pa.array(made, _HEADERS)

@@ -19,14 +19,16 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.client.fetching import OffsetRange
-from ottla.client.lookup import EARLIEST
+from ottla.client.lookup import EARLIEST, ClusterReader
 from ottla.client.settings import ClientSettings
 from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
 from ottla.spark.source.loss import loss_handler
 from ottla.spark.source.reading import kept_reader, read_ranges
 from ottla.streams.engine.changelogs import apply_record
+from ottla.streams.engine.identity import task_topic
 from ottla.streams.engine.overlay import OverlayBytes
+from ottla.streams.processing.context import DROPPED_LATE
 from ottla.streams.state.bytes_store import MemoryBytes
 from ottla.streams.state.specs import StoreSpec, changelog_topic
 
@@ -45,11 +47,6 @@ _SCHEMA = pa.schema(
 )
 
 
-def task_topic(application_id: str) -> str:
-    """Where tasks note which run of them counted, and what they remember."""
-    return f"{application_id}-task-changelog"
-
-
 @dataclass
 class TaskState:
     stores: dict[str, MemoryBytes]
@@ -62,16 +59,24 @@ class TaskState:
     used_s: float = 0.0
 
 
+# By process, generation of the application's topics, and task.
 _kept: dict[tuple[int, str, str], TaskState] = {}
 
 
 def open_state(
-    settings: ClientSettings, application_id: str, task_id: str, partition: int, specs: Mapping[str, StoreSpec]
+    settings: ClientSettings,
+    application_id: str,
+    generation: str,
+    task_id: str,
+    partition: int,
+    specs: Mapping[str, StoreSpec],
 ) -> TaskState:
-    """As the last committed batch left it."""
-    key = (os.getpid(), application_id, task_id)
+    """As the last committed batch left it. `generation`: of the application's topics; after they were deleted and made
+    anew, or on another cluster, it is another, and what is kept here does not count."""
+    _drop_unused()
+    key = (os.getpid(), generation, task_id)
     state = _kept.get(key)
-    if state is None or time.monotonic() - state.used_s > _AGE_S_MAX:
+    if state is None or state.stores.keys() != specs.keys():
         state = _kept[key] = TaskState({name: MemoryBytes() for name in specs})
     logs = {TopicPartition(changelog_topic(application_id, name), partition): spec for name, spec in specs.items()}
     tasks = TopicPartition(task_topic(application_id), partition)
@@ -92,9 +97,21 @@ def open_state(
     return state
 
 
+def _drop_unused() -> None:
+    """Of tasks that run elsewhere now, and of applications that have ended."""
+    oldest_s = time.monotonic() - _AGE_S_MAX
+    for key in [key for key, state in _kept.items() if state.used_s < oldest_s]:
+        del _kept[key]
+
+
+def committed_reader(settings: ClientSettings) -> ClusterReader:
+    """That of this process, for one thread."""
+    return kept_reader(replace(settings, is_committed_only=True))
+
+
 def _settled_ends(settings: ClientSettings, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     """Where the logs end, when no transaction is open in them: an answer to a commit may come before its markers."""
-    committed = kept_reader(replace(settings, is_committed_only=True))
+    committed = committed_reader(settings)
     everything = kept_reader(replace(settings, is_committed_only=False))
     deadline = committed.deadline(has_met=True)
     while True:
@@ -106,10 +123,10 @@ def _settled_ends(settings: ClientSettings, partitions: list[TopicPartition]) ->
             raise Retriable("a transaction in the changelogs of this application does not end.")
 
 
-def _read(
-    settings: ClientSettings, state: TaskState, ends: Mapping[TopicPartition, int]
-) -> Iterator[tuple[TopicPartition, bytes, bytes | None, int]]:
-    reader = kept_reader(replace(settings, is_committed_only=True))
+def read_records(
+    reader: ClusterReader, state: TaskState, ends: Mapping[TopicPartition, int]
+) -> Iterator[tuple[TopicPartition, bytes | None, bytes | None, int]]:
+    """What is committed from where `state` stands to these ends; then it stands there."""
     unknown = [partition for partition in ends if partition not in state.positions]
     state.positions.update(reader.offsets(dict.fromkeys(unknown, EARLIEST)))
     ranges = [OffsetRange(*partition, state.positions[partition], end) for partition, end in ends.items()]
@@ -124,7 +141,7 @@ def _read(
 
 
 def _follow_tasks(settings: ClientSettings, state: TaskState, tasks: TopicPartition, end: int, task_id: str) -> None:
-    for _, key, value, _ in _read(settings, state, {tasks: end}):
+    for _, key, value, _ in read_records(committed_reader(settings), state, {tasks: end}):
         if key == task_id.encode() and value is not None:
             noted = json.loads(value)
             state.token, state.remembered = noted["token"], noted["remembered"]
@@ -136,10 +153,20 @@ def _catch_up(
     logs: Mapping[TopicPartition, StoreSpec],
     ends: Mapping[TopicPartition, int],
 ) -> None:
-    for log, key, value, time_ms in _read(settings, state, {log: ends[log] for log in logs}):
+    for log, key, value, time_ms in read_records(committed_reader(settings), state, {log: ends[log] for log in logs}):
         spec = logs[log]
+        assert key is not None
         apply_record(spec, state.stores[spec.name], key, value, time_ms)
 
 
-def note(token: str, remembered: dict[str, Any]) -> bytes:
-    return json.dumps({"token": token, "remembered": remembered}, separators=(",", ":")).encode()
+def note(token: str, remembered: dict[str, Any], dropped: Mapping[str, int], entries: int) -> bytes:
+    """What a run of a task leaves in the task topic. How many records it dropped and why, and how large its state is,
+    are for people: the query reads them as they pass."""
+    found = {
+        "token": token,
+        "remembered": remembered,
+        "late": dropped.get(DROPPED_LATE, 0),
+        "dropped": sum(dropped.values()),
+        "entries": entries,
+    }
+    return json.dumps(found, separators=(",", ":")).encode()

@@ -8,7 +8,7 @@ from typing import Any
 from ottla.streams.operators.old_values import OldValues
 from ottla.streams.processing.context import DROPPED_NULL, TaskContext
 from ottla.streams.processing.operator import Operator
-from ottla.streams.record import Change, Headers
+from ottla.streams.record import Change, Headers, latest
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]
@@ -40,7 +40,7 @@ class Aggregate(Operator):
             timestamp = before_ms
         after = self._aggregator(key, value, before)
         self._put(place, after, timestamp)
-        self.forward(key, Change(after, old), timestamp, headers)
+        self.forward(key, latest(after, old), timestamp, headers)
 
 
 class Reduce(Operator):

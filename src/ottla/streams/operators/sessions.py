@@ -29,8 +29,9 @@ class SessionAggregate(WindowedOperator):
         old: OldValues,
         emits_on_close: bool,
         late: LateRecords | None,
+        retention_ms: int,
     ) -> None:
-        super().__init__(store, initializer, aggregator, old, emits_on_close, late)
+        super().__init__(store, initializer, aggregator, old, emits_on_close, late, retention_ms)
         self._gap_ms = windows.gap_ms
         self._grace_ms = windows.grace_ms
         self._merger = merger
@@ -74,4 +75,4 @@ class SessionAggregate(WindowedOperator):
             return
         for place, window, found in list(self._store.by_end(first, last)):
             self.forward(Windowed(self._store.key_of(place), window), Change(found, None), window.end, headers)
-        self.emitted_ms = close_ms
+        self._emitted_until(close_ms)

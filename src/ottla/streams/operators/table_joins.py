@@ -40,7 +40,8 @@ class StreamTableJoin(Operator):
         if value is None or (wanted is None and not self._is_left):
             self._context.drop(DROPPED_NULL)
             return
-        found = None if wanted is None else self._get(wanted)[0]
+        # As of the record's time, where the table knows it.
+        found = None if wanted is None else self._get(wanted, timestamp)[0]
         if found is not None or self._is_left:
             self.forward(key, self._joiner(key, value, found), timestamp, headers)
 
@@ -69,6 +70,8 @@ class TableJoinSide(Operator):
     def process(self, key: Any, change: Change, timestamp: int, headers: Headers) -> None:
         if key is None:
             self._context.drop(DROPPED_NULL)
+            return
+        if not change.is_latest:
             return
         partner, partner_ms = self._get(key)
         if partner is None and (self._needs_other or (change.new is None and change.old is None)):
@@ -102,7 +105,7 @@ def joined_view(left: View, right: View, joiner: Joiner, *, needs_left: bool, ne
     def open_view(context: TaskContext) -> Get:
         get_left, get_right = left(context), right(context)
 
-        def joined(key: Any) -> tuple[Any, int]:
+        def joined(key: Any, at: int | None = None) -> tuple[Any, int]:
             one, one_ms = get_left(key)
             other, other_ms = get_right(key)
             is_missing = (one is None and (needs_left or other is None)) or (other is None and needs_right)

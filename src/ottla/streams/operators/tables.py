@@ -7,13 +7,13 @@ from typing import Any
 
 from ottla.streams.operators.old_values import OldValues
 from ottla.streams.operators.stateless import pair_of
-from ottla.streams.processing.context import DROPPED_NULL, TaskContext
+from ottla.streams.processing.context import DROPPED_LATE, DROPPED_NULL, TaskContext
 from ottla.streams.processing.operator import Operator
 from ottla.streams.record import NO_TIMESTAMP, Change, Headers
 from ottla.streams.state.specs import StoreKind
 
-# Value and time of a key now.
-Get = Callable[[Any], tuple[Any, int]]
+# Value and time of a key, now or, of a versioned table, at the time that is the second argument.
+Get = Callable[..., tuple[Any, int]]
 View = Callable[[TaskContext], Get]
 
 
@@ -32,6 +32,7 @@ class TableSource(Operator):
     def init(self, context: TaskContext) -> None:
         self._context = context
         self._store = None if self._store_name is None else context.store(self._store_name)
+        self._is_versioned = self._store is not None and self._store.spec.kind is StoreKind.VERSIONED
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -42,8 +43,13 @@ class TableSource(Operator):
             return
         place = self._store.key_bytes(key)
         old = self._store.at(place)[0] if self._sends_old else None
-        self._store.put_at(place, value, timestamp)
-        self.forward(key, Change(value, old), timestamp, headers)
+        is_latest = self._store.put_at(place, value, timestamp)
+        if not self._is_versioned:
+            self.forward(key, Change(value, old), timestamp, headers)
+        elif is_latest is None:
+            self._context.drop(DROPPED_LATE)
+        else:
+            self.forward(key, Change(value, old, is_latest), timestamp, headers)
 
 
 class TableFilter(Operator):
@@ -74,7 +80,7 @@ class TableFilter(Operator):
                 return
         if self._store is not None:
             self._store.put_at(place, new, timestamp)
-        self.forward(key, Change(new, old), timestamp, headers)
+        self.forward(key, Change(new, old, change.is_latest), timestamp, headers)
 
 
 class TableMapValues(Operator):
@@ -96,7 +102,7 @@ class TableMapValues(Operator):
             old = self._mapped(key, change.old) if self._store is None else self._store.at(place)[0]
         if self._store is not None:
             self._store.put_at(place, new, timestamp)
-        self.forward(key, Change(new, old), timestamp, headers)
+        self.forward(key, Change(new, old, change.is_latest), timestamp, headers)
 
 
 class TableToStream(Operator):
@@ -117,6 +123,8 @@ class TableGroup(Operator):
         return pair if pair[0] is not None and pair[1] is not None else None
 
     def process(self, key: Any, change: Change, timestamp: int, headers: Headers) -> None:
+        if not change.is_latest:
+            return  # what a group has now is of later values
         new, old = self._pair(key, change.new), self._pair(key, change.old)
         if new is not None and old is not None and new[0] == old[0]:
             self.forward(new[0], Change(new[1], old[1]), timestamp, headers)
@@ -134,7 +142,7 @@ class ChangeSerde:
         self.inner = inner
 
     def serialize(self, topic: str, value: Change) -> bytes:
-        return b"".join(self._part(topic, each) for each in value)
+        return b"".join(self._part(topic, each) for each in (value.new, value.old))
 
     def _part(self, topic: str, value: Any) -> bytes:
         if value is None:
@@ -150,7 +158,7 @@ class ChangeSerde:
             place += 4
             values.append(None if size < 0 else self.inner.deserialize(topic, data[place : place + size]))
             place += max(0, size)
-        return Change(*values)
+        return Change(values[0], values[1])
 
 
 # --- what a table has for a key now, for joins
@@ -166,26 +174,34 @@ def store_view(store: StoreChoice) -> View:
 
 
 def _look_up_key(store: Any) -> Get:
-    return lambda key: store.at(store.key_bytes(key))
+    return lambda key, at=None: store.at(store.key_bytes(key))
+
+
+def _look_up_version(store: Any) -> Get:
+    return lambda key, at=None: store.at(store.key_bytes(key), at)
 
 
 def _look_up_window(store: Any) -> Get:
-    return lambda key: store.at(store.key_bytes(key.key), key.window.start)
+    return lambda key, at=None: store.at(store.key_bytes(key.key), key.window.start)
 
 
 def _look_up_session(store: Any) -> Get:
-    return lambda key: (store.fetch_session(key.key, *key.window), key.window.end)
+    return lambda key, at=None: (store.fetch_session(key.key, *key.window), key.window.end)
 
 
-_LOOK_UPS = {StoreKind.WINDOW: _look_up_window, StoreKind.SESSION: _look_up_session}
+_LOOK_UPS = {
+    StoreKind.WINDOW: _look_up_window,
+    StoreKind.SESSION: _look_up_session,
+    StoreKind.VERSIONED: _look_up_version,
+}
 
 
 def filtered_view(parent: View, predicate: Callable[[Any, Any], bool], wanted: bool) -> View:
     def open_view(context: TaskContext) -> Get:
         get = parent(context)
 
-        def filtered(key: Any) -> tuple[Any, int]:
-            value, time_ms = get(key)
+        def filtered(key: Any, at: int | None = None) -> tuple[Any, int]:
+            value, time_ms = get(key, at)
             keeps = value is not None and bool(predicate(key, value)) is wanted
             return (value, time_ms) if keeps else (None, NO_TIMESTAMP)
 
@@ -198,8 +214,8 @@ def mapped_view(parent: View, mapper: Callable[[Any, Any], Any]) -> View:
     def open_view(context: TaskContext) -> Get:
         get = parent(context)
 
-        def mapped(key: Any) -> tuple[Any, int]:
-            value, time_ms = get(key)
+        def mapped(key: Any, at: int | None = None) -> tuple[Any, int]:
+            value, time_ms = get(key, at)
             return (None, NO_TIMESTAMP) if value is None else (mapper(key, value), time_ms)
 
         return mapped

@@ -13,9 +13,12 @@ from ottla.streams.operators.aggregates import Aggregator, Initializer
 from ottla.streams.operators.old_values import OldValues
 from ottla.streams.processing.context import DROPPED_LATE, DROPPED_NULL, TaskContext
 from ottla.streams.processing.operator import Operator
-from ottla.streams.record import NO_TIMESTAMP, Change, Headers
+from ottla.streams.record import NO_TIMESTAMP, Change, Headers, latest
 from ottla.streams.state.window_store import WindowStore
 from ottla.streams.windows import TimeWindows, UnlimitedWindows, Window, Windowed
+
+# What was emitted on close stays this long after its retention, for those who look it up.
+KEPT_AFTER_CLOSE_MS = 86_400_000
 
 
 class LateRecords(NamedTuple):
@@ -37,7 +40,9 @@ class WindowedOperator(Operator):
         old: OldValues,
         emits_on_close: bool,
         late: LateRecords | None,
+        retention_ms: int = 0,
     ) -> None:
+        self._retention_ms = retention_ms
         self._store_name = store
         self._initializer = initializer
         self._aggregator = aggregator
@@ -63,7 +68,7 @@ class WindowedOperator(Operator):
 
     def _send(self, key: Any, window: Window, new: Any, old: Any, time_ms: int, headers: Headers) -> None:
         if not self._emits_on_close:
-            self.forward(Windowed(key, window), Change(new, old), time_ms, headers)
+            self.forward(Windowed(key, window), latest(new, old), time_ms, headers)
 
     def _send_late(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         """No window takes it."""
@@ -80,7 +85,12 @@ class WindowedOperator(Operator):
             self.forward(
                 Windowed(self._store.key_of(place), window), Change(found.value, None), found.timestamp, headers
             )
+        self._emitted_until(close_ms)
+
+    def _emitted_until(self, close_ms: int) -> None:
+        """The store itself forgets nothing, so that a window is there when it closes, however far time jumps."""
         self.emitted_ms = close_ms
+        self._store.forget_before(self.observed_ms - self._retention_ms - KEPT_AFTER_CLOSE_MS)
 
 
 class TimeWindowAggregate(WindowedOperator):

@@ -32,12 +32,21 @@ class TaskContext:
         self.real_name = real_name
         self.stream_time_ms = NO_TIMESTAMP
         self.wall_clock_ms = 0
-        # Of the record that is being processed; none while a timer runs.
-        self.metadata: RecordMetadata | None = None
+        # Topic, partition and offset of the record that is being processed; none while a timer runs.
+        self.at: tuple[str, int, int] | None = None
         # Why records were dropped, and how many.
         self.dropped: Counter[str] = Counter()
         self.stream_schedules = Schedules()
         self.wall_schedules = Schedules()
+
+    @property
+    def metadata(self) -> RecordMetadata | None:
+        """Made for those who ask: few do, and every record would pay for it."""
+        return None if self.at is None else RecordMetadata(*self.at)
+
+    @metadata.setter
+    def metadata(self, known: RecordMetadata | None) -> None:
+        self.at = known
 
     def store(self, name: str) -> Any:
         return self.stores[name]

@@ -12,10 +12,9 @@ from ottla.streams.topology import SinkNode
 
 
 class SinkOperator(Operator):
-    def __init__(self, node: SinkNode) -> None:
+    def __init__(self, node: SinkNode, context: TaskContext) -> None:
+        """Ready at once: whoever is above it holds its `process`, which is another one where the topic is known."""
         self._node = node
-
-    def init(self, context: TaskContext) -> None:
         self._context = context
         self._emit = context.emit
         self._writers: dict[str, tuple[Any, Any]] = {}

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from ottla.streams import errors, serdes
-from ottla.streams.errors import DEFAULT_HANDLING, ErrorHandling, OnError, RecordFailed
+from ottla.streams.errors import DEFAULT_HANDLING, BatchFailed, ErrorHandling, OnError, RecordFailed
+from ottla.streams.operators.batches import MapBatches
 from ottla.streams.operators.stateless import Branch
 from ottla.streams.processing.context import Emit, TaskContext
 from ottla.streams.processing.operator import Operator, forward_to
@@ -50,6 +51,7 @@ class StreamTask:
         self._operators: dict[str, Operator] = {}
         self._readers: dict[str, _Reader] = {}
         self._build(topology, sub_topology)
+        self._waiting_operators = [each for each in self._operators.values() if isinstance(each, MapBatches)]
         if remembered is not None:
             self._restore(remembered)
         for name in sub_topology.nodes:
@@ -68,7 +70,7 @@ class StreamTask:
                 continue
             operator: Any
             if isinstance(node, SinkNode):
-                operator = SinkOperator(node)
+                operator = SinkOperator(node, self.context)
             else:
                 assert isinstance(node, ProcessorNode)
                 operator = node.make()
@@ -94,7 +96,7 @@ class StreamTask:
     ) -> None:
         context = self.context
         reader = self._readers[topic]
-        metadata = context.metadata = RecordMetadata(topic, self.partition, offset)
+        at = context.at = (topic, self.partition, offset)
         part = "key"
         try:
             record_key = reader.key(key)
@@ -107,15 +109,18 @@ class StreamTask:
                 part = "time"
                 raise ValueError(f"{timestamp} is negative")
         except Exception as error:
-            problem = errors.undecodable(metadata, part, error)
+            problem = errors.undecodable(RecordMetadata(*at), part, error)
             self._handle(self._handling.deserialization, "undecodable", problem, error, key, value, timestamp, headers)
             return
         if timestamp > context.stream_time_ms:
             context.stream_time_ms = timestamp
         try:
             reader.forward(record_key, record_value, timestamp, headers)
+        except BatchFailed:
+            raise
         except Exception as error:
-            problem = errors.failed(metadata, error)
+            context.at = at
+            problem = errors.failed(RecordMetadata(*at), error)
             self._handle(self._handling.processing, "failed", problem, error, key, value, timestamp, headers)
         if context.stream_schedules.is_used:
             self.punctuate_stream_time()
@@ -147,6 +152,18 @@ class StreamTask:
                 ("ottla.source.timestamp", str(timestamp).encode()),
             )
             self._emit(topic, key, value, max(0, timestamp), (*headers, *why), None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether records may wait in it for others."""
+        return bool(self._waiting_operators)
+
+    def flush(self) -> bool:
+        """Records that wait for others go on. Whether there were any."""
+        has_waited = False
+        while any(operator.flush() for operator in self._waiting_operators):
+            has_waited = True
+        return has_waited
 
     # --- timers
 

@@ -1,10 +1,11 @@
-"""Where stores keep their bytes: ordered keys with values. In memory here; the engine has one in a file as well."""
+"""Where stores keep their bytes: ordered keys with values, in memory."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from typing import Protocol
+
+from ottla.streams.state.ordered_keys import OrderedKeys
 
 Entry = tuple[bytes, bytes]
 
@@ -29,36 +30,35 @@ class MemoryBytes:
 
     def __init__(self) -> None:
         self._entries: dict[bytes, bytes] = {}
-        self._ordered: list[bytes] | None = None
+        self._ordered: OrderedKeys | None = None
         self.get = self._entries.get
 
     def put(self, key: bytes, value: bytes | None) -> None:
         entries, ordered = self._entries, self._ordered
         if value is None:
             if entries.pop(key, None) is not None and ordered is not None:
-                del ordered[bisect_left(ordered, key)]
+                ordered.remove(key)
             return
         if ordered is not None and key not in entries:
-            insort(ordered, key)
+            ordered.add(key)
         entries[key] = value
 
     def first(self, prefix: bytes) -> Entry | None:
-        ordered = self._in_order()
-        place = bisect_left(ordered, prefix)
-        if place == len(ordered) or not ordered[place].startswith(prefix):
-            return None
-        return ordered[place], self._entries[ordered[place]]
+        entry = next(self.following(prefix), None)
+        return entry if entry is not None and entry[0].startswith(prefix) else None
 
-    def _in_order(self) -> list[bytes]:
+    def following(self, key: bytes) -> Iterator[Entry]:
+        """From this key on, one by one: for those who stop after a few and write nothing meanwhile."""
+        entries = self._entries
+        return ((each, entries[each]) for each in self._in_order().following(key))
+
+    def _in_order(self) -> OrderedKeys:
         if self._ordered is None:
-            self._ordered = sorted(self._entries)
+            self._ordered = OrderedKeys(self._entries)
         return self._ordered
 
     def range(self, low: bytes, high: bytes | None, *, reverse: bool = False) -> Iterator[Entry]:
-        ordered = self._in_order()
-        start = bisect_left(ordered, low)
-        end = len(ordered) if high is None else bisect_right(ordered, high)
-        keys = ordered[start:end]
+        keys = self._in_order().between(low, high)
         if reverse:
             keys.reverse()
         entries = self._entries

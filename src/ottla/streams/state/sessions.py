@@ -101,7 +101,10 @@ class SessionStore:
                 yield place[17:], Window(start, end), self._value_of(value)
 
     def forget_old(self) -> None:
-        oldest = self._oldest
+        self.forget_before(self._oldest)
+
+    def forget_before(self, oldest: int) -> None:
+        """Sessions that end earlier."""
         if oldest > 0:
             for place, _ in list(self.data.range(b"t", b"t" + _pack(oldest))):
                 if _unpack(place, 1)[0] < oldest:

@@ -19,6 +19,7 @@ class StoreKind(Enum):
     TIMESTAMPED = "timestamped key-value"
     WINDOW = "window"
     SESSION = "session"
+    VERSIONED = "versioned key-value"
     PENDING_JOINS = "records of a join that wait for a partner"
     HELD_UPDATES = "updates that are held back"
 
@@ -29,7 +30,7 @@ class StoreSpec:
     kind: StoreKind
     key_serde: Serde = serdes.json
     value_serde: Serde = serdes.json
-    # Of windows and sessions.
+    # Of windows and sessions; of versioned stores how far their history goes back.
     retention_ms: int = 0
     window_size_ms: int = 0
     # Joins keep all records of a key, also those of the same moment.
@@ -43,6 +44,7 @@ class StoreSpec:
         from ottla.streams.state.buffers import HeldUpdates, PendingJoins
         from ottla.streams.state.key_value import KeyValueStore, TimestampedKeyValueStore
         from ottla.streams.state.sessions import SessionStore
+        from ottla.streams.state.versioned import VersionedKeyValueStore
         from ottla.streams.state.window_store import WindowStore
 
         kinds: dict[StoreKind, Any] = {
@@ -50,6 +52,7 @@ class StoreSpec:
             StoreKind.TIMESTAMPED: TimestampedKeyValueStore,
             StoreKind.WINDOW: WindowStore,
             StoreKind.SESSION: SessionStore,
+            StoreKind.VERSIONED: VersionedKeyValueStore,
             StoreKind.PENDING_JOINS: PendingJoins,
             StoreKind.HELD_UPDATES: HeldUpdates,
         }
@@ -104,6 +107,15 @@ def session_store(
     name: str, *, retention_ms: int, key: Serde = serdes.json, value: Serde = serdes.json, logged: bool = True
 ) -> StoreSpec:
     return _checked(StoreSpec(name, StoreKind.SESSION, key, value, retention_ms=retention_ms, is_logged=logged))
+
+
+def versioned_store(
+    name: str, *, history_ms: int, key: Serde = serdes.json, value: Serde = serdes.json, logged: bool = True
+) -> StoreSpec:
+    """Values of a key over time: what was valid at a moment can be asked for, as far back as the history goes."""
+    if history_ms < 0:
+        raise OttlaError(f"the history of store '{name}' cannot be {history_ms} ms.")
+    return _checked(StoreSpec(name, StoreKind.VERSIONED, key, value, retention_ms=history_ms, is_logged=logged))
 
 
 def _checked(spec: StoreSpec) -> StoreSpec:

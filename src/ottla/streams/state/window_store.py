@@ -136,7 +136,10 @@ class WindowStore:
 
     def forget_old(self) -> None:
         """Remove what nobody sees any more."""
-        oldest = self._oldest
+        self.forget_before(self._oldest)
+
+    def forget_before(self, oldest: int) -> None:
+        """Windows that start earlier."""
         if oldest > 0:
             for place, _ in list(self.data.range(b"t", b"t" + _pack(oldest))):
                 if _unpack(place, 1)[0] < oldest:

@@ -1,0 +1,94 @@
+"""`ottla streams run`: an application in the foreground, until it is done, stopped or beyond help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.output import confirm
+from ottla.cli.pipeline.run import conf_option, data_dir_option, reporter_for, require_spark, stopped_by_signals
+from ottla.cli.settings import Settings, command, parse_assignment
+
+if TYPE_CHECKING:
+    from ottla.streams import Application
+
+
+@command("run", asks=True)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--once", is_flag=True, help="Process all that is there now, then stop.")
+@click.option("--master", default="local[*]", metavar="URL", help="Of a Spark cluster [local[*], this machine].")
+@click.option("--id", "application_id", metavar="ID", help="Another application id than that in the file.")
+@click.option("--reset", is_flag=True, help="Delete its state, forget how far it was, start over; asks first.")
+@click.option("--create-topics", is_flag=True, help="Create topics that it reads or writes and that are not there.")
+@click.option("--http", metavar="HOST:PORT", help="Answer questions about its stores there, as JSON.")
+@click.option("--checkpoint", metavar="URL", help="Of a shared folder, for a cluster [in --data-dir].")
+@conf_option
+@data_dir_option
+def run(
+    settings: Settings,
+    file: Path,
+    once: bool,
+    master: str,
+    application_id: str | None,
+    reset: bool,
+    create_topics: bool,
+    http: str | None,
+    checkpoint: str | None,
+    conf: tuple[str, ...],
+    data_dir: Path | None,
+) -> None:
+    """Run the application in FILE (.py) until Ctrl-C.
+
+    \b
+      ottla streams run word_count.py
+      ottla streams run word_count.py --once
+      ottla streams run word_count.py --master spark://host:7077 --checkpoint s3a://bucket/word-count
+    """
+    require_spark()
+    from ottla.spark.pipeline.home import Home, data_folder
+    from ottla.spark.pipeline.runner import RunSettings
+    from ottla.streams.engine.runner import ApplicationRunner
+    from ottla.streams.loading import load_application
+
+    def loaded() -> Application:
+        found = load_application(file)
+        return found if application_id is None else found.called(application_id)
+
+    application = loaded()
+    run_settings = RunSettings(
+        client={f"kafka.{key}": value for key, value in settings.client_settings().items()},
+        master=master,
+        once=once,
+        checkpoint=checkpoint,
+        file=str(file.resolve()),
+        conf=dict(parse_assignment(setting, "--conf") for setting in conf),
+    )
+    home = Home(data_folder(data_dir), application.id)
+    reporter = reporter_for(application.id)
+    runner = ApplicationRunner(application, run_settings, home, reporter, reload=loaded, creates_topics=create_topics)
+    if reset:
+        confirm(settings, f"Delete the state of '{application.id}' and write everything again, after what is there?")
+        runner.reset()
+    with stopped_by_signals(runner), _queries(settings, application, http):
+        runner.run()
+
+
+@contextmanager
+def _queries(settings: Settings, application: Application, http: str | None) -> Iterator[None]:
+    if http is None:
+        yield
+        return
+    from ottla.streams.engine.queries import StoreReader
+    from ottla.streams.engine.query_http import QueryServer
+
+    host, _, port = http.rpartition(":")
+    if not port.isdigit():
+        raise click.UsageError(f"--http wants HOST:PORT, not '{http}'.")
+    client = settings.client_settings()
+    reader = StoreReader(application.topology, application.id, client["bootstrap.servers"], kafka=client)
+    with QueryServer(application.topology, reader, host or "127.0.0.1", int(port)):
+        yield

@@ -1,0 +1,180 @@
+"""What an application needs in the cluster before it runs: the topics that it reads, and those of its own.
+
+Its own are made once. One that does not fit the topology any more is refused, since keys of its state would lie in
+other partitions; only the task topic, in which partitions are chosen by number, grows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ottla.client.address import ClusterAddress
+from ottla.client.cluster import ClusterClient
+from ottla.client.lookup import EARLIEST, ClusterReader
+from ottla.client.own_topics import delete_topics, grow_topic
+from ottla.client.settings import ClientSettings
+from ottla.client.topics import ensure_topic
+from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.spark.sink.marker import MARKER_TOPIC, read_marker
+from ottla.spark.sink.progress import forget
+from ottla.streams.engine.identity import Shape, own_topics, task_topic
+from ottla.streams.engine.partitions import plan_partitions, task_count
+from ottla.streams.engine.task_state import TaskState, read_records
+from ottla.streams.errors import ErrorHandling
+from ottla.streams.state.specs import changelog_topic
+from ottla.streams.topology import SinkNode, Topology
+
+_CHANGELOG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.bytes": str(16 * 1024 * 1024)}
+# The driver deletes what was processed; time deletes nothing.
+_REPARTITION = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": str(50 * 1024 * 1024)}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    # Of all topics that tasks read, by their names in the cluster.
+    partition_counts: dict[str, int]
+    repartition: list[str]
+    # All that the application has made.
+    own: list[str]
+    # Another one when its topics were made anew.
+    generation: str
+
+
+def prepare(topology: Topology, application_id: str, settings: ClientSettings, handling: ErrorHandling) -> Prepared:
+    with ClusterReader(settings) as reader:
+        return _Preparing(topology, application_id, reader).run(handling)
+
+
+class _Preparing:
+    def __init__(self, topology: Topology, application_id: str, reader: ClusterReader) -> None:
+        self._topology = topology
+        self._application_id = application_id
+        self._reader = reader
+
+    def run(self, handling: ErrorHandling) -> Prepared:
+        topology, reader = self._topology, self._reader
+        existing, named = self._existing()
+        counts = plan_partitions(topology, existing)
+        self._check_outputs(handling)
+        self._refuse_state_without_a_marker()
+        for topic, name in named.items():
+            self._make(name, counts[topic], _REPARTITION)
+        tasks, own = 0, list(named.values())
+        for sub in topology.sub_topologies():
+            if any(source in topology.global_stores.values() for source in sub.sources):
+                continue
+            tasks = max(tasks, task_count(topology, sub, counts))
+            for store in sub.stores:
+                own.append(changelog_topic(self._application_id, store))
+                self._make(own[-1], task_count(topology, sub, counts), _CHANGELOG)
+        own.append(task_topic(self._application_id))
+        self._make_task_topic(own[-1], tasks)
+        globally = {topic for source in topology.global_stores.values() for topic in _topics(topology, source)}
+        reader.partitions([*own, *globally])
+        ids = [reader.topic_ids.get(topic, b"") for topic in [*own, *sorted(globally)]]
+        digest = hashlib.sha256(b"".join([*ids, reader.settings.bootstrap_servers.encode()])).hexdigest()
+        read = {self._real(topic): count for topic, count in counts.items() if topic not in globally}
+        return Prepared(read, list(named.values()), own, f"{self._application_id}@{digest[:32]}")
+
+    def _real(self, topic: str) -> str:
+        return self._topology.real_name(self._application_id, topic)
+
+    def _existing(self) -> tuple[dict[str, int], dict[str, str]]:
+        """How many partitions topics have, and the names of the internal ones in the cluster."""
+        topology, reader = self._topology, self._reader
+        external = [topic for topic in topology.source_topics() if topic not in topology.internal_topics]
+        found = reader.partitions(external)
+        for topic in external:
+            if topic not in found:
+                raise OttlaError(f"the topic '{topic}' does not exist: create it before the application starts.")
+        existing = {topic: len(numbers) for topic, numbers in found.items()}
+        named = {topic: self._real(topic) for topic in topology.internal_topics}
+        here = reader.partitions(list(named.values())) if named else {}
+        return existing | {topic: len(here[name]) for topic, name in named.items() if name in here}, named
+
+    def _check_outputs(self, handling: ErrorHandling) -> None:
+        """Those that are named: a record for a topic that is not there would fail its batch again and again."""
+        wanted = written_topics(self._topology)
+        there = self._reader.partitions(wanted)
+        for topic in wanted:
+            if topic not in there:
+                raise OttlaError(f"the topic '{topic}', which is written to, does not exist: create it first.")
+        if handling.dead_letter_topic is not None:
+            advice = "create it, or name another one"
+            ensure_topic(self._reader, handling.dead_letter_topic, what="the dead-letter topic", advice=advice)
+
+    def _make(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
+        there = self._reader.partitions([topic]).get(topic)
+        if there is None:
+            advice = f"create it with {partitions} partitions, or ask for the right to"
+            ensure_topic(self._reader, topic, what="the topic", advice=advice, settings=settings, partitions=partitions)
+        elif len(there) != partitions:
+            raise OttlaError(
+                f"the topic '{topic}' of application '{self._application_id}' has {len(there)} partitions, and the "
+                f"topology now needs {partitions}: the keys of its state would lie elsewhere. Use another application "
+                "id, which starts over, or undo the change."
+            )
+
+    def _make_task_topic(self, topic: str, tasks: int) -> None:
+        there = self._reader.partitions([topic]).get(topic)
+        if there is not None and len(there) < tasks:
+            grow_topic(self._reader, topic, tasks)
+        elif there is None:
+            self._make(topic, tasks, _CHANGELOG)
+
+    def _refuse_state_without_a_marker(self) -> None:
+        """The marker is in the transaction of every batch: where state is alone, somebody had it forgotten, and the
+        input would be counted again on top of it."""
+        topic = task_topic(self._application_id)
+        numbers = self._reader.partitions([topic]).get(topic)
+        if numbers is None or not _has_records(self._reader, topic, numbers):
+            return
+        if _marker_is_there(self._reader, self._application_id):
+            return
+        raise OttlaError(
+            f"application '{self._application_id}' has state in this cluster, but how far it was is forgotten: going "
+            "on would count its input twice. Reset it, which deletes the state, or give it another id."
+        )
+
+
+def written_topics(topology: Topology) -> list[str]:
+    """Those that are named in the topology, besides its own."""
+    sinks = [node for node in topology.nodes.values() if isinstance(node, SinkNode)]
+    return sorted({node.topic for node in sinks if isinstance(node.topic, str)} - topology.internal_topics.keys())
+
+
+def create_topics(topology: Topology, address: ClusterAddress) -> None:
+    read = [topic for topic in topology.source_topics() if topic not in topology.internal_topics]
+    with ClusterClient(address) as cluster:
+        for topic in [*read, *written_topics(topology)]:
+            ensure_topic(cluster, topic, what="the topic", advice="ask for the right to create it", partitions=-1)
+
+
+def _topics(topology: Topology, source: str) -> tuple[str, ...]:
+    topics: tuple[str, ...] = getattr(topology.nodes[source], "topics", ())
+    return topics
+
+
+def _has_records(reader: ClusterReader, topic: str, numbers: list[int]) -> bool:
+    """Committed ones: a first batch that was never finished leaves only what does not count."""
+    partitions = [TopicPartition(topic, number) for number in numbers]
+    firsts = reader.offsets(dict.fromkeys(partitions, EARLIEST))
+    ends = {partition: end.offset for partition, end in reader.ends(partitions).items()}
+    some = {partition: end for partition, end in ends.items() if end > firsts[partition]}
+    return bool(some) and any(True for _ in read_records(reader, TaskState({}), some))
+
+
+def _marker_is_there(reader: ClusterReader, application_id: str) -> bool:
+    return bool(reader.partitions([MARKER_TOPIC])) and read_marker(reader, MARKER_TOPIC, application_id) is not None
+
+
+def reset(shape: Shape, settings: ClientSettings, bootstrap: str, kafka: Mapping[str, str]) -> None:
+    """In this order: state that is left without a marker is refused at the next start, the other way round it would
+    start over while an old run still writes."""
+    application_id: str = shape["application"]
+    forget(name=application_id, bootstrap=bootstrap, kafka=kafka)
+    with ClusterReader(replace(settings, is_committed_only=True)) as reader:
+        delete_topics(reader, own_topics(shape))

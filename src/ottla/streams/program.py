@@ -1,0 +1,69 @@
+"""`Application`: a topology with a name and how it is run; what `ottla streams run app.py` looks for in a file.
+
+    builder = StreamsBuilder()
+    builder.stream("orders").filter(is_large).to("large-orders")
+    app = Application("large-orders", builder)
+
+A file with a StreamsBuilder and no Application is one as well: it is called like the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ottla.common.errors import OttlaError
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.errors import DEFAULT_HANDLING, ErrorHandling
+from ottla.streams.state.specs import check_name
+from ottla.streams.topology import Topology
+
+
+class Application:
+    def __init__(
+        self,
+        id: str,
+        topology: Topology | StreamsBuilder,
+        *,
+        handling: ErrorHandling = DEFAULT_HANDLING,
+        options: Mapping[str, Any] | None = None,
+        every: str | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`id`: of its consumer group, its transactional id and its topics. `options`: of the source, as
+        {"maxOffsetsPerTrigger": 10_000}; `every`: the least time between two batches, as "1 second"; `conf`: settings
+        of the Spark session."""
+        check_name(id, "an application")
+        self.id = id
+        self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
+        self.handling = handling
+        self.options = dict(options or {})
+        self.every = every
+        self.conf = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in _of(conf)}
+
+    def called(self, id: str) -> Application:
+        """The same with another id, and so with state of its own."""
+        return Application(
+            id, self.topology, handling=self.handling, options=self.options, every=self.every, conf=self.conf
+        )
+
+
+def _of(given: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+    return list((given or {}).items())
+
+
+def application_in(path: Path, module: ModuleType) -> Application:
+    """Raises OttlaError where there is none, or more than one."""
+    values = list({id(value): value for value in vars(module).values()}.values())
+    found = [value for value in values if isinstance(value, Application)]
+    if not found:
+        builders = [value for value in values if isinstance(value, StreamsBuilder)]
+        if len(builders) == 1:
+            return Application(path.stem.replace("_", "-"), builders[0])
+        raise OttlaError(f"{path} has no application: add `app = Application('NAME', builder)` from ottla.streams.")
+    if len(found) > 1:
+        names = ", ".join(application.id for application in found)
+        raise OttlaError(f"{path} has several applications ({names}): keep each in a file of its own.")
+    return found[0]
