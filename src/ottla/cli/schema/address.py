@@ -20,6 +20,6 @@ def registry_option(function: Any) -> Any:
 
 
 def client_of(registry: str | None, ca: str | None) -> Any:
-    from ottla.registry.client import RegistryClient
+    from ottla.client.schema_registry import RegistryClient
 
     return RegistryClient(registry or os.environ.get("OTTLA_REGISTRY_URL") or DEFAULT_REGISTRY, ca=ca)
