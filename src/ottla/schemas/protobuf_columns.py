@@ -35,6 +35,7 @@ _TYPES = {
 _MESSAGES, _ENUM = (10, 11), 14
 _TIMESTAMP = "google.protobuf.Timestamp"
 _WRAPPERS = "google/protobuf/wrappers.proto"
+_MICROS_MAX = 2**63 - 1
 
 Get = Callable[[Any], Any]
 
@@ -132,6 +133,11 @@ def _field(field: Any, above: tuple[str, ...]) -> tuple[Any, Get]:
     return kind, lambda message: of(getattr(message, name))
 
 
+def _micros(value: Any) -> int:
+    """What does not fit becomes the last moment that does."""
+    return int(min(max(value.seconds * 1_000_000 + value.nanos // 1000, -_MICROS_MAX), _MICROS_MAX))
+
+
 def _is_repeated(field: Any) -> bool:
     # Newer versions of protobuf have a word for it, and warn of the label.
     return bool(field.is_repeated) if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED
@@ -144,7 +150,7 @@ def _single(field: Any, above: tuple[str, ...]) -> tuple[Any, Get]:
     if field.type not in _MESSAGES:
         return _TYPES[field.type], lambda value: value
     if field.message_type.full_name == _TIMESTAMP:
-        return pa.timestamp("us", tz="UTC"), lambda value: value.seconds * 1_000_000 + value.nanos // 1000
+        return pa.timestamp("us", tz="UTC"), _micros
     if field.message_type.file.name == _WRAPPERS:
         kind, _ = _single(field.message_type.fields[0], above)
         return kind, lambda value: value.value

@@ -41,7 +41,7 @@ _END = f"_end_{secrets.token_hex(8)}"
 _RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
 
-def parse_schema(schema: str | StructType | SchemaRegistry, topic: str) -> StructType:
+def parse_schema(schema: str | StructType | SchemaRegistry, topic: str = "") -> StructType:
     from pyspark.errors import AnalysisException
     from pyspark.sql.types import StructType
 

@@ -8,8 +8,8 @@
     select country, sum(euro) as euro, window(at, '1 minute').start as minute ...
 
 A stream or a table is a view under its topic's name; `orders.eu as orders_eu (...)` gives it another one. Without
-columns a stream has those of the source: key, value, topic, partition, offset and so on. `orders (*)` has the columns of
-the schema of orders-value in a registry, which `-- registry: URL` names; `-- schema: registry` writes with one, too.
+columns a stream has those of the source: key, value, topic, partition, offset and so on. `orders (*)` has the columns
+of the schema orders-value in a registry, which `-- registry: URL` names; `-- schema: registry` writes with one, too.
 
 Whatever is wrong is told with the line of the file that it stands in, and nothing is said twice: of two lines that
 contradict one another nobody knows which was meant.
