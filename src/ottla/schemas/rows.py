@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from ottla.client.schema_registry import RegistryClient
+from ottla.client.schema_registry import DEFAULT_URL, URL_VARIABLE, RegistryClient
 from ottla.common.errors import OttlaError
 from ottla.schemas.framing import HEAD, message_indexes
 from ottla.schemas.messages import class_of, message_classes
@@ -31,8 +32,10 @@ class BadValue(OttlaError):
 class Values:
     """Encodes and decodes with the schemas of a registry, each of which is asked for once."""
 
-    def __init__(self, client: RegistryClient) -> None:
+    def __init__(self, client: RegistryClient, *, reader: str | None = None) -> None:
+        """`reader`: a schema of Avro that everything is read by, whatever it was written with."""
         self._client = client
+        self._reader = reader
         self._decoders: dict[int, Decode] = {}
 
     def encoder(self, subject: str) -> Encode:
@@ -60,11 +63,36 @@ class Values:
         _, number = HEAD.unpack_from(data)
         if number not in self._decoders:
             schema = by_id(self._client, number, subject)
-            self._decoders[number] = _decoder(schema.type, schema.text, dict(schema.references))
+            self._decoders[number] = _decoder(schema.type, schema.text, dict(schema.references), self._reader)
         try:
             return self._decoders[number](data[HEAD.size :])
         except Exception as error:
             raise BadValue(f"the value does not fit its schema {number}: {error}.") from None
+
+
+class SubjectValues:
+    """Of the topics of one program: what it writes has one schema for each subject, what it reads any."""
+
+    def __init__(self, url: str | None, ca: str | None, schema: str | None = None) -> None:
+        """`schema`: Avro; what is written has it, and what is read is read by it."""
+        self._client = RegistryClient(url or os.environ.get(URL_VARIABLE) or DEFAULT_URL, ca=ca)
+        self._values = Values(self._client, reader=schema)
+        self._schema = schema
+        self._encoders: dict[str, Encode] = {}
+
+    def encode(self, subject: str, value: Any) -> bytes:
+        if subject not in self._encoders:
+            self._encoders[subject] = self._values.encoder_of(self._written(subject))
+        return self._encoders[subject](value)
+
+    def decode(self, subject: str, data: bytes) -> Any:
+        return self._values.decode(data, subject)
+
+    def _written(self, subject: str) -> Registered:
+        if self._schema is None:
+            return by_version(self._client, subject, "latest")
+        reply = self._client.post({"schema": self._schema}, "subjects", subject, "versions")
+        return Registered(int(reply["id"]), AVRO, self._schema, (), subject)
 
 
 def _encoder(kind: str, text: str, references: Mapping[str, str]) -> Encode:
@@ -84,9 +112,9 @@ def _encoder(kind: str, text: str, references: Mapping[str, str]) -> Encode:
     return lambda value: _FIRST_MESSAGE + json_format.ParseDict(value, message()).SerializeToString()
 
 
-def _decoder(kind: str, text: str, references: Mapping[str, str]) -> Decode:
+def _decoder(kind: str, text: str, references: Mapping[str, str], reader: str | None = None) -> Decode:
     if kind == AVRO:
-        return _avro(text, references)[1]
+        return _avro(text, references, reader)[1]
     if kind == JSON:
         return json.loads
     if kind != PROTOBUF:
@@ -108,7 +136,7 @@ def _decoder(kind: str, text: str, references: Mapping[str, str]) -> Decode:
 # --- Avro
 
 
-def _avro(text: str, references: Mapping[str, str]) -> tuple[Encode, Decode]:
+def _avro(text: str, references: Mapping[str, str], reader: str | None = None) -> tuple[Encode, Decode]:
     from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
     named: dict[str, Any] = {}
@@ -116,13 +144,15 @@ def _avro(text: str, references: Mapping[str, str]) -> tuple[Encode, Decode]:
         parse_schema(json.loads(referred), named_schemas=named)
     schema = parse_schema(json.loads(text), named_schemas=named)
 
+    wanted = None if reader is None else parse_schema(json.loads(reader))
+
     def encode(value: Any) -> bytes:
         out = io.BytesIO()
         schemaless_writer(out, schema, _with_bytes(value, schema, named))
         return out.getvalue()
 
     def decode(data: bytes) -> Any:
-        return _as_json(schemaless_reader(io.BytesIO(data), schema, None))
+        return _as_json(schemaless_reader(io.BytesIO(data), schema, wanted))
 
     return encode, decode
 
