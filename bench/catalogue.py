@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from bench import (
     lines_backlog,
@@ -19,6 +20,7 @@ from bench import (
     lines_kernel,
     lines_neighbour,
     lines_process,
+    lines_registry,
     lines_spark,
     lines_spark_sink,
     lines_spark_table,
@@ -39,6 +41,7 @@ RECORD_BYTES = (100, 1_000, 10_000)
 RATES = (100, 1_000, 5_000, 20_000)
 TRANSACTIONAL_PRODUCERS = (1, 8)
 Lines = dict[str, Callable[[], Comparison]]
+T = TypeVar("T")
 
 # What two builds are compared on unless lines are named: a little of everything, in less than twenty minutes.
 AGAINST = (
@@ -82,6 +85,10 @@ class Bench:
     def subject(self, purpose: str = "", properties: dict[str, str] | None = None) -> Contender:
         label, kind = self.kinds[-1]
         return self.contender(f"{label}-{purpose}" if purpose else label, kind, properties)
+
+    def enter(self, context: contextlib.AbstractContextManager[T]) -> T:
+        """What a line needs beside the brokers, until all lines are done."""
+        return self._stack.enter_context(context)
 
     def inside(self, label: str, build: Build) -> Inside:
         if label not in self._inside:
@@ -157,6 +164,9 @@ def _ottla_alone(bench: Bench) -> Lines:
         "table-size": lambda: lines_spark_table.size_line(bench.subject()),
         "table-whole": lambda: lines_spark_table.whole_line(bench.subject()),
         "backlog": lambda: lines_backlog.backlog_line(bench.subject()),
+        "registry": lambda: lines_registry.instances_line(bench.subject(), bench.enter),
+        "avro-decode": lines_registry.decode_line,
+        "spark-avro": lambda: lines_registry.spark_line(bench.subject(), bench.enter),
     }
     for rate in lines_spark_sink.RATES:
         lines[f"spark-latency-{rate}"] = partial(_spark_latency, bench, rate)

@@ -16,7 +16,7 @@ from typing import Any
 from bench import frames
 from bench.contenders import Contender
 from bench.measure import Arm, Comparison, Values, throughput
-from tests.support.kafka_jars import spark_connector_jars
+from tests.support.kafka_jars import spark_avro_jars, spark_connector_jars
 
 RECORD_BYTES = 100
 BATCH_RECORDS = 16_384 // (RECORD_BYTES + 12)
@@ -47,7 +47,7 @@ def session(source: str) -> Any:
         **{
             "spark.ui.enabled": "false",
             "spark.driver.memory": "2g",
-            "spark.jars": ",".join(map(str, spark_connector_jars())),
+            "spark.jars": ",".join(map(str, [*spark_connector_jars(), *spark_avro_jars()])),
         },
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -44,6 +44,7 @@ def main() -> None:
         ("Java", install_java),
         ("Apache Kafka's jars", partial(fetch_jars, "fetch_kafka.py")),
         ("Spark's Kafka connector", partial(fetch_jars, "fetch_spark_kafka.py")),
+        ("a Java client of registries", partial(fetch_jars, "fetch_registry_jars.py")),
         ("kcat", install_kcat),
     )
     for name, fetch in wanted:

@@ -29,6 +29,16 @@ def spark_connector_jars() -> list[Path]:
     return sorted((CACHE / "spark-kafka").glob("*.jar"))
 
 
+def spark_avro_jars() -> list[Path]:
+    """Spark's own Avro, or nothing: `python tools/fetch_registry_jars.py` fetches it."""
+    return sorted((CACHE / "spark-avro").glob("*.jar"))
+
+
+def registry_client_jars() -> list[Path]:
+    """Confluent's Java client of registries, or nothing: the same tool fetches it."""
+    return sorted((CACHE / "registry-java").glob("*.jar"))
+
+
 def java() -> str | None:
     return shutil.which("java")
 

@@ -166,7 +166,7 @@ def _with_schema(reader: LineReader, subject: str, registry: str | None, ca: str
     import json
 
     with needs_registry():
-        from ottla.registry.values import Values
+        from ottla.schemas.rows import Values
 
         encode = Values(client_of(registry, ca)).encoder(subject)
 

@@ -16,22 +16,38 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ottla.schemas.registry import SchemaRegistry
+    from ottla.spark.registered import from_registry, to_registry
     from ottla.spark.session_builder import session
     from ottla.spark.sink.progress import committed_offsets, forget, published
     from ottla.spark.sink.streaming import WriteQuery, write_stream
     from ottla.spark.source.datasource import register
 
 _HOME = {
+    "SchemaRegistry": "ottla.schemas.registry",
     "WriteQuery": "ottla.spark.sink.streaming",
     "committed_offsets": "ottla.spark.sink.progress",
     "forget": "ottla.spark.sink.progress",
+    "from_registry": "ottla.spark.registered",
     "published": "ottla.spark.sink.progress",
     "register": "ottla.spark.source.datasource",
     "session": "ottla.spark.session_builder",
+    "to_registry": "ottla.spark.registered",
     "write_stream": "ottla.spark.sink.streaming",
 }
 
-__all__ = ["WriteQuery", "committed_offsets", "forget", "published", "register", "session", "write_stream"]
+__all__ = [
+    "SchemaRegistry",
+    "WriteQuery",
+    "committed_offsets",
+    "forget",
+    "from_registry",
+    "published",
+    "register",
+    "session",
+    "to_registry",
+    "write_stream",
+]
 
 
 def __getattr__(name: str) -> Any:

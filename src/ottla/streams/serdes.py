@@ -3,7 +3,8 @@
     serdes.string  serdes.integer  serdes.double  serdes.raw  serdes.json  serdes.of(Order)  serdes.avro(schema)
 
 Numbers are written as Kafka's own serializers write them, big-endian, so programs in Java read them. Anything with two
-methods, `serialize(topic, value)` and `deserialize(topic, data)`, is a serde: those of a schema registry fit in.
+methods, `serialize(topic, value)` and `deserialize(topic, data)`, is a serde: those of a schema
+registry are in `ottla.streams.registry`.
 """
 
 from __future__ import annotations

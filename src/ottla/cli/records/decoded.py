@@ -28,7 +28,7 @@ class Decoded:
 def decoding_plan(plan: Plan, client: Any) -> Plan:
     """The same plan, for which values are decoded before they are filtered and printed."""
     with needs_registry():
-        from ottla.registry.values import BadValue, Values
+        from ottla.schemas.rows import BadValue, Values
 
     values = Values(client)
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-DEFAULT_REGISTRY = "http://localhost:8081"
-
 
 def registry_option(function: Any) -> Any:
     function = click.option("--registry-ca", metavar="FILE", help="PEM: whom to trust, for https.")(function)
@@ -20,6 +18,6 @@ def registry_option(function: Any) -> Any:
 
 
 def client_of(registry: str | None, ca: str | None) -> Any:
-    from ottla.registry.client import RegistryClient
+    from ottla.client.schema_registry import DEFAULT_URL, RegistryClient
 
-    return RegistryClient(registry or os.environ.get("OTTLA_REGISTRY_URL") or DEFAULT_REGISTRY, ca=ca)
+    return RegistryClient(registry or os.environ.get("OTTLA_REGISTRY_URL") or DEFAULT_URL, ca=ca)

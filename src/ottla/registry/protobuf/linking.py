@@ -7,25 +7,14 @@ those of its imports.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 
 from google.protobuf import descriptor_pb2 as pb
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from ottla.common.schemas import InvalidSchema
+from ottla.schemas.messages import well_known
 
-# Those that come with protobuf: everybody may import them without a reference.
-WELL_KNOWN = "any api descriptor duration empty field_mask source_context struct timestamp type wrappers".split()  # noqa: SIM905
-
-
-def well_known(name: str) -> pb.FileDescriptorProto | None:
-    stem = name.removeprefix("google/protobuf/").removesuffix(".proto")
-    if stem not in WELL_KNOWN or not name.startswith("google/protobuf/"):
-        return None
-    file = pb.FileDescriptorProto()
-    import_module(f"google.protobuf.{stem}_pb2").DESCRIPTOR.CopyToProto(file)
-    return file
-
+__all__ = ["check", "kinds_of", "link", "look_up", "well_known"]
 
 Kinds = dict[str, int]
 

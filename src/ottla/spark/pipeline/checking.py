@@ -31,7 +31,7 @@ def check(spark: SparkSession, pipeline: Pipeline, client: dict[str, str]) -> Ch
 
     if pipeline.compression not in NUMBERS:
         raise OttlaError(f"there is no compression '{pipeline.compression}': choose one of {', '.join(NUMBERS)}.")
-    plan = make_plan(spark, pipeline, client)
+    plan = make_plan(spark, pipeline, client, registers=False)
     tables = plan.tables.names
     plan.tables.close()
     require_topics(parse_settings(client).address, [*plan.streams.names, *tables, *plan.writes])

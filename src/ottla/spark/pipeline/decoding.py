@@ -9,6 +9,9 @@ of a record each time: one that is not deterministic would put records into both
 
 Spark's parser ends where the first JSON value does, whatever follows. So it is given the value as the first item of an
 array, whose last item has a name that nobody else knows: only if that one comes second was there one value and no more.
+
+Values that were written with a schema registry are decoded on executors, whole Arrow arrays at a time, and come with
+their own reasons (`ottla.spark.registered`).
 """
 
 from __future__ import annotations
@@ -18,10 +21,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ottla.common.errors import OttlaError
+from ottla.schemas.registry import SchemaRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
+
+    from ottla.spark.registered import RegisteredColumns
 
 HEADERS = "array<struct<key:string,value:binary>>"
 # Everything that the source said about a record, under one name that no decoded column is likely to have.
@@ -35,10 +41,14 @@ _END = f"_end_{secrets.token_hex(8)}"
 _RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
 
-def parse_schema(schema: str | StructType) -> StructType:
+def parse_schema(schema: str | StructType | SchemaRegistry, topic: str = "") -> StructType:
     from pyspark.errors import AnalysisException
     from pyspark.sql.types import StructType
 
+    if isinstance(schema, SchemaRegistry):
+        from ottla.spark.registered import RegisteredColumns
+
+        return RegisteredColumns.of(schema.for_topic(topic))
     if isinstance(schema, StructType):
         return schema
     try:
@@ -56,6 +66,13 @@ def judged(raw: DataFrame, schema: StructType, expect: Mapping[str, str] | None)
     from pyspark.sql import functions as F
 
     record = F.struct(*(F.col(name) for name in _RECORD_COLUMNS))
+    if (registered := _registered(schema)) is not None:
+        for field in schema.fields:
+            _nullable(field)
+        frame = raw.select(record.alias(RECORD), registered.parsed(F.col("value")).alias(_PARSED))
+        frame = frame.select(RECORD, f"{_PARSED}.decoded.*", F.col(f"{_PARSED}.reason").alias(_UNFIT))
+        _refuse_chance(frame, expect or {})
+        return frame.withColumn(REASON, _reason(schema, expect))
     frame = raw.select(record.alias(RECORD), _parsed(F.col("value"), schema).alias(_PARSED))
     items = F.col(f"{_PARSED}.{_END}")
     is_unfit = F.col(f"{_PARSED}.{_UNFIT}").isNotNull() | F.get(items, F.lit(1))[_END].isNull()
@@ -69,7 +86,15 @@ def decoded(value: Column, schema: StructType) -> Column:
     """The columns of a value that was judged to be good before, as a struct."""
     from pyspark.sql import functions as F
 
+    if (registered := _registered(schema)) is not None:
+        return registered.parsed(value)["decoded"]
     return F.get(_parsed(value, schema)[_END], F.lit(0))
+
+
+def _registered(schema: StructType) -> RegisteredColumns | None:
+    from ottla.spark.registered import RegisteredColumns
+
+    return schema if isinstance(schema, RegisteredColumns) else None
 
 
 def _parsed(value: Column, schema: StructType) -> Column:
@@ -138,11 +163,19 @@ def _refuse_chance(frame: DataFrame, expect: Mapping[str, str]) -> None:
 def _reason(schema: StructType, expect: Mapping[str, str] | None) -> Column:
     from pyspark.sql import functions as F
 
-    columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields)
     reason = F.when(F.col(f"{RECORD}.value").isNull(), "the record has no value")
+    if _registered(schema) is not None:
+        reason = reason.when(F.col(_UNFIT).isNotNull(), F.col(_UNFIT))
+        return _with_rules(reason, schema, expect)
+    columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields)
     is_blank = F.trim(F.col(f"{RECORD}.value").cast("string")) == ""
     unfit = F.when(is_blank, "the value is empty").otherwise(f"the value is no JSON of the columns {columns}")
-    reason = reason.when(F.col(_UNFIT), unfit)
+    return _with_rules(reason.when(F.col(_UNFIT), unfit), schema, expect)
+
+
+def _with_rules(reason: Column, schema: StructType, expect: Mapping[str, str] | None) -> Column:
+    from pyspark.sql import functions as F
+
     for field in schema.fields:
         if not field.nullable:
             reason = reason.when(F.col(f"`{field.name}`").isNull(), f"the column '{field.name}' is missing")

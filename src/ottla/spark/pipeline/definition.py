@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.common.errors import OttlaError
 
 if TYPE_CHECKING:
+    from ottla.schemas.registry import SchemaRegistry
     from ottla.spark.pipeline.topics import Topics
 
 MODES = ("append", "update", "complete")
@@ -36,6 +37,8 @@ class Pipeline:
     # The consumer group that shows how far the pipeline has read; called like the pipeline if it is not said.
     group: str | None = None
     compression: str = "lz4"
+    # Values are written by a schema of this registry, and not as JSON.
+    schema: SchemaRegistry | None = None
     # Settings of the Spark session.
     conf: Mapping[str, str] = field(default_factory=dict)
 
@@ -62,6 +65,7 @@ def pipeline(
     dead_letters: str | None = None,
     group: str | None = None,
     compression: str = "lz4",
+    schema: SchemaRegistry | None = None,
     conf: Mapping[str, Any] | None = None,
 ) -> Callable[[Build], Pipeline]:
     """Makes a function a pipeline, which is called like the function (with '-' for '_') if no name is given."""
@@ -77,6 +81,7 @@ def pipeline(
             dead_letters=dead_letters,
             group=group,
             compression=compression,
+            schema=schema,
             conf={setting: _text(value) for setting, value in (conf or {}).items()},
         )
 

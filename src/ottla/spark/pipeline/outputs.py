@@ -21,11 +21,11 @@ Named = tuple[str | None, "DataFrame"]
 
 
 def written_frame(
-    pipeline: Pipeline, named: Sequence[Named], rejected: Sequence[DataFrame], read: TopicsRead
+    pipeline: Pipeline, named: Sequence[Named], rejected: Sequence[DataFrame], read: TopicsRead, registers: bool
 ) -> DataFrame:
     from pyspark.sql import functions as F
 
-    frames = [*(_records(pipeline, topic, frame, read) for topic, frame in named), *rejected]
+    frames = [*(_records(pipeline, topic, frame, read, registers) for topic, frame in named), *rejected]
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame, allowMissingColumns=True)
@@ -60,8 +60,9 @@ def named_frames(pipeline: Pipeline, result: Any) -> list[Named]:
     return named
 
 
-def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame, read: TopicsRead) -> DataFrame:
-    """A frame with text or bytes in a column `value` is written as it is, any other as JSON.
+def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame, read: TopicsRead, registers: bool) -> DataFrame:
+    """A frame with text or bytes in a column `value` is written as it is, any other as JSON, or by the schema of a
+    registry if the pipeline names one.
 
     In both the key is made of the columns that the pipeline names, or is the column `key` if there is one.
     """
@@ -79,8 +80,28 @@ def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame, read: Topi
     elif "key" in frame.columns:
         key = [F.col("key").cast("string").cast("binary").alias("key")]
         apart.add("key")
+    if pipeline.schema is not None:
+        value = _registered_value(
+            pipeline, topic, frame, [name for name in frame.columns if name not in apart], registers
+        )
+        return frame.select(target, *key, value.alias("value"))
     content = [f"`{name}`" for name in frame.columns if name not in apart]
     return frame.select(target, *key, F.to_json(F.struct(*content)).cast("binary").alias("value"))
+
+
+def _registered_value(
+    pipeline: Pipeline, topic: str | None, frame: DataFrame, columns: list[str], registers: bool
+) -> Column:
+    from ottla.spark.registered import to_registry
+
+    registry = pipeline.schema
+    assert registry is not None
+    if topic is None and registry.subject is None:
+        raise OttlaError(
+            f"the rows of pipeline '{pipeline.name}' say themselves where they go: name the subject of their schema, "
+            'as in schema=registry.of("orders-value").'
+        )
+    return to_registry(frame, registry, topic=topic or pipeline.name, columns=columns, registers=registers)
 
 
 def _as_given(pipeline: Pipeline, frame: DataFrame) -> list[Column]:

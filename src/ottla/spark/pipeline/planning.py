@@ -30,19 +30,20 @@ class Plan:
     has_dead_letters: bool
 
 
-def make_plan(spark: SparkSession, pipeline: Pipeline, client: dict[str, str]) -> Plan:
+def make_plan(spark: SparkSession, pipeline: Pipeline, client: dict[str, str], *, registers: bool = True) -> Plan:
     """Runs the pipeline's function. Raises OttlaError for what cannot work, and what Spark raises for a wrong query.
+    `registers`: schemas of what is written, where the pipeline asks for that; if not, it is seen whether that could be.
 
     Whoever does not start the query closes its tables."""
     topics = Topics(spark, client, pipeline.name, pipeline.dead_letter_topic)
     try:
-        return _make_plan(topics, pipeline, client)
+        return _make_plan(topics, pipeline, client, registers)
     except BaseException:
         topics.tables.close()
         raise
 
 
-def _make_plan(topics: Topics, pipeline: Pipeline, client: dict[str, str]) -> Plan:
+def _make_plan(topics: Topics, pipeline: Pipeline, client: dict[str, str], registers: bool) -> Plan:
     named = named_frames(pipeline, _built(pipeline, topics))
     frames = [frame for _, frame in named]
     read = topics_read([*frames, *topics.rejected], client["kafka.bootstrap.servers"])
@@ -54,7 +55,7 @@ def _make_plan(topics: Topics, pipeline: Pipeline, client: dict[str, str]) -> Pl
     if read.patterns:
         read.names |= matching_topics(parse_settings(client).address, read.has)
     return Plan(
-        frame=written_frame(pipeline, named, topics.rejected, read),
+        frame=written_frame(pipeline, named, topics.rejected, read, registers),
         writes=[target for target, _ in named if target is not None],
         streams=read,
         tables=topics.tables,

@@ -8,7 +8,8 @@
     select country, sum(euro) as euro, window(at, '1 minute').start as minute ...
 
 A stream or a table is a view under its topic's name; `orders.eu as orders_eu (...)` gives it another one. Without
-columns a stream has those of the source: key, value, topic, partition, offset and so on.
+columns a stream has those of the source: key, value, topic, partition, offset and so on. `orders (*)` has the columns
+of the schema orders-value in a registry, which `-- registry: URL` names; `-- schema: registry` writes with one, too.
 
 Whatever is wrong is told with the line of the file that it stands in, and nothing is said twice: of two lines that
 contradict one another nobody knows which was meant.
@@ -28,6 +29,7 @@ from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.sentences import first_sentence
 
 if TYPE_CHECKING:
+    from ottla.schemas.registry import SchemaRegistry
     from ottla.spark.pipeline.topics import Topics
 
 _COMMENT = re.compile(r"--\s*([a-z-]+)\s*:\s*(.*?)\s*$")
@@ -38,7 +40,9 @@ _INPUT = re.compile(
 _WATERMARK = re.compile(r"(?P<view>\w+)\s+(?P<column>\w+)\s+(?P<delay>\d.*)")
 _POSITION = re.compile(r"[;\s(]*\bline (\d+),? pos \d+[\s;)]*$", re.MULTILINE)
 _SETTINGS = ("name", "to", "mode", "every", "dead-letters", "group", "compression")
-_KNOWN = (*_SETTINGS, "key", "stream", "table", "watermark", "option", "expect", "conf")
+_OF_REGISTRY = ("registry", "schema")
+_ALL_COLUMNS = "*"
+_KNOWN = (*_SETTINGS, *_OF_REGISTRY, "key", "stream", "table", "watermark", "option", "expect", "conf")
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,9 @@ class _Header:
     # What was said, and in which line.
     said: dict[tuple[str, ...], int] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    # The address of the registry, and whether what is written has a schema there.
+    registry: str | None = None
+    has_schema: bool = False
     key: tuple[str, ...] = ()
     streams: list[_Input] = field(default_factory=list)
     tables: list[_Input] = field(default_factory=list)
@@ -87,7 +94,9 @@ def parse_sql(path: Path, text: str) -> Pipeline:
     if not header.streams:
         raise OttlaError(f"{path} reads no stream: say which at its top, as in `-- stream: orders (euro double)`.")
     _check_views(header)
-    given = {name.replace("-", "_"): value for name, value in header.settings.items()}
+    given: dict[str, Any] = {name.replace("-", "_"): value for name, value in header.settings.items()}
+    if header.has_schema:
+        given["schema"] = _registry_of(header)
     return Pipeline(
         **{"name": path.stem.replace("_", "-"), **given},
         key=header.key,
@@ -102,6 +111,13 @@ def _take(header: _Header, word: str, rest: str, line: int) -> None:
     if word in _SETTINGS:
         _say_once(header, line, word)
         header.settings[word] = rest
+    elif word in _OF_REGISTRY:
+        _say_once(header, line, word)
+        if word == "registry":
+            header.registry = rest
+        elif rest != "registry":
+            raise OttlaError("write `-- schema: registry`, if what is written is to have a schema there.")
+        header.has_schema = header.has_schema or word == "schema"
     elif word == "key":
         _say_once(header, line, word)
         header.key = tuple(column.strip() for column in rest.split(","))
@@ -153,16 +169,27 @@ def _input(text: str, line: int, *, is_table: bool) -> _Input:
     return _Input(match["topic"], match["view"] or re.sub(r"\W", "_", match["topic"]), match["schema"], line, by)
 
 
+def _registry_of(header: _Header) -> SchemaRegistry:
+    from ottla.schemas.registry import SchemaRegistry
+
+    return SchemaRegistry() if header.registry is None else SchemaRegistry(header.registry)
+
+
+def _schema_of(header: _Header, given: str) -> str | SchemaRegistry:
+    return _registry_of(header) if given.strip() == _ALL_COLUMNS else given
+
+
 def _build(topics: Topics, header: _Header, query: str) -> Any:
     path = header.path
     for table in header.tables:
         assert table.schema is not None
         with _at(path, table.line):
-            topics.table(table.topic, table.schema, by=table.by).createOrReplaceTempView(table.view)
+            topics.table(table.topic, _schema_of(header, table.schema), by=table.by).createOrReplaceTempView(table.view)
     for stream in header.streams:
         rules = header.expect.get(stream.view)
         with _at(path, _line_of_rules(header, stream)):
-            frame = topics.stream(stream.topic, stream.schema, expect=rules, **header.options)
+            schema = None if stream.schema is None else _schema_of(header, stream.schema)
+            frame = topics.stream(stream.topic, schema, expect=rules, **header.options)
         if stream.view in header.watermarks:
             with _at(path, header.said["watermark", stream.view]):
                 frame = frame.withWatermark(*header.watermarks[stream.view])

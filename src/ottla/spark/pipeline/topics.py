@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from ottla.schemas.registry import SchemaRegistry
+
 
 class Topics:
     def __init__(self, spark: SparkSession, client: Mapping[str, str], pipeline: str, dead_letter_topic: str) -> None:
@@ -32,7 +34,7 @@ class Topics:
     def stream(
         self,
         topic: str,
-        schema: str | StructType | None = None,
+        schema: str | StructType | SchemaRegistry | None = None,
         *,
         expect: Mapping[str, str] | None = None,
         **options: Any,
@@ -43,6 +45,8 @@ class Topics:
         those of the schema, and `record`, a struct of all that the source knows (key, value, topic, partition, offset,
         timestamp, headers). Records that do not fit go to the dead-letter topic, and so do those for which a condition
         of `expect` does not hold: {"negative amount": "euro >= 0"}. Without a schema the columns are the source's own.
+        With `schema=SchemaRegistry(URL)` values are Avro, JSON or Protobuf of a registry, and the columns are those of
+        the latest version of the subject TOPIC-value; `registry.of(SUBJECT, version)` names another.
         `options` are those of the source, as maxOffsetsPerTrigger=100_000.
         """
         from pyspark.sql import functions as F
@@ -56,11 +60,13 @@ class Topics:
         raw = raw.observe(f"{ROWS_IN}{self._stream_count}", *seen)
         if schema is None:
             return raw
-        rows = judged(raw, parse_schema(schema), expect)
+        rows = judged(raw, parse_schema(schema, topic), expect)
         self.rejected.append(dead_letters(rows, self._dead_letter_topic, self._pipeline))
         return good_rows(rows)
 
-    def table(self, topic: str, schema: str | StructType, *, by: str | Sequence[str] = (), **options: Any) -> DataFrame:
+    def table(
+        self, topic: str, schema: str | StructType | SchemaRegistry, *, by: str | Sequence[str] = (), **options: Any
+    ) -> DataFrame:
         """The last value of each key of a topic, to join streams with. It follows the topic: a batch sees all that was
         there when it began, and sees the same if it runs again.
 
@@ -71,7 +77,7 @@ class Topics:
         is; any other query walks over all of it.
         """
         refuse_options(options)
-        columns, divided_by = parse_schema(schema), (by,) if isinstance(by, str) else tuple(by)
+        columns, divided_by = parse_schema(schema, topic), (by,) if isinstance(by, str) else tuple(by)
         for name in divided_by:
             if name not in columns.names:
                 raise OttlaError(f"a table cannot be divided by '{name}': it has {', '.join(columns.names)}.")

@@ -15,6 +15,7 @@ from enum import Enum
 
 import ottla.client.fetching
 import ottla.client.producing
+import ottla.client.schema_registry
 import ottla.client.security
 import ottla.spark.spool.sending  # noqa: F401  (these modules define the types that other processes may name)
 from ottla.common.errors import OttlaError

@@ -53,7 +53,8 @@ class Tables:
 
     def add(self, topic: str, schema: StructType, options: Mapping[str, str], by: Sequence[str]) -> DataFrame:
         """Two that are asked for alike are one."""
-        asked = (topic, schema.json(), tuple(sorted(options.items())), tuple(by))
+        # What a registry says of the columns is no part of their names and types.
+        asked = (topic, schema.json(), type(schema), tuple(sorted(options.items())), tuple(by))
         if asked not in self._frames:
             folder = self._folder_of_all() / str(len(self._tables))
             folder.mkdir()

@@ -32,10 +32,14 @@ class PlainJson:
     def __init__(self, schema: StructType, by: Sequence[str]) -> None:
         self._columns = [(field.name, _Kind(field.dataType), field.nullable) for field in schema.fields]
         self._by = by
+        # Values of a registry are no JSON.
+        self._is_json = type(schema).__name__ == "StructType"
         self._decode = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse).decode
 
     def joined_on(self, value: bytes) -> str | None:
         """What the row is joined on; None where a part of it is null. Raises Doubtful."""
+        if not self._is_json:
+            raise Doubtful
         if len(value) > _BYTES_MAX or value.count(b"[") + value.count(b"{") > _DEPTH_MAX or _LONG_NUMBER.search(value):
             raise Doubtful
         try:

@@ -1,4 +1,5 @@
-"""A registry as the command line asks it: plain requests, and refusals as sentences."""
+"""A schema registry as the command line, Streams and Spark's executors ask it: plain requests, and refusals as
+sentences. Nothing but Python's own library is needed for it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
 from ottla.common.errors import OttlaError
+from ottla.common.failures import Retriable
 
+DEFAULT_URL = "http://localhost:8081"
+URL_VARIABLE = "OTTLA_REGISTRY_URL"
 _TIMEOUT_S = 60.0
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
@@ -22,6 +26,10 @@ class Refused(OttlaError):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(f"the registry refused: {message.rstrip('.')} ({code}).")
         self.code = code
+
+
+class RegistryUnreachable(Retriable):
+    """Nobody answers there, or not as a registry would, for now."""
 
 
 class RegistryClient:
@@ -59,13 +67,15 @@ class RegistryClient:
             raise _refusal(error) from None
         except (URLError, OSError, ValueError) as error:
             reason = error.reason if isinstance(error, URLError) else error
-            raise OttlaError(
+            raise RegistryUnreachable(
                 f"no registry answers at {self.url} ({reason}): start one with `ottla registry start`, or name another "
                 "with --registry."
             ) from None
 
 
-def _refusal(error: HTTPError) -> Refused:
+def _refusal(error: HTTPError) -> OttlaError:
+    if error.code >= 500:
+        return RegistryUnreachable(f"the registry has trouble: {error.code} {error.reason}.")
     try:
         tree = json.load(error)
         return Refused(int(tree["error_code"]), str(tree["message"]))

@@ -6,19 +6,19 @@ everybody writes it: bytes are text of the same code points, and a branch of a u
 
 from __future__ import annotations
 
-import base64
 import io
 import json
-import struct
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from ottla.client.schema_registry import DEFAULT_URL, URL_VARIABLE, RegistryClient
 from ottla.common.errors import OttlaError
-from ottla.registry.client import RegistryClient
-from ottla.registry.schemas import AVRO, JSON, PROTOBUF
+from ottla.schemas.framing import HEAD, message_indexes
+from ottla.schemas.messages import class_of, message_classes
+from ottla.schemas.registered import AVRO, JSON, PROTOBUF, Registered, by_id, by_version
 
-_HEAD = struct.Struct(">bI")
 _FIRST_MESSAGE = b"\x00"
 
 Encode = Callable[[Any], bytes]
@@ -32,15 +32,19 @@ class BadValue(OttlaError):
 class Values:
     """Encodes and decodes with the schemas of a registry, each of which is asked for once."""
 
-    def __init__(self, client: RegistryClient) -> None:
+    def __init__(self, client: RegistryClient, *, reader: str | None = None) -> None:
+        """`reader`: a schema of Avro that everything is read by, whatever it was written with."""
         self._client = client
+        self._reader = reader
         self._decoders: dict[int, Decode] = {}
 
     def encoder(self, subject: str) -> Encode:
         """By the latest version of the subject."""
-        latest = self._client.get("subjects", subject, "versions", "latest", format="serialized")
-        kind, head = latest.get("schemaType", AVRO), _HEAD.pack(0, latest["id"])
-        encode = _encoder(kind, latest["schema"], self._references(latest))
+        return self.encoder_of(by_version(self._client, subject, "latest"))
+
+    def encoder_of(self, schema: Registered) -> Encode:
+        head = HEAD.pack(0, schema.id)
+        encode = _encoder(schema.type, schema.text, dict(schema.references))
 
         def framed(value: Any) -> bytes:
             try:
@@ -48,35 +52,50 @@ class Values:
             except BadValue:
                 raise
             except Exception as error:  # whatever a library finds wrong with a value
-                raise BadValue(f"the value does not fit the schema of {subject}: {error}.") from None
+                raise BadValue(f"the value does not fit the schema of {schema.subject}: {error}.") from None
 
         return framed
 
-    def decode(self, data: bytes) -> Any:
-        if len(data) < _HEAD.size or data[0] != 0:
+    def decode(self, data: bytes, subject: str | None = None) -> Any:
+        """`subject`: whose context the id belongs to."""
+        if len(data) < HEAD.size or data[0] != 0:
             raise BadValue("the value has no id of a schema before it: it was not written with a registry.")
-        _, number = _HEAD.unpack_from(data)
+        _, number = HEAD.unpack_from(data)
         if number not in self._decoders:
-            schema = self._client.get("schemas", "ids", number, format="serialized")
-            kind = schema.get("schemaType", AVRO)
-            self._decoders[number] = _decoder(kind, schema["schema"], self._references(schema))
+            schema = by_id(self._client, number, subject)
+            self._decoders[number] = _decoder(schema.type, schema.text, dict(schema.references), self._reader)
         try:
-            return self._decoders[number](data[_HEAD.size :])
+            return self._decoders[number](data[HEAD.size :])
         except Exception as error:
             raise BadValue(f"the value does not fit its schema {number}: {error}.") from None
 
-    def _references(self, schema: dict[str, Any]) -> dict[str, str]:
-        """The texts behind the references, deepest first."""
-        found: dict[str, str] = {}
-        for reference in schema.get("references") or ():
-            where = ("subjects", reference["subject"], "versions", reference["version"])
-            referred = self._client.get(*where, format="serialized", deleted=True)
-            found |= self._references(referred)
-            found[reference["name"]] = referred["schema"]
-        return found
+
+class SubjectValues:
+    """Of the topics of one program: what it writes has one schema for each subject, what it reads any."""
+
+    def __init__(self, url: str | None, ca: str | None, schema: str | None = None) -> None:
+        """`schema`: Avro; what is written has it, and what is read is read by it."""
+        self._client = RegistryClient(url or os.environ.get(URL_VARIABLE) or DEFAULT_URL, ca=ca)
+        self._values = Values(self._client, reader=schema)
+        self._schema = schema
+        self._encoders: dict[str, Encode] = {}
+
+    def encode(self, subject: str, value: Any) -> bytes:
+        if subject not in self._encoders:
+            self._encoders[subject] = self._values.encoder_of(self._written(subject))
+        return self._encoders[subject](value)
+
+    def decode(self, subject: str, data: bytes) -> Any:
+        return self._values.decode(data, subject)
+
+    def _written(self, subject: str) -> Registered:
+        if self._schema is None:
+            return by_version(self._client, subject, "latest")
+        reply = self._client.post({"schema": self._schema}, "subjects", subject, "versions")
+        return Registered(int(reply["id"]), AVRO, self._schema, (), subject)
 
 
-def _encoder(kind: str, text: str, references: dict[str, str]) -> Encode:
+def _encoder(kind: str, text: str, references: Mapping[str, str]) -> Encode:
     if kind == AVRO:
         return _avro(text, references)[0]
     if kind == JSON:
@@ -89,26 +108,26 @@ def _encoder(kind: str, text: str, references: dict[str, str]) -> Encode:
         return checked
     from google.protobuf import json_format
 
-    message = _messages(text, references)[0]
+    message = message_classes(text, references)[0]
     return lambda value: _FIRST_MESSAGE + json_format.ParseDict(value, message()).SerializeToString()
 
 
-def _decoder(kind: str, text: str, references: dict[str, str]) -> Decode:
+def _decoder(kind: str, text: str, references: Mapping[str, str], reader: str | None = None) -> Decode:
     if kind == AVRO:
-        return _avro(text, references)[1]
+        return _avro(text, references, reader)[1]
     if kind == JSON:
         return json.loads
     if kind != PROTOBUF:
         raise BadValue(f"schemas of type {kind} are not known here.")
     from google.protobuf import json_format
 
-    file = _messages(text, references)
+    file = message_classes(text, references)
 
     def decode(data: bytes) -> Any:
-        indexes, at = _indexes(data)
+        indexes, at = message_indexes(data)
         message = file[indexes[0]]
         for index in indexes[1:]:
-            message = _class_of(message.DESCRIPTOR.nested_types[index])
+            message = class_of(message.DESCRIPTOR.nested_types[index])
         return json_format.MessageToDict(message.FromString(data[at:]), preserving_proto_field_name=True)
 
     return decode
@@ -117,7 +136,7 @@ def _decoder(kind: str, text: str, references: dict[str, str]) -> Decode:
 # --- Avro
 
 
-def _avro(text: str, references: dict[str, str]) -> tuple[Encode, Decode]:
+def _avro(text: str, references: Mapping[str, str], reader: str | None = None) -> tuple[Encode, Decode]:
     from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
     named: dict[str, Any] = {}
@@ -125,13 +144,15 @@ def _avro(text: str, references: dict[str, str]) -> tuple[Encode, Decode]:
         parse_schema(json.loads(referred), named_schemas=named)
     schema = parse_schema(json.loads(text), named_schemas=named)
 
+    wanted = None if reader is None else parse_schema(json.loads(reader))
+
     def encode(value: Any) -> bytes:
         out = io.BytesIO()
         schemaless_writer(out, schema, _with_bytes(value, schema, named))
         return out.getvalue()
 
     def decode(data: bytes) -> Any:
-        return _as_json(schemaless_reader(io.BytesIO(data), schema, None))
+        return _as_json(schemaless_reader(io.BytesIO(data), schema, wanted))
 
     return encode, decode
 
@@ -176,10 +197,10 @@ def _as_json(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-# --- JSON Schema and Protobuf
+# --- JSON Schema
 
 
-def _validator(text: str, references: dict[str, str]) -> Any:
+def _validator(text: str, references: Mapping[str, str]) -> Any:
     from jsonschema.validators import Draft7Validator, validator_for
     from referencing import Registry, Resource
     from referencing.jsonschema import DRAFT7
@@ -191,57 +212,3 @@ def _validator(text: str, references: dict[str, str]) -> Any:
     ]
     registry: Any = Registry().with_resources(resources)
     return validator_for(tree, default=Draft7Validator)(tree, registry=registry)
-
-
-def _messages(text: str, references: dict[str, str]) -> list[Any]:
-    """The classes of the messages of a file, in their order."""
-    from google.protobuf import descriptor_pb2, descriptor_pool
-
-    from ottla.registry.protobuf.linking import well_known
-
-    pool = descriptor_pool.DescriptorPool()
-    files = {
-        name: descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(one)) for name, one in references.items()
-    }
-    file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text))
-    added: set[str] = set()
-
-    def add(name: str, each: Any) -> None:
-        if name in added:
-            return
-        added.add(name)
-        each.name = name
-        for dependency in each.dependency:
-            found = files.get(dependency) or well_known(dependency)
-            if found is not None:
-                add(dependency, found)
-        pool.Add(each)
-
-    add("default", file)
-    return [_class_of(one) for one in pool.FindFileByName("default").message_types_by_name.values()]
-
-
-def _class_of(descriptor: Any) -> Any:
-    from google.protobuf.message_factory import GetMessageClass
-
-    return GetMessageClass(descriptor)
-
-
-def _indexes(data: bytes) -> tuple[list[int], int]:
-    """The place of the message in its file: a count and numbers, zigzag; one zero byte is the first message."""
-    count, at = _zigzag(data, 0)
-    indexes = []
-    for _ in range(count):
-        index, at = _zigzag(data, at)
-        indexes.append(index)
-    return indexes or [0], at
-
-
-def _zigzag(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if not byte & 0x80:
-            return (value >> 1) ^ -(value & 1), at

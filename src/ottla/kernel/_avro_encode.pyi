@@ -1,0 +1,1 @@
+from ottla.kernel.avro_encode_pure import AvroEncoder as AvroEncoder

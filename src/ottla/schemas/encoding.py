@@ -1,0 +1,102 @@
+"""Columns to values with the id of a schema before them: by a registered schema, or by one that follows from them."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ottla.common.errors import OttlaError
+from ottla.common.schemas import InvalidSchema
+from ottla.schemas.avro.writing import Written, record_name, schema_of, written
+from ottla.schemas.framing import HEAD
+from ottla.schemas.registered import AVRO, JSON, Registered, parse_avro
+from ottla.schemas.registry import SchemaRegistry
+from ottla.schemas.rows import Encode, Values
+
+
+class ColumnEncoder(Protocol):
+    # What rows have to be converted to first; None: they are taken as they are.
+    type: Any
+
+    def encode(self, rows: Any) -> Any:
+        """Of an array of structs, bytes for each. Raises OttlaError for a row that does not fit."""
+
+
+def registered_for(registry: SchemaRegistry, kind: Any, topic: str, *, registers: bool = True) -> Registered:
+    """The schema that rows of this type are written with: registered here, if that is asked for. Without `registers`
+    it is only seen whether it could be, and has no id."""
+    where = registry.for_topic(topic)
+    assert where.subject is not None
+    if not registry.auto_register:
+        return where.schema()
+    text = json.dumps(schema_of(kind, record_name(topic)), separators=(",", ":"))
+    if not registers:
+        _require_compatible(where, text)
+        return Registered(0, AVRO, text, (), where.subject)
+    number = int(where.client().post({"schema": text}, "subjects", where.subject, "versions")["id"])
+    return Registered(number, AVRO, text, (), where.subject)
+
+
+def _require_compatible(where: SchemaRegistry, text: str) -> None:
+    path = ("compatibility", "subjects", where.subject, "versions")
+    reply = where.client().post({"schema": text}, *path, verbose=True)
+    if not reply["is_compatible"]:
+        messages = "; ".join(reply.get("messages") or ["it is not compatible"])
+        raise OttlaError(f"the subject '{where.subject}' would refuse the schema of these columns: {messages}.")
+
+
+@lru_cache(maxsize=64)
+def encoder_for(registry: SchemaRegistry, schema: Registered, names: tuple[str, ...]) -> ColumnEncoder:
+    """`names`: of the columns. Raises OttlaError where they do not fit the schema."""
+    return AvroRows(schema, list(names)) if schema.type == AVRO else RowByRow(registry, schema)
+
+
+class AvroRows:
+    def __init__(self, schema: Registered, names: list[str]) -> None:
+        self._head = HEAD.pack(0, schema.id)
+        try:
+            self._written: Written = written(parse_avro(schema), names)
+        except InvalidSchema as error:
+            raise OttlaError(f"the schema {schema.id} of the registry cannot be read: {error}.") from None
+        self.type = self._written.type
+
+    def encode(self, rows: Any) -> Any:
+        return self._written.encode(rows, self._head)
+
+
+class RowByRow:
+    """JSON Schema and Protobuf. Columns that are null are left out, unless that is what the schema wants."""
+
+    type = None
+
+    def __init__(self, registry: SchemaRegistry, schema: Registered) -> None:
+        self._encode: Encode = Values(registry.client()).encoder_of(schema)
+        self._is_json = schema.type == JSON
+
+    def encode(self, rows: Any) -> Any:
+        encoded = [None if row is None else self._encode(_tree(row)) for row in rows.to_pylist()]
+        return pa.array(encoded, pa.binary())
+
+
+def _tree(value: Any) -> Any:
+    """As JSON has it: without what is null, times as ISO 8601, bytes in base64."""
+    import base64
+    import datetime
+    import decimal
+
+    if isinstance(value, dict):
+        return {name: _tree(part) for name, part in value.items() if part is not None}
+    if isinstance(value, list):
+        if value and all(isinstance(item, tuple) for item in value):  # a map
+            return {str(name): _tree(item) for name, item in value}
+        return [_tree(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime.datetime | datetime.date):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value

@@ -1,0 +1,75 @@
+"""Which registry, and which of its schemas, a stream is read or written with."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from ottla.client.schema_registry import DEFAULT_URL, URL_VARIABLE, Refused, RegistryClient
+from ottla.common.errors import OttlaError
+from ottla.schemas.registered import Registered, by_version
+
+_NOT_FOUND = (40401, 40402)
+
+
+def _default_url() -> str:
+    return os.environ.get(URL_VARIABLE) or DEFAULT_URL
+
+
+@dataclass(frozen=True)
+class SchemaRegistry:
+    """`SchemaRegistry("https://user:password@host:8081")`; without an address OTTLA_REGISTRY_URL, or localhost.
+
+    By itself it means the latest version of the subject that belongs to a topic (`orders-value` for `orders`);
+    `registry.of("some-subject", version=3)` means that one. It travels to executors as the value that it is.
+    """
+
+    url: str = field(default_factory=_default_url)
+    # PEM: whom to trust, for https.
+    ca: str | None = None
+    subject: str | None = None
+    version: int | str = "latest"
+    # Which message of a Protobuf file; the first one if it is not said.
+    message: str | None = None
+    # Of what is written: register the schema that follows from the columns. If not, the version above is written.
+    auto_register: bool = True
+
+    def __post_init__(self) -> None:
+        RegistryClient(self.url, ca=self.ca)  # raises for an address that is none
+
+    def __repr__(self) -> str:
+        parts = urlsplit(self.url)
+        about = f", subject={self.subject!r}, version={self.version!r}" if self.subject else ""
+        return f"SchemaRegistry({parts.scheme}://{parts.netloc.rpartition('@')[2]}{about})"
+
+    def of(self, subject: str, version: int | str = "latest", *, message: str | None = None) -> SchemaRegistry:
+        return replace(self, subject=subject, version=version, message=message or self.message)
+
+    def for_topic(self, topic: str) -> SchemaRegistry:
+        """Raises OttlaError where it is not plain which subject is meant."""
+        if self.subject is not None:
+            return self
+        if "," in topic:
+            raise OttlaError(
+                f"'{topic}' are several topics: say which subject their schema has, as in "
+                'registry.of("orders-value").'
+            )
+        return replace(self, subject=f"{topic}-value")
+
+    def client(self) -> RegistryClient:
+        return RegistryClient(self.url, ca=self.ca)
+
+    def schema(self) -> Registered:
+        """Raises OttlaError, which says what to do."""
+        assert self.subject is not None
+        try:
+            return by_version(self.client(), self.subject, self.version)
+        except Refused as error:
+            if error.code not in _NOT_FOUND:
+                raise
+            which = "" if self.version == "latest" else f" version {self.version}"
+            raise OttlaError(
+                f"the registry has no schema '{self.subject}'{which}: register one, as with "
+                f"`ottla schema register {self.subject} FILE`, or name another with registry.of(SUBJECT)."
+            ) from None
