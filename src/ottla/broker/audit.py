@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 
 from ottla.metadata.acls import Acl
+from ottla.metadata.quotas import ClientQuota, Entity
 
 log = logging.getLogger("ottla.audit")
 
@@ -27,4 +28,13 @@ def acl(one: Acl) -> dict[str, object]:
         "resource_type": one.resource_type.name,
         "pattern": one.pattern_type.name,
         "resource": one.resource_name,
+    }
+
+
+def quota(entity: Entity, now: ClientQuota | None) -> dict[str, object]:
+    """The limits of an entity as the facts of a line; None: there are none any more."""
+    limits = {} if now is None else now.values
+    return {
+        **{f"for_{kind}": name if name is not None else "(default)" for kind, name in entity},
+        "limits": ", ".join(f"{key}={value:g}" for key, value in sorted(limits.items())) or "(none)",
     }

@@ -43,6 +43,7 @@ from ottla.broker.partitions.replica_fetcher import ReplicaFetcher, ReplicaFetch
 from ottla.broker.partitions.replica_moves import ReplicaMoves
 from ottla.broker.partitions.replica_sessions import ReplicaSessions
 from ottla.broker.partitions.replica_throttles import ReplicaThrottles
+from ottla.broker.quotas.throttling import Throttling
 from ottla.broker.turns import Turns
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
@@ -88,6 +89,8 @@ class Broker:
     peers: Peers
     # None where nobody is asked whether they may.
     access: Access | None = None
+    # None while there is no quota for any user or client id.
+    throttling: Throttling | None = None
     # None on a single node.
     cluster: Cluster | None = None
     _store: MetadataStore
@@ -120,6 +123,7 @@ class Broker:
         self.rack = config.broker_rack
         self.configs = ConfigService(config)
         self.access = Access(config) if config.authorizer_class_name else None
+        self.quotas = Throttling(self)
         self.rules = controller_rules(config)
         self.partitions = Partitions()
         self.produce_layouts = Layouts()
@@ -286,6 +290,8 @@ class Broker:
         if self.access is not None:
             self.access.on_image(image, image)
             self.topics.subscribe(self.access.on_image)
+        self.quotas.on_image(image, image)
+        self.topics.subscribe(self.quotas.on_image)
         self._replicas.on_image(ClusterImage(image.cluster_id), image)
         self.topics.subscribe(self._replicas.on_image)
         self.topics.subscribe(self.isr_changes.on_image)

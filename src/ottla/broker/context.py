@@ -23,6 +23,8 @@ class RequestContext:
     listener: str
     connection_id: int
     principal: str = ANONYMOUS
+    # It comes from another broker, which quotas are not for.
+    is_of_broker: bool = False
     client_software: tuple[str, str] = ("", "")
     # Where the sizes and records of the connection's last produce request began (protocol/produce_frames.py).
     produce_prefix_end: int = 0

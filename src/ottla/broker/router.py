@@ -65,9 +65,12 @@ class Router:
                 self._add_route(api)
             await asyncio.sleep(_WARM_UP_PAUSE_S)
 
-    def handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
+    def handle(self, connection: Connection, frame: memoryview, is_counted: bool = False) -> Answer | Awaitable[Answer]:
         """Every request comes in and goes out here. Never raises: a request we cannot read closes the connection, as
-        Kafka does."""
+        Kafka does. While there are quotas it comes in twice, and `is_counted` is the second time."""
+        throttling = self._broker.throttling
+        if throttling is not None and not is_counted:
+            return throttling.handle(self, connection, frame)
         try:
             cached = connection.context
             if cached is not None and cached[1].produce_prefix_end:

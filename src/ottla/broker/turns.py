@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Coroutine
+from typing import Any, Protocol, TypeVar
 
 from ottla.common.steps import Steps
 
@@ -27,10 +27,18 @@ _SHARE = 0.25
 FIRST_TURN_S = 0.0003
 
 
+class Charge(Protocol):
+    """Whoever is to know how long work took."""
+
+    worked_s: float
+
+
 class Turns:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._ended = time.perf_counter()
+        # What is begun while this is set goes on at its cost.
+        self.charge: Charge | None = None
 
     def start(self, work: Steps[T]) -> T | Awaitable[T]:
         """What the generator returns, if that takes little time and waits for nothing; else the promise of it."""
@@ -39,13 +47,13 @@ class Turns:
         except StopIteration as end:
             result: T = end.value
             return result
-        return self._go_on(work, waiting)
+        return self._go_on(work, waiting, self.charge)
 
-    async def queue(self, work: Steps[T]) -> T:
+    def queue(self, work: Steps[T]) -> Coroutine[Any, Any, T]:
         """The same, for what is known to be long: the first turn has to be waited for as well."""
-        return await self._go_on(work, None)
+        return self._go_on(work, None, self.charge)
 
-    async def _go_on(self, work: Steps[T], waiting: Awaitable[Any] | None) -> T:
+    async def _go_on(self, work: Steps[T], waiting: Awaitable[Any] | None, charge: Charge | None) -> T:
         others_waited_since = time.perf_counter()
         try:
             while True:
@@ -57,7 +65,7 @@ class Turns:
                         failure = error
                     # What is waited for may have been there already; then nobody else had a turn.
                     if time.perf_counter() < others_waited_since + TURN_S:
-                        waiting = _advance(work, FIRST_TURN_S, outcome, failure)
+                        waiting = _advance(work, FIRST_TURN_S, outcome, failure, charge)
                         continue
                 ready_at = time.perf_counter()
                 await asyncio.sleep(0)
@@ -65,7 +73,7 @@ class Turns:
                     others_waited_since = time.perf_counter()
                     others_had_s = others_waited_since - max(ready_at, self._ended)
                     try:
-                        waiting = _advance(work, _turn_s(others_had_s), outcome, failure)
+                        waiting = _advance(work, _turn_s(others_had_s), outcome, failure, charge)
                     finally:
                         self._ended = time.perf_counter()
         except StopIteration as end:
@@ -90,11 +98,20 @@ class Pause:
 
 
 def _advance(
-    work: Steps[Any], seconds: float, outcome: object = None, failure: Exception | None = None
+    work: Steps[Any],
+    seconds: float,
+    outcome: object = None,
+    failure: Exception | None = None,
+    charge: Charge | None = None,
 ) -> Awaitable[Any] | None:
     """Go on with the work until its time is over (None), or it waits for something. Raises StopIteration at its end."""
-    stop_at = time.perf_counter() + seconds
-    waiting = work.send(outcome) if failure is None else work.throw(failure)
-    while waiting is None and time.perf_counter() < stop_at:
-        waiting = next(work)
+    began = time.perf_counter()
+    stop_at = began + seconds
+    try:
+        waiting = work.send(outcome) if failure is None else work.throw(failure)
+        while waiting is None and time.perf_counter() < stop_at:
+            waiting = next(work)
+    finally:
+        if charge is not None:
+            charge.worked_s += time.perf_counter() - began
     return waiting

@@ -18,6 +18,7 @@ from ottla.metadata import image as images
 from ottla.metadata import nodes
 from ottla.metadata.acls import Acl, decode_acl
 from ottla.metadata.image import BrokerImage, ClusterImage, ConfigKind, Registration, TopicImage
+from ottla.metadata.quotas import ClientQuota, decode_quota
 from ottla.metadata.scram import ScramCredential, decode_credentials
 
 # The data of nodes by path; None where there is none any more.
@@ -45,6 +46,7 @@ def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> Clust
     registrations: dict[int, Registration | None] = {}
     acls: dict[str, Acl | None] = {}
     scram: dict[str, Mapping[str, ScramCredential] | None] = {}
+    quotas: dict[str, ClientQuota | None] = {}
     for path, data in changed.items():
         folder, _, name = path.rpartition("/")
         try:
@@ -59,6 +61,8 @@ def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> Clust
                 acls[name] = None if data is None else decode_acl(data)
             elif folder == nodes.SCRAM:
                 scram[unquote(name)] = None if data is None else decode_credentials(data)
+            elif folder == nodes.QUOTAS:
+                quotas[unquote(name)] = None if data is None else decode_quota(data)
             elif folder in _CONFIG_FOLDERS:
                 image = _with_configs(image, _CONFIG_FOLDERS[folder], unquote(name), data)
             else:
@@ -66,10 +70,10 @@ def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> Clust
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             complain(path, error)
     image = _with_topics(image, topics)
-    if acls or scram:
-        known_acls, known_scram = _merged(image.acls, acls), _merged(image.scram, scram)
-        if known_acls is not image.acls or known_scram is not image.scram:
-            image = replace(image, acls=known_acls, scram=known_scram)
+    if acls or scram or quotas:
+        image = _with_security(
+            image, _merged(image.acls, acls), _merged(image.scram, scram), _merged(image.quotas, quotas)
+        )
     if present or registrations:
         image = _with_brokers(image, _merged(image.present, present), _merged(image.registrations, registrations))
     return image
@@ -102,6 +106,17 @@ def known_node(image: ClusterImage, path: str) -> bytes | None:
     if folder == nodes.BROKER_EPOCHS and name.isdecimal() and int(name) in image.registrations:
         return nodes.encode_registration(image.registrations[int(name)])
     return None
+
+
+def _with_security(
+    image: ClusterImage,
+    acls: Mapping[str, Acl],
+    scram: Mapping[str, Mapping[str, ScramCredential]],
+    quotas: Mapping[str, ClientQuota],
+) -> ClusterImage:
+    if acls is image.acls and scram is image.scram and quotas is image.quotas:
+        return image
+    return replace(image, acls=acls, scram=scram, quotas=quotas)
 
 
 def _with_topics(image: ClusterImage, changed: Mapping[str, TopicImage | None]) -> ClusterImage:

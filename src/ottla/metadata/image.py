@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from ottla.common.ids import TopicId
 from ottla.metadata.acls import Acl
+from ottla.metadata.quotas import ClientQuota
 from ottla.metadata.scram import ScramCredential
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
@@ -129,6 +130,8 @@ class ClusterImage:
     # Who may do what, each under an id of its own; and how users prove who they are, by name and mechanism.
     acls: Mapping[str, Acl] = field(default_factory=dict)
     scram: Mapping[str, Mapping[str, ScramCredential]] = field(default_factory=dict)
+    # What they may use, by `quotas.quota_id`.
+    quotas: Mapping[str, ClientQuota] = field(default_factory=dict)
 
     def configs(self, kind: ConfigKind) -> Mapping[str, Mapping[str, str]]:
         found: Mapping[str, Mapping[str, str]] = getattr(self, kind.value)

@@ -10,6 +10,7 @@
     /configs/client_metrics/NAME    the same
     /acls/ID                one ACL (`acls.py`)
     /scram/USER             what is kept of a user's passwords (`scram.py`)
+    /quotas/ENTITY          what a user, client id or address may use (`quotas.py`)
     /features               {"levels": {...}, "epoch": n}
     /producer_ids           {"next": n}
     /controller             {"broker": id, "epoch": n}         who may make changes; in a cluster it goes with its
@@ -56,6 +57,7 @@ GROUP_CONFIGS = "/configs/groups"
 CLIENT_METRICS_CONFIGS = "/configs/client_metrics"
 ACLS = "/acls"
 SCRAM = "/scram"
+QUOTAS = "/quotas"
 FEATURES = "/features"
 PRODUCER_IDS = "/producer_ids"
 CONTROLLER = "/controller"
@@ -64,7 +66,7 @@ BROKERS = "/brokers"
 BROKER_EPOCHS = "/broker_epochs"
 
 # Made in this order when a store is new: parents first.
-FOLDERS = (TOPICS, DELETIONS, CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS, CLIENT_METRICS_CONFIGS, ACLS, SCRAM)
+FOLDERS = (TOPICS, DELETIONS, CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS, CLIENT_METRICS_CONFIGS, ACLS, SCRAM, QUOTAS)
 # In a cluster these too.
 CLUSTER_FOLDERS = (BROKERS, BROKER_EPOCHS)
 
@@ -104,6 +106,10 @@ def acl_path(acl_id: str) -> str:
 
 def scram_path(user: str) -> str:
     return f"{SCRAM}/{_one_part(user)}"
+
+
+def quota_path(quota: str) -> str:
+    return f"{QUOTAS}/{_one_part(quota)}"
 
 
 def _one_part(name: str) -> str:

@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import logging
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import ANONYMOUS
@@ -65,6 +66,7 @@ class Connection:
         "_hung_up",
         "_is_last",
         "_loop",
+        "_muted",
         "_out",
         "_output",
         "_poller",
@@ -81,6 +83,7 @@ class Connection:
         "last_active_ms",
         "listener",
         "login",
+        "on_answer",
         "principal",
         "request_bytes_max",
         "since_ms",
@@ -95,6 +98,8 @@ class Connection:
         self.principal = ANONYMOUS
         self.is_known = listener.is_open_to_all
         self.login: Any = None  # of a SASL listener: how far it is
+        # Whoever has a say in the promised answer that is being made.
+        self.on_answer: Callable[[Answer], Answer] | None = None
         self.request_bytes_max = listener.first_request_bytes_max
         self.last_active_ms = self.since_ms = listener.clock.monotonic_ms()
         self._loop = listener.loop
@@ -110,6 +115,8 @@ class Connection:
         self._closed = False
         self._ending = False
         self._hung_up = False
+        # A client that has used too much: what it says next is heard later.
+        self._muted = False
         # After the answer that is being made the connection ends.
         self._is_last = False
         self._turn_scheduled = False
@@ -122,7 +129,7 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Nothing asked and nothing to send."""
-        return not self._busy and not self._out and not self._held
+        return (not self._busy or self._muted) and not self._out and not self._held
 
     @property
     def is_busy(self) -> bool:
@@ -364,6 +371,7 @@ class Connection:
     def _on_answer(self, task: asyncio.Future[Answer]) -> None:
         self._busy = False
         self._task = None
+        settle, self.on_answer = self.on_answer, None
         self._release_memory()
         if task.cancelled():
             if self._hung_up and not self._closed:
@@ -380,9 +388,11 @@ class Connection:
             self.close()
             return
         answer = task.result()
+        if settle is not None:
+            answer = settle(answer)
         if answer is not None:
             self._send(answer)
-        if not self._out:
+        if not self._out and not self._muted:
             self._after_answer()
 
     def _after_answer(self) -> None:
@@ -392,6 +402,21 @@ class Connection:
         self.last_active_ms = self.listener.clock.monotonic_ms()
         if self._frames.ahead or not self._reading:
             self._schedule_turn()
+
+    # --- clients that use more than they may (KIP-219)
+
+    def mute(self) -> None:
+        """Nothing more is heard of the client until `unmute`; what is answered leaves all the same."""
+        if not self._closed:
+            self._muted = self._busy = True
+            self._release_memory()
+
+    def unmute(self) -> None:
+        if self._closed or not self._muted:
+            return
+        self._muted = self._busy = False
+        if not self._out:
+            self._after_answer()
 
     # --- writing
 

@@ -39,6 +39,8 @@ _ACCEPTS_PER_TURN = 64
 _ACCEPT_AGAIN_S = 1.0
 # Addresses remembered because they were told about once.
 _TLS_CLIENTS_MAX = 1000
+# Connections that wait for nothing but their end: their addresses have made too many.
+_HELD_BACK_MAX = 1000
 # What OpenSSL says, and what to do.
 _NO_TLS = ": the client does not speak TLS; set security.protocol=SSL or SASL_SSL in the client"
 _ADVICE = {
@@ -61,6 +63,8 @@ class ConnectionLimits:
         self._clock = clock
         self._by_ip: Counter[str] = Counter()
         self._total = 0
+        # How long a client of this address has to wait for its quota.
+        self.quota_wait_ms: Callable[[str], int] = lambda _: 0
         # When each accepted connection of the last second came, while `max.connection.creation.rate` limits them.
         self._recent_ms: deque[int] = deque()
 
@@ -133,6 +137,7 @@ class Listener:
         self._receive_buffer_bytes = receive_buffer_bytes
         self._connections: dict[int, Connection] = {}
         self._next_id = 0
+        self._held_back: set[socket.socket] = set()
         self._spare: list[bytearray] = []
         self._tls_clients: set[str] = set()
         self._failed_clients: set[str] = set()
@@ -225,6 +230,10 @@ class Listener:
             self.start()
 
     def _admit(self, sock: socket.socket, host: str) -> None:
+        wait_ms = self._limits.quota_wait_ms(host)
+        if wait_ms > 0:
+            self._hold_back(sock, wait_ms)
+            return
         if not self._limits.admit(host):
             log.warning("refusing connection: limit reached", extra={"client": host, "listener": self.name})
             sock.close()
@@ -244,6 +253,18 @@ class Listener:
         connection = self._connections[self._next_id] = Connection(self, transport, host, self._next_id)
         if not self._has_logins:
             transport.on_open(partial(self._admit_by_certificate, connection))
+
+    def _hold_back(self, sock: socket.socket, wait_ms: int) -> None:
+        """Its address has connected too often (KIP-612): closed at once, a client would be back at once."""
+        if len(self._held_back) >= _HELD_BACK_MAX:
+            sock.close()
+            return
+        self._held_back.add(sock)
+        self.loop.call_later(wait_ms / 1000, self._let_go, sock)
+
+    def _let_go(self, sock: socket.socket) -> None:
+        self._held_back.discard(sock)
+        sock.close()
 
     def _admit_by_certificate(self, connection: Connection, certificate: bytes | None) -> None:
         assert self._tls is not None
@@ -328,6 +349,8 @@ class Listener:
             self.loop.remove_reader(self._sock.fileno())
             self._sock.close()
             self._sock = None
+        for sock in list(self._held_back):
+            self._let_go(sock)
         for connection in list(self._connections.values()):
             if connection.is_idle:
                 connection.close()

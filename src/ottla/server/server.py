@@ -74,6 +74,7 @@ class Server:
     def _bind(self, router: Router) -> None:
         config = self.config
         limits = ConnectionLimits(config, self.broker.clock)
+        limits.quota_wait_ms = self.broker.quotas.connection_wait_ms
         queued = config.queued_max_request_bytes
         memory = RequestMemory(queued if queued > 0 else QUEUED_BYTES_DEFAULT)
         for endpoint in config.endpoints:

@@ -154,19 +154,6 @@ class TestProducerIds:
 
 
 class TestWhatOneNodeDoesNotHave:
-    def test_quotas_are_refused_because_they_would_not_be_kept(self, client: RawClient) -> None:
-        request = m.AlterClientQuotasRequest(
-            entries=[
-                m.AlterClientQuotasRequest.EntryData(
-                    entity=[m.AlterClientQuotasRequest.EntityData(entity_type="user", entity_name=None)],
-                    ops=[m.AlterClientQuotasRequest.OpData(key="producer_byte_rate", value=1.0)],
-                )
-            ]
-        )
-        (answer,) = client.call(request, 1).entries
-        assert answer.error_code == ErrorCode.INVALID_REQUEST
-        assert [(one.entity_type, one.entity_name) for one in answer.entity] == [("user", None)]
-
     def test_credentials_without_a_key_are_refused(self, client: RawClient) -> None:
         new = m.AlterUserScramCredentialsRequest.ScramCredentialUpsertion(name="u", mechanism=1, iterations=4096)
         (answer,) = client.call(m.AlterUserScramCredentialsRequest(upsertions=[new]), 0).results

@@ -28,6 +28,7 @@ _FOLDERS = (
     nodes.CLIENT_METRICS_CONFIGS,
     nodes.ACLS,
     nodes.SCRAM,
+    nodes.QUOTAS,
 )
 
 

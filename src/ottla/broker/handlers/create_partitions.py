@@ -9,12 +9,15 @@ from ottla.broker.broker import Broker
 from ottla.broker.chores.deadlines import in_time
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
+from ottla.broker.quotas.throttling import MutationQuota
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.controller.topic_plan import NewPartitions
 from ottla.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
+# KIP-599: clients wait and try again.
+_STRICT_QUOTA_SINCE = 3
 
 
 def handle(
@@ -25,9 +28,29 @@ def handle(
     duplicate = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results = [_result(name, duplicate) for name, count in counts.items() if count > 1]
     wanted = yield from each([topic for topic in request.topics if counts[topic.name] == 1], _wanted)
+    quota = MutationQuota(broker, context, strict_since=_STRICT_QUOTA_SINCE)
+    if not request.validate_only:
+        wanted, refused = _within(quota, wanted, broker)
+        results += refused
     if wanted:
         results += yield from _create(broker, wanted, request, by)
-    return CreatePartitionsResponse(results=results)
+    return CreatePartitionsResponse(throttle_time_ms=quota.wait_ms, results=results)
+
+
+def _within(
+    quota: MutationQuota, wanted: list[NewPartitions], broker: Broker
+) -> tuple[list[NewPartitions], list[Result]]:
+    """Those that the quota allows, and the answers to the others."""
+    allowed, refused = [], []
+    for new in wanted:
+        topic = broker.image.topics.get(new.topic)
+        more = 0 if topic is None else new.total - len(topic.partitions)
+        exceeded = quota.take(more) if more > 0 else None
+        if exceeded is None:
+            allowed.append(new)
+        else:
+            refused.append(_result(new.topic, exceeded))
+    return allowed, refused
 
 
 def _wanted(topic: CreatePartitionsRequest.CreatePartitionsTopic) -> NewPartitions:

@@ -13,6 +13,7 @@ from ottla.broker.chores.deadlines import in_time
 from ottla.broker.configs.config_entries import Entry
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
+from ottla.broker.quotas.throttling import MutationQuota
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.controller.topic_plan import NewTopic
@@ -26,6 +27,8 @@ Described = dict[tuple[tuple[str, str], ...], list[Config]]
 
 # KIP-525: the answer tells the settings of the new topic.
 FIRST_VERSION_WITH_CONFIGS = 5
+# KIP-599: clients wait and try again.
+STRICT_QUOTA_SINCE = 6
 
 
 def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Steps[CreateTopicsResponse]:
@@ -37,8 +40,27 @@ def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest
         if count > 1
     ]
     wanted = [topic for topic in request.topics if counts[topic.name] == 1]
+    quota = MutationQuota(broker, context, strict_since=STRICT_QUOTA_SINCE)
+    if not request.validate_only:
+        wanted, refused = _within(quota, wanted, broker)
+        results += refused
     results += yield from _create(broker, wanted, request, by, with_configs)
-    return CreateTopicsResponse(topics=results)
+    return CreateTopicsResponse(throttle_time_ms=quota.wait_ms, topics=results)
+
+
+def _within(
+    quota: MutationQuota, wanted: list[CreateTopicsRequest.CreatableTopic], broker: Broker
+) -> tuple[list[CreateTopicsRequest.CreatableTopic], list[Result]]:
+    """Those that the quota allows, and the answers to the others."""
+    allowed, refused = [], []
+    for topic in wanted:
+        count = len(topic.assignments) or max(topic.num_partitions, 0) or broker.config.num_partitions
+        exceeded = None if topic.name in broker.image.topics else quota.take(count)
+        if exceeded is None:
+            allowed.append(topic)
+        else:
+            refused.append(_failed(topic.name, exceeded))
+    return allowed, refused
 
 
 def _create(

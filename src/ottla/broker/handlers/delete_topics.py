@@ -13,6 +13,7 @@ from ottla.broker.broker import Broker
 from ottla.broker.chores.deadlines import in_time
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester
+from ottla.broker.quotas.throttling import MutationQuota
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps, each
@@ -21,6 +22,8 @@ from ottla.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 
 Result = DeleteTopicsResponse.DeletableTopicResult
 
+# KIP-599: clients wait and try again.
+_STRICT_QUOTA_SINCE = 5
 _UNKNOWN_NAME = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 _UNKNOWN_ID = ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
 
@@ -51,8 +54,15 @@ def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest
         refused = ApiError(code, "Topic deletion is disabled.")
         return DeleteTopicsResponse(responses=(yield from each(asked, lambda named: _result(named, refused))))
     results, doomed = yield from _sort_out(asked, broker.image)
+    quota = MutationQuota(broker, context, strict_since=_STRICT_QUOTA_SINCE)
+    for name, named in list(doomed.items()):
+        yield None
+        exceeded = quota.take(len(named.topic.partitions))
+        if exceeded is not None:
+            results.append(named.result(exceeded))
+            del doomed[name]
     results += yield from _delete(broker, doomed, by, request.timeout_ms)
-    return DeleteTopicsResponse(responses=results)
+    return DeleteTopicsResponse(throttle_time_ms=quota.wait_ms, responses=results)
 
 
 def _sort_out(asked: Sequence[_Asked], image: ClusterImage) -> Steps[tuple[list[Result], dict[str, _Doomed]]]:

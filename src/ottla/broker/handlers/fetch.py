@@ -23,6 +23,7 @@ from ottla.broker.partitions.leader_hints import endpoints_of, leader_hint
 from ottla.broker.partitions.partition import EVERYTHING, Partition
 from ottla.broker.partitions.replica_selection import preferred_replica
 from ottla.broker.partitions.replica_sessions import replica_of
+from ottla.broker.quotas.throttling import FetchQuota
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps, in_pieces, pieces
 from ottla.metadata.acls import Operation
@@ -49,16 +50,18 @@ def handle_frame(
 ) -> Answer | Awaitable[Answer]:
     version = context.version
     ask = None if broker.access is None else broker.access.of(context)
+    quota = None if broker.throttling is None else broker.throttling.fetch_quota(context)
     if len(frame) > _LARGE_BYTES:
-        return _fetch_in_turns(broker, version, context.correlation_id, context.listener, kept(frame), position, ask)
+        return _fetch_in_turns(broker, context, kept(frame), position, ask, quota)
     request: FetchRequest = codec.decode("FetchRequest", version, frame, position)
     if replica_of(version, request)[0] >= 0:
         if ask is not None and not ask.may_cluster(Operation.CLUSTER_ACTION):
             return empty_answer(version, context.correlation_id, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        context.is_of_broker = True
         return broker.replica_sessions.handle(version, context.correlation_id, request)
     try:
         asked = _asked(version, request)
-        fetch = Fetch(broker, version, context.correlation_id, context.listener, request, asked, ask)
+        fetch = Fetch(broker, version, context.correlation_id, context.listener, request, asked, ask, quota)
     except ApiError as error:
         return empty_answer(version, context.correlation_id, error.code)
     return fetch.answer_now_or_later(request.max_wait_ms)
@@ -66,14 +69,14 @@ def handle_frame(
 
 def _fetch_in_turns(
     broker: Broker,
-    version: int,
-    correlation_id: int,
-    listener: str,
+    context: RequestContext,
     frame: memoryview,
     position: int,
     ask: Asker | None,
+    quota: FetchQuota | None,
 ) -> asyncio.Future[Answer]:
     """A fetch that names thousands of partitions. It can be given up at any time, as any that waits."""
+    version, correlation_id, listener = context.version, context.correlation_id, context.listener
     outcome: asyncio.Future[Answer] = broker.loop.create_future()
 
     def begin() -> Steps[None]:
@@ -82,12 +85,13 @@ def _fetch_in_turns(
             if replica_of(version, request)[0] >= 0:
                 if ask is not None and not ask.may_cluster(Operation.CLUSTER_ACTION):
                     raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+                context.is_of_broker = True
                 answer = broker.replica_sessions.handle(version, correlation_id, request)
                 _settle(outcome, (yield answer) if isinstance(answer, Awaitable) else answer)
                 return
             asked = yield from _asked_in_steps(version, request)
             if not outcome.done():
-                fetch = Fetch(broker, version, correlation_id, listener, request, asked, ask)
+                fetch = Fetch(broker, version, correlation_id, listener, request, asked, ask, quota)
                 fetch.answer_in_turns(outcome, request.max_wait_ms)
         except ApiError as error:
             _settle(outcome, empty_answer(version, correlation_id, error.code))
@@ -142,6 +146,7 @@ class Fetch:
         "_min_bytes",
         "_missing",
         "_partitions",
+        "_quota",
         "_rack",
         "_session",
         "_version",
@@ -158,9 +163,11 @@ class Fetch:
         request: FetchRequest,
         asked: list[FetchPartition],
         ask: Asker | None = None,
+        quota: FetchQuota | None = None,
     ) -> None:
         self._broker = broker
         self._ask = ask
+        self._quota = quota
         self._version = version
         self._correlation_id = correlation_id
         self._listener = listener
@@ -168,6 +175,8 @@ class Fetch:
         self._rack = request.rack_id if broker.config.replica_selector_class else ""
         self._isolated = request.isolation_level == 1
         self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
+        if quota is not None and quota.bytes_max is not None:
+            self._max_bytes = min(self._max_bytes, quota.bytes_max)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._session, self._partitions = _resolve_session(broker, version, request, asked)
         self._missing = 0
@@ -190,7 +199,7 @@ class Fetch:
             return promised
         look = self._look()
         if look.counts >= self._min_bytes or look.has_failed or max_wait_ms <= 0 or not self._partitions:
-            return self._encode(look.lines)
+            return self._answer(look)
         self._missing = self._min_bytes - look.counts
         future: asyncio.Future[Answer] = self._broker.loop.create_future()
         self._wait(future, max_wait_ms)
@@ -242,7 +251,7 @@ class Fetch:
         try:
             look = self._look()
             if is_over or look.has_failed or look.counts >= self._min_bytes:
-                self._future.set_result(self._encode(look.lines))
+                self._future.set_result(self._answer(look))
             else:
                 self._missing = self._min_bytes - look.counts
         except Exception as error:
@@ -255,7 +264,8 @@ class Fetch:
                 self._appended_meanwhile = 0
                 look = yield from self._look_in_steps()
                 if self._is_over or look.has_failed or look.counts >= self._min_bytes:
-                    answer = yield from self._encode_in_steps(look.lines)
+                    throttled = self._throttled(look)
+                    answer = throttled or (yield from self._encode_in_steps(look.lines))
                     _settle(future, answer)
                     return
                 self._missing = self._min_bytes - look.counts - self._appended_meanwhile
@@ -360,6 +370,19 @@ class Fetch:
         return line
 
     # --- the answer
+
+    def _answer(self, look: _Look) -> Answer:
+        return self._throttled(look) or self._encode(look.lines)
+
+    def _throttled(self, look: _Look) -> bytes | None:
+        """Instead of records, to a client that has used too much: what it was told before still holds."""
+        if self._quota is None:
+            return None
+        wait_ms = self._quota.wait_ms(look.bytes, len(look.lines))
+        if not wait_ms:
+            return None
+        session_id = self._session.id if self._session is not None else 0
+        return empty_answer(self._version, self._correlation_id, ErrorCode.NONE, session_id, wait_ms)
 
     def _begin(self, lines: list[Line]) -> FetchAnswer:
         answer = FetchAnswer(self._version, self._session.id if self._session is not None else 0)

@@ -112,9 +112,9 @@ class FetchAnswer:
         return [prefix, *parts, out]
 
 
-def empty_answer(version: int, correlation_id: int, error: int) -> bytes:
+def empty_answer(version: int, correlation_id: int, error: int, session_id: int = 0, throttle_ms: int = 0) -> bytes:
     is_flexible = version >= _FLEXIBLE
-    out = _head(version, 0, error)
+    out = _head(version, session_id, error, throttle_ms)
     _write_length(out, 0, is_flexible)
     if is_flexible:
         out.append(0)
@@ -144,10 +144,10 @@ def by_topic(lines: Iterable[Line]) -> dict[bytes, list[Line]]:
     return topics
 
 
-def _head(version: int, session_id: int, error: int = 0) -> bytearray:
+def _head(version: int, session_id: int, error: int = 0, throttle_ms: int = 0) -> bytearray:
     if version >= _WITH_SESSIONS:
-        return bytearray(_SESSION.pack(0, error, session_id))
-    return bytearray(4)
+        return bytearray(_SESSION.pack(throttle_ms, error, session_id))
+    return bytearray(_INT32.pack(throttle_ms))
 
 
 def _write_topic(out: bytearray, key: bytes, version: int) -> None:

@@ -22,6 +22,7 @@ from ottla.common.config.listeners import Listener, listener_text, parse_listene
 from ottla.common.config.logs import LogCleanerSettings, LogDefaultSettings, LogPlaceSettings
 from ottla.common.config.network import NetworkSettings
 from ottla.common.config.not_acted_on import settings_not_acted_on
+from ottla.common.config.quotas import QuotaSettings
 from ottla.common.config.replication import ReplicationSettings
 from ottla.common.config.security import AccessSettings, SaslSettings, TlsSettings
 from ottla.common.config.setting import Setting
@@ -77,6 +78,7 @@ class BrokerConfig(
     TlsSettings,
     SaslSettings,
     AccessSettings,
+    QuotaSettings,
 ):
     # Sentences for the log at start-up.
     warnings: tuple[str, ...]

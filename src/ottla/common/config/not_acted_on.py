@@ -89,14 +89,10 @@ ro long socket.connection.setup.timeout.max.ms 30000
 ro long socket.connection.setup.timeout.ms 10000
 cw boolean unclean.leader.election.enable false
 """,
-    "quotas are not enforced yet": """
+    "a quota callback is a Java class, and replicas that move between directories are paced without windows": """
 ro int alter.log.dirs.replication.quota.window.num 11
 ro int alter.log.dirs.replication.quota.window.size.seconds 1
 ro class client.quota.callback.class null
-ro int controller.quota.window.num 11
-ro int controller.quota.window.size.seconds 1
-ro int quota.window.num 11
-ro int quota.window.size.seconds 1
 """,
     "partitions are added and state is loaded inside one process; prepared transactions are not served yet": """
 ro int add.partitions.to.txn.retry.backoff.max.ms 100

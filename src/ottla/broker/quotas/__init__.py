@@ -1,0 +1,1 @@
+"""Quotas: what clients may use of a broker, how that is changed, and how whoever uses more is slowed down."""
