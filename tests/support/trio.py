@@ -56,6 +56,8 @@ class Trio:
         self.network = network
         self.hosts = {one: HOST if network is None else network.address(one) for one in IDS}
         self.nodes: dict[int, BrokerProcess] = {}
+        # What it takes to get in, where not everybody does.
+        self.client_settings: dict[str, Any] = {}
         self._stack = ExitStack()
 
     @property
@@ -100,7 +102,11 @@ class Trio:
     # --- what clients are told
 
     def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "socket.timeout.ms": 5000})
+        return self._admin(self.bootstrap)
+
+    def _admin(self, address: str) -> AdminClient:
+        quick = {"log_level": 0, "socket.timeout.ms": 5000}
+        return AdminClient({"bootstrap.servers": address, **quick, **self.client_settings})
 
     def create(self, topic: str, partitions: int, **config: str) -> str:
         admin = self.admin()  # it must outlive its answer
@@ -152,9 +158,7 @@ class Trio:
 
     def told_by(self, address: str) -> dict[tuple[str, int], tuple[set[int], int, list[int], set[int]]]:
         """What one broker says: of each partition all brokers, its leader, replicas and who is in sync."""
-        told = AdminClient({"bootstrap.servers": address, "log_level": 0, "socket.timeout.ms": 5000}).list_topics(
-            timeout=5
-        )
+        told = self._admin(address).list_topics(timeout=5)
         return {
             (topic.topic, number): (set(told.brokers), one.leader, list(one.replicas), set(one.isrs))
             for topic in told.topics.values()

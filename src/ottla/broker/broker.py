@@ -21,6 +21,7 @@ from ottla.broker.chores.timers import Handle, Timers
 from ottla.broker.cluster import cluster_startup, moving_in
 from ottla.broker.cluster.cluster import Cluster
 from ottla.broker.cluster.forwarding import Forwarding
+from ottla.broker.cluster.peer_access import PeerAccess, security_of_brokers
 from ottla.broker.cluster.peers import Peers
 from ottla.broker.cluster.socket_peers import SocketPeers
 from ottla.broker.configs.config_service import ConfigService
@@ -47,6 +48,7 @@ from ottla.broker.quotas.throttling import Throttling
 from ottla.broker.turns import Turns
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.config import BrokerConfig
+from ottla.common.config.listeners import SecurityProtocol
 from ottla.common.errors import ApiError, OttlaError
 from ottla.common.steps import Steps
 from ottla.common.threads import MakeThreads, make_threads
@@ -110,6 +112,8 @@ class Broker:
         """`open_store`, `make_peers` and `boot_id` are those of a simulated cluster."""
         self.config = config
         self.is_clustered = bool(config.zookeeper_connect)
+        if self.is_clustered:
+            security_of_brokers(config)  # what cannot be used is told before anything is opened
         self._open_store = open_store or _open_store
         self._make_peers = make_peers or _socket_peers
         self._boot_id = cluster_startup.boot_id() if boot_id is None else boot_id
@@ -440,8 +444,13 @@ def _open_store(config: BrokerConfig) -> MetadataStore:
 
 
 def _socket_peers(broker: Broker) -> Peers:
-    listener = broker.config.inter_broker_listener_name or broker.config.endpoints[0].name
-    return SocketPeers(broker.node_id, lambda node: broker.image.present.get(node), listener.upper(), broker.call_later)
+    listener = broker.config.listener_of_brokers
+    access = None
+    if listener.protocol is not SecurityProtocol.PLAINTEXT:
+        access = PeerAccess(lambda: security_of_brokers(broker.config), broker.run_in_thread)
+    return SocketPeers(
+        broker.node_id, lambda node: broker.image.present.get(node), listener.name, broker.call_later, access
+    )
 
 
 def _make_folder(path: Path) -> None:

@@ -32,6 +32,7 @@ SECTIONS = (
             Lazy("start", "start:start", "Start a broker in the foreground."),
             Lazy("registry", "registry:registry", "A schema registry: start."),
             Lazy("zookeeper", "zookeeper:zookeeper", "ZooKeeper for development: start."),
+            Lazy("security", "security:security", "Certificates and ready settings: init, add-broker, renew."),
         ),
     ),
     Section(
@@ -51,6 +52,14 @@ SECTIONS = (
             Lazy("txn", "txn:txn", "Transactions: list, describe, find and abort hanging ones."),
             Lazy("config", "config:config", "Settings of topics, brokers and groups."),
             Lazy("cluster", "cluster:cluster", "Brokers and health; a cluster on this machine."),
+        ),
+    ),
+    Section(
+        "Who may do what",
+        (
+            Lazy("user", "user:user", "Users who log in by SCRAM: list, create, passwd, delete."),
+            Lazy("acl", "acl:acl", "Who may do what: list, add, remove."),
+            Lazy("quota", "quota:quota", "How much clients may use: describe, set, remove."),
         ),
     ),
     Section(

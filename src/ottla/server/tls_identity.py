@@ -7,42 +7,37 @@ restart. One that cannot be used is told of, and the one before it stays.
 from __future__ import annotations
 
 import logging
-import os
 import socket
-import ssl
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 from ottla.broker.context import ANONYMOUS
-from ottla.client.java_stores import pem_store
-from ottla.client.pem import tidied
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig, Listener
-from ottla.common.config.listeners import SecurityProtocol
+from ottla.common.config.names import LISTENER_PREFIX
 from ottla.common.errors import OttlaError
 from ottla.security.distinguished_name import subject_of
 from ottla.security.principal_rules import parse_rules
+from ottla.server.tls_settings import TlsSettings
 from ottla.server.tls_transport import TlsTransport
 
 log = logging.getLogger("ottla.server")
 
 _LOOK_AGAIN_MS = 1_000
-_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-_CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-_SUITES_OF_TLS_1_3 = ("TLS_AES_", "TLS_CHACHA20_")
 
 
 class TlsIdentity:
     def __init__(self, config: BrokerConfig, listener: Listener, clock: Clock) -> None:
         """Raises OttlaError, in one sentence, for settings that cannot be used."""
-        self._config = config
         self._listener = listener
         self._clock = clock
-        self._files = self._times()
-        self._context = self._make()
+        self._settings = TlsSettings(config, listener)
+        self._files = self._settings.files()
+        self._context = self._settings.context()
         self._looked_ms = clock.monotonic_ms()
-        self._user: Callable[[str], str] = parse_rules(config.ssl_principal_mapping_rules)
+        rules = config.of_listener(listener.name, "ssl.principal.mapping.rules")
+        self._user: Callable[[str], str] = parse_rules(rules)
+        config.on_trial(lambda wanted: TlsSettings(wanted, listener).try_out())
+        config.on_change(self._on_change)
 
     def transport(self, sock: socket.socket) -> TlsTransport:
         now_ms = self._clock.monotonic_ms()
@@ -55,158 +50,22 @@ class TlsIdentity:
         """Raises NoPrincipal for a name that no rule is for."""
         return ANONYMOUS if certificate is None else f"User:{self._user(subject_of(certificate))}"
 
-    # --- files that change
+    # --- what changes
 
-    def reload(self) -> None:
-        """The settings are others. Raises OttlaError, and then those before it stay."""
-        self._context = self._make()
-        self._files = self._times()
+    def _on_change(self, changed: frozenset[str]) -> None:
+        own = f"{LISTENER_PREFIX}{self._listener.name.lower()}."
+        if any(name.startswith(("ssl.", f"{own}ssl.")) for name in changed):
+            self._renew("using other TLS settings")
 
     def _look_again(self) -> None:
-        times = self._times()
-        if times == self._files:
-            return
-        self._files = times
+        if self._settings.files() != self._files:
+            self._renew("using a renewed certificate")
+
+    def _renew(self, said: str) -> None:
+        self._files = self._settings.files()
         try:
-            self._context = self._make()
+            self._context = self._settings.context()
         except OttlaError as error:
             log.error("keeping the certificate as it was: %s", error, extra={"listener": self._listener.name})
         else:
-            log.info("using a renewed certificate", extra={"listener": self._listener.name})
-
-    def _times(self) -> tuple[int, ...]:
-        return tuple(_changed_ns(path) for path in (self._text("keystore.location"), self._text("truststore.location")))
-
-    # --- the context
-
-    def _value(self, name: str) -> object:
-        return self._config.of_listener(self._listener.name, f"ssl.{name}")
-
-    def _text(self, name: str) -> str:
-        return str(self._value(name) or "")
-
-    def _make(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE | ssl.OP_NO_COMPRESSION
-        versions = [
-            _VERSIONS[version] for version in self._config.of_listener(self._listener.name, "ssl.enabled.protocols")
-        ]
-        context.minimum_version, context.maximum_version = min(versions), max(versions)
-        self._choose_ciphers(context)
-        self._load_identity(context)
-        self._load_authorities(context)
-        return context
-
-    def _choose_ciphers(self, context: ssl.SSLContext) -> None:
-        chosen: tuple[str, ...] = self._config.of_listener(self._listener.name, "ssl.cipher.suites")
-        if not chosen:
-            return
-        older = [_openssl_name(suite) for suite in chosen if not suite.startswith(_SUITES_OF_TLS_1_3)]
-        if len(older) == len(chosen):
-            context.maximum_version = ssl.TLSVersion.TLSv1_2
-        if not older:
-            context.minimum_version = ssl.TLSVersion.TLSv1_3
-            return
-        try:
-            context.set_ciphers(":".join(older))
-        except ssl.SSLError:
-            raise OttlaError(
-                f"ssl.cipher.suites of listener {self._listener.name} has no cipher that OpenSSL knows: "
-                f"{', '.join(chosen)}."
-            ) from None
-
-    def _load_identity(self, context: ssl.SSLContext) -> None:
-        name, password = self._listener.name, self._text("key.password")
-        key, chain = self._text("keystore.key"), self._text("keystore.certificate.chain")
-        location = self._store("keystore")
-        if bool(key) != bool(chain):
-            raise OttlaError(f"Listener {name} has only one of ssl.keystore.key and ssl.keystore.certificate.chain.")
-        if not key and not location:
-            raise OttlaError(
-                f"Listener {name} speaks TLS and has no certificate: set ssl.keystore.type=PEM and "
-                "ssl.keystore.location to a PEM file with its key and certificates; `ottla security init` makes one."
-            )
-        try:
-            if key:
-                pem = tidied(key, "ssl.keystore.key", "PRIVATE KEY") + tidied(
-                    chain, "ssl.keystore.certificate.chain", "CERTIFICATE"
-                )
-                with tempfile.TemporaryDirectory(prefix="ottla-tls-") as folder:  # readable for this user only
-                    file = Path(folder, "identity.pem")
-                    file.write_text(pem)
-                    context.load_cert_chain(file, password=password)
-            else:
-                context.load_cert_chain(str(location), password=password)
-        except ssl.SSLError as error:
-            raise OttlaError(
-                f"the key and certificate of listener {name} in {location or 'ssl.keystore.key'} cannot be used "
-                f"({_reason(error)}): it must be PEM, the key must belong to the first certificate, and "
-                "ssl.key.password is needed if it is encrypted."
-            ) from None
-        except OSError as error:
-            raise OttlaError(f"ssl.keystore.location {location} of listener {name}: {error.strerror}.") from None
-
-    def _load_authorities(self, context: ssl.SSLContext) -> None:
-        wanted = self._client_auth()
-        location, text = self._store("truststore"), self._text("truststore.certificates")
-        if wanted == "none":
-            return
-        if not location and not text:
-            raise OttlaError(
-                f"Listener {self._listener.name} wants certificates of clients (ssl.client.auth={wanted}) and trusts "
-                "nobody: set ssl.truststore.type=PEM and ssl.truststore.location to the file of the CA."
-            )
-        try:
-            if text:
-                context.load_verify_locations(cadata=tidied(text, "ssl.truststore.certificates", "CERTIFICATE"))
-            else:
-                context.load_verify_locations(cafile=location)
-        except ssl.SSLError as error:
-            raise OttlaError(
-                f"{location or 'ssl.truststore.certificates'} has no certificates that can be read as PEM: "
-                f"{_reason(error)}."
-            ) from None
-        except OSError as error:
-            raise OttlaError(
-                f"ssl.truststore.location {location} of listener {self._listener.name}: {error.strerror}."
-            ) from None
-        context.verify_mode = _CLIENT_AUTH[wanted]
-        # As in Java, whatever is in the store is trusted: it need not be the root.
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-
-    def _client_auth(self) -> str:
-        """Where clients log in by SASL, a certificate is asked for only if the listener itself says so."""
-        is_own = self._config.is_own(self._listener.name, "ssl.client.auth")
-        if self._listener.protocol is SecurityProtocol.SASL_SSL and not is_own:
-            return "none"
-        return self._text("client.auth")
-
-    def _store(self, which: str) -> str | None:
-        given = {f"ssl.{which}.location": self._text(f"{which}.location"), f"ssl.{which}.type": ""}
-        if self._config.is_own(self._listener.name, f"ssl.{which}.type") or self._is_set(f"ssl.{which}.type"):
-            given[f"ssl.{which}.type"] = self._text(f"{which}.type")
-        return pem_store(given, which)
-
-    def _is_set(self, name: str) -> bool:
-        """By default the type is JKS, as in Kafka; a file whose name ends in .pem is one all the same."""
-        return any(True for one in self._config.explain(name) if one.source.name != "DEFAULT_CONFIG")
-
-
-def _openssl_name(suite: str) -> str:
-    """OpenSSL's name of a cipher suite that may be given by its IANA name."""
-    if not suite.startswith("TLS_"):
-        return suite
-    name = suite.removeprefix("TLS_").removeprefix("RSA_WITH_").replace("_WITH_", "_")
-    name = name.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC_", "_")
-    return name.replace("POLY1305_SHA256", "POLY1305").replace("_", "-")
-
-
-def _changed_ns(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns if path else 0
-    except OSError:
-        return -1
-
-
-def _reason(error: ssl.SSLError) -> str:
-    return (error.reason or str(error)).replace("_", " ").lower()
+            log.info(said, extra={"listener": self._listener.name})

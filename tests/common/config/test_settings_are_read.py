@@ -23,7 +23,7 @@ def _is_read(attribute: str) -> bool:
 
 
 def _is_named(name: str) -> bool:
-    outside = [source for source in SOURCES if "class TlsSettings" not in source]
+    outside = [source for source in SOURCES if "class TlsSettings(Configuration)" not in source]
     return any(f'"{name}"' in source or f'"{name.removeprefix("ssl.")}"' in source for source in outside)
 
 

@@ -1,5 +1,8 @@
 """Connections to the other brokers: one for each broker and channel, made when it is needed, on our event loop.
 
+Where the listener of brokers wants it, each begins with TLS and a login (`peer_access.py`); a session that is limited
+is prolonged by another login on the same connection, between the other requests (KIP-368).
+
 Answers come in the order of the requests, as every broker gives them; each request has a correlation id all the same,
 and a connection on which the wrong one comes back is closed. So is one whose answer is overdue: whether the request was
 carried out is unknown then, as with every PeerUnavailable. A connection is to one registration of a broker and ends
@@ -14,12 +17,13 @@ import logging
 import socket
 import struct
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.broker.apis import APIS
 from ottla.broker.chores.timers import Handle
+from ottla.broker.cluster.peer_access import PeerAccess
 from ottla.broker.cluster.peers import Channel, PeerUnavailable
 from ottla.metadata.image import BrokerImage
 from ottla.protocol import codec
@@ -37,6 +41,9 @@ _ANSWER_BYTES_MAX = 256 * 1024 * 1024
 _NO_WAY = (errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 # While a broker cannot be connected to, though it is not gone.
 _WATCH_AGAIN_S = 0.25
+_LOGIN_MS_MAX = 10_000
+# A session is prolonged after this part of it: the login waits behind requests that were sent before.
+_LOG_IN_AGAIN = 0.6
 
 Find = Callable[[int], BrokerImage | None]
 CallLater = Callable[[float, Callable[[], object]], Handle]
@@ -51,34 +58,43 @@ class _Place(NamedTuple):
 
 
 class SocketPeers:
-    def __init__(self, node_id: int, find: Find, listener: str, call_later: CallLater) -> None:
-        """`find` knows where a broker is; `listener` is the name of the one through which brokers talk."""
+    def __init__(
+        self, node_id: int, find: Find, listener: str, call_later: CallLater, access: PeerAccess | None = None
+    ) -> None:
+        """`find` knows where a broker is; `listener` is the name of the one through which brokers talk; without
+        `access` anybody gets in there."""
         self._find = find
+        self._access = access
         self._listener = listener
         self._call_later = call_later
         self._client_id = f"broker-{node_id}".encode()
         self._connections: dict[tuple[int, Channel], _Connection] = {}
         self._connecting: dict[tuple[int, Channel], asyncio.Task[_Connection]] = {}
         self._watching: set[asyncio.Task[None]] = set()
+        self._logging_in: set[asyncio.Task[None]] = set()
+        # Brokers that do not let us in, or that we do not trust, and why: told once for each reason.
+        self._strangers: dict[int, str] = {}
         self._is_closed = False
 
     async def request(self, broker: int, request: Message, channel: Channel, *, timeout_ms: int = 30_000) -> Any:
-        name = type(request).__name__
-        api = APIS[codec.definition(name)["key"]]
-        body = codec.encode(request, api.max_version)
-        answer = await self.exchange(broker, api.key, api.max_version, body, channel, timeout_ms=timeout_ms)
-        try:
-            return codec.decode(f"{api.name}Response", api.max_version, answer, 0)
-        except MalformedMessage as error:
-            raise PeerUnavailable(f"broker {broker} answered something else: {error}") from None
+        connection = self._ready(broker, channel) or await self._connect(broker, channel)
+        if connection.login is not None:
+            await asyncio.shield(connection.login)
+        return await connection.ask(request, broker, timeout_ms)
 
     async def exchange(
         self, broker: int, api_key: int, version: int, body: bytes | bytearray, channel: Channel, *, timeout_ms: int
     ) -> memoryview:
+        connection = self._ready(broker, channel) or await self._connect(broker, channel)
+        if connection.login is not None:
+            await asyncio.shield(connection.login)
+        return await connection.exchange(api_key, version, body, timeout_ms)
+
+    def _ready(self, broker: int, channel: Channel) -> _Connection | None:
         connection = self._connections.get((broker, channel))
         if connection is None or connection.is_closed or connection.place != self._place(broker):
-            connection = await self._connect(broker, channel)
-        return await connection.exchange(api_key, version, body, timeout_ms)
+            return None
+        return connection
 
     def _place(self, broker: int) -> _Place:
         found = self._find(broker)
@@ -118,14 +134,59 @@ class SocketPeers:
         old = self._connections.pop((broker, channel), None)
         if old is not None:
             old.close("another connection takes its place")
-        loop = asyncio.get_running_loop()
-        connection = _Connection(place, self._client_id, self._call_later)
-        await _connected(loop, lambda: connection, broker, place)
+        connection = await self._enter(broker, place)
         if self._is_closed:
             connection.close("this broker stops")
             raise PeerUnavailable("this broker stops")
         self._connections[broker, channel] = connection
         return connection
+
+    # --- how a connection begins
+
+    async def _enter(self, broker: int, place: _Place) -> _Connection:
+        """One that is open for requests. Raises PeerUnavailable."""
+        connection = _Connection(place, self._client_id, self._call_later)
+        if self._access is None:
+            await _connected(lambda: connection, broker, place, None)
+            return connection
+        try:
+            await _connected(lambda: connection, broker, place, self._access.tls())
+            await self._log_in(connection, broker)
+        except PeerUnavailable as error:
+            connection.close("it does not let us in")
+            if not error.refused and self._strangers.get(broker) != str(error):
+                self._strangers[broker] = str(error)
+                log.error("cannot talk to a broker: %s", error, extra={"broker": broker})
+            raise
+        except BaseException:
+            connection.close("nobody waits for it any more")
+            raise
+        if self._strangers.pop(broker, None) is not None:
+            log.info("a broker can be talked to again", extra={"broker": broker})
+        return connection
+
+    async def _log_in(self, connection: _Connection, broker: int) -> None:
+        assert self._access is not None
+
+        async def ask(request: Message) -> Any:
+            return await connection.ask(request, broker, _LOGIN_MS_MAX)
+
+        lifetime_ms = await self._access.log_in(ask, broker)
+        if lifetime_ms > 0:
+            connection.log_in_again(lifetime_ms * _LOG_IN_AGAIN, partial(self._begin_again, connection, broker))
+
+    def _begin_again(self, connection: _Connection, broker: int) -> None:
+        connection.login = task = asyncio.get_running_loop().create_task(self._prolong(connection, broker))
+        self._logging_in.add(task)
+        task.add_done_callback(self._logging_in.discard)
+
+    async def _prolong(self, connection: _Connection, broker: int) -> None:
+        try:
+            await self._log_in(connection, broker)
+        except PeerUnavailable as error:
+            connection.close(str(error))
+        finally:
+            connection.login = None
 
     # --- is it still there?
 
@@ -138,9 +199,8 @@ class SocketPeers:
     async def _watch(self, broker: int, epoch: int, on_refused: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         while (found := self._find(broker)) is not None and found.epoch == epoch:
-            line = _Line(loop)
             try:
-                transport = await _connected(loop, partial(_itself, line), broker, self._place(broker))
+                connection = await self._enter(broker, self._place(broker))
             except PeerUnavailable as error:
                 if error.refused:
                     on_refused()
@@ -149,15 +209,15 @@ class SocketPeers:
                 continue
             began_s = loop.time()
             try:
-                await line.ended
+                await connection.ended  # nothing is said on it
             finally:
-                transport.abort()
+                connection.close("it is not watched any more")
             if loop.time() < began_s + _WATCH_AGAIN_S:
                 await asyncio.sleep(_WATCH_AGAIN_S)  # somebody who hangs up at once keeps nobody busy
 
     async def close(self) -> None:
         self._is_closed = True
-        tasks: list[asyncio.Task[Any]] = [*self._watching, *self._connecting.values()]
+        tasks: list[asyncio.Task[Any]] = [*self._watching, *self._connecting.values(), *self._logging_in]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -166,21 +226,19 @@ class SocketPeers:
         self._connections.clear()
 
 
-async def _connected(
-    loop: asyncio.AbstractEventLoop,
-    make_protocol: Callable[[], asyncio.BaseProtocol],
-    broker: int,
-    place: _Place,
-) -> asyncio.Transport:
+async def _connected(make_protocol: Callable[[], asyncio.BaseProtocol], broker: int, place: _Place, tls: Any) -> None:
     """Raises PeerUnavailable: refused if nobody listens at any of the addresses that the host's name has."""
     host, port, _ = place
     errors: list[Exception] = []
+    loop = asyncio.get_running_loop()
+    # The name in the certificate is that of the broker, not the address it has now.
+    secured: dict[str, Any] = {} if tls is None else {"ssl": tls, "server_hostname": host}
     try:
         async with asyncio.timeout(_CONNECT_S):
             for *_, found in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
                 try:
-                    transport, _ = await loop.create_connection(make_protocol, str(found[0]), port)
-                    return transport
+                    await loop.create_connection(make_protocol, str(found[0]), port, **secured)
+                    return
                 except OSError as error:
                     errors.append(error)
     except (OSError, TimeoutError) as error:
@@ -189,23 +247,21 @@ async def _connected(
     telling = [error for error in errors if getattr(error, "errno", None) not in _NO_WAY]
     if telling and all(isinstance(error, ConnectionRefusedError) for error in telling):
         raise PeerUnavailable(f"nobody listens at {host}:{port}, broker {broker}", refused=True)
+    if (distrust := _distrust(errors, f"{host}:{port}")) is not None:
+        raise PeerUnavailable(distrust)
     why = "; ".join(str(error) or "no answer" for error in errors) or "its name has no address"
     raise PeerUnavailable(f"broker {broker} at {host}:{port} cannot be reached: {why}")
 
 
-def _itself(line: _Line) -> _Line:
-    return line
+def _distrust(errors: Iterable[Exception], address: str) -> str | None:
+    """The sentence for a certificate that one side does not accept."""
+    for error in errors:
+        if isinstance(error, OSError) and hasattr(error, "reason"):  # OpenSSL's, which is not loaded without need
+            from ottla.client.tls import refusal
 
-
-class _Line(asyncio.Protocol):
-    """A connection on which nothing is said: its end tells that the process at the other side has ended."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.ended: asyncio.Future[None] = loop.create_future()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.ended.done():
-            self.ended.set_result(None)
+            if (known := refusal(error, address)) is not None:
+                return str(known).rstrip(".")
+    return None
 
 
 class _Connection(asyncio.BufferedProtocol):
@@ -222,8 +278,25 @@ class _Connection(asyncio.BufferedProtocol):
         self._large: bytearray | None = None
         self._large_filled = 0
         self.is_closed = False
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._next_login: Handle | None = None
+        # While it is done again nothing else is asked: the session could end behind requests that wait for records.
+        self.login: asyncio.Task[None] | None = None
 
     # --- asking
+
+    async def ask(self, request: Message, broker: int, timeout_ms: int) -> Any:
+        """In the newest version that we know."""
+        api = APIS[codec.definition(type(request).__name__)["key"]]
+        body = codec.encode(request, api.max_version)
+        answer = await self.exchange(api.key, api.max_version, body, timeout_ms)
+        try:
+            return codec.decode(f"{api.name}Response", api.max_version, answer, 0)
+        except MalformedMessage as error:
+            raise PeerUnavailable(f"broker {broker} answered something else: {error}") from None
+
+    def log_in_again(self, after_ms: float, begin: Callable[[], None]) -> None:
+        self._next_login = self._call_later(after_ms, begin)
 
     def exchange(self, api_key: int, version: int, body: bytes | bytearray, timeout_ms: int) -> Awaitable[memoryview]:
         if self._transport is None or self.is_closed:
@@ -241,12 +314,16 @@ class _Connection(asyncio.BufferedProtocol):
     def close(self, why: str) -> None:
         if self.is_closed:
             return
-        self.is_closed = True
         if self._transport is not None:
             self._transport.abort()
-        self._give_up(f"the connection to {self.place.host}:{self.place.port} was closed: {why}")
+        self._end(f"the connection to {self.place.host}:{self.place.port} was closed: {why}")
 
-    def _give_up(self, why: str) -> None:
+    def _end(self, why: str) -> None:
+        self.is_closed = True
+        if self._next_login is not None:
+            self._next_login.cancel()
+        if not self.ended.done():
+            self.ended.set_result(None)
         while self._waiting:
             _, _, answer, overdue = self._waiting.popleft()
             overdue.cancel()
@@ -261,8 +338,9 @@ class _Connection(asyncio.BufferedProtocol):
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.is_closed = True
-        self._give_up(f"the connection to {self.place.host}:{self.place.port} ended" + (f": {exc}" if exc else ""))
+        where = f"{self.place.host}:{self.place.port}"
+        why = None if exc is None else _distrust([exc], where) or str(exc)
+        self._end(f"the connection to {where} ended" + (f": {why}" if why else ""))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._large is not None:

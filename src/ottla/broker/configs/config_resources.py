@@ -7,6 +7,7 @@ kept. The codes and rules are those of Kafka 4.3; the words are ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.broker.configs import loggers
@@ -24,7 +25,7 @@ from ottla.common.config import (
     TopicConfig,
     check_group_overrides,
 )
-from ottla.common.config.names import unknown
+from ottla.common.config.names import general_of, unknown
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
 from ottla.metadata.image import ConfigKind
 from ottla.metadata.topic_names import name_fault
@@ -186,25 +187,32 @@ class Brokers(_Stored):
             check_broker_id(name, self._config.node_id)
 
     def setting(self, key: str) -> Setting[Any] | None:
-        return self._config.known().get(key)
+        known = self._config.known()
+        return known.get(general_of(key, known) or key)
 
     def effective(self, name: str, key: str) -> str | None:
         setting = self.setting(key)
-        return None if setting is None else setting.text(self._config.value(key))
+        if setting is None:
+            return None
+        own = next(self._config.explain_listener(key), None)
+        return own.text if own is not None else setting.text(self._config.value(setting.name))
 
     def check(self, name: str, configs: Mapping[str, str]) -> None:
         new = {key: text for key, text in configs.items() if self.own(name).get(key) != text}
         self._check_may_change(name, new)
         layers = {"": self.own(""), str(self._config.node_id): self.own(str(self._config.node_id)), name: configs}
         try:
-            self._config.reconfigured(layers[""], layers[str(self._config.node_id)])
+            wanted = self._config.reconfigured(layers[""], layers[str(self._config.node_id)])
+            if name in ("", str(self._config.node_id)):
+                self._config.try_out(wanted)  # files of another broker are not here
         except OttlaError as error:
             raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
     def _check_may_change(self, name: str, keys: Mapping[str, str]) -> None:
         known = self._config.known()
+        settings = {key: setting for key in keys if (setting := self.setting(key)) is not None}
         for key in keys:
-            if key not in known:
+            if key not in settings:
                 raise ApiError(ErrorCode.INVALID_REQUEST, str(unknown("configuration property", key, known)))
         rules: tuple[tuple[str, Callable[[Setting[Any]], bool]], ...] = (
             ("Cannot update these configs dynamically", lambda setting: setting.scope is Scope.READ_ONLY),
@@ -212,12 +220,16 @@ class Brokers(_Stored):
                 "Cannot update these configs at default cluster level, broker id must be specified",
                 lambda setting: not name and setting.scope is Scope.PER_BROKER,
             ),
-            ("Security settings cannot be updated dynamically", lambda setting: setting.name.startswith(_PER_LISTENER)),
         )
         for why, applies in rules:
-            wrong = sorted(key for key in keys if applies(known[key]))
+            wrong = sorted(key for key, setting in settings.items() if applies(setting))
             if wrong:
                 raise ApiError(ErrorCode.INVALID_REQUEST, f"{why}: {', '.join(wrong)}")
+        # As in Kafka: which listener is meant has to be said.
+        wrong = sorted(key for key in settings if key.startswith(_PER_LISTENER))
+        if wrong:
+            why = "These security configs can be dynamically updated only per-listener using the listener prefix"
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{why}: {', '.join(wrong)}")
 
     def describe(self, name: str) -> Iterator[Entry]:
         if not name:
@@ -230,6 +242,11 @@ class Brokers(_Stored):
             described = broker_entry(setting, setting.text(self._config.value(key)), tuple(self._supplied(setting)))
             if not setting.internal or described.source is not Source.DEFAULT_CONFIG:
                 yield described
+        for key in self._config.names_of_listeners:
+            general = self.setting(key)
+            if general is not None:
+                supplied = tuple(self._config.explain_listener(key))
+                yield replace(broker_entry(general, supplied[0].text, supplied), name=key)
 
     def _supplied(self, setting: Setting[Any]) -> Iterator[SourcedText]:
         """Other names follow only if the property has a value itself: without one they do not supply it."""

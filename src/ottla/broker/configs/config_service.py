@@ -30,6 +30,7 @@ from ottla.broker.configs.log_configs import topic_log_config
 from ottla.broker.controller.change_log import Requester, tell
 from ottla.broker.controller.topic_service import TopicService
 from ottla.common.config import BrokerConfig, GroupConfig
+from ottla.common.config.names import general_of
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
 from ottla.metadata.image import ClusterImage
 from ottla.storage.log_config import LogConfig
@@ -67,7 +68,8 @@ class ConfigService:
     def _still_valid(self, stored: Mapping[str, str]) -> dict[str, str]:
         valid: dict[str, str] = {}
         for name, text in stored.items():
-            setting = self._config.known().get(name)
+            known = self._config.known()
+            setting = known.get(general_of(name, known) or name)
             try:
                 if setting is None:
                     raise OttlaError("the name is unknown")

@@ -8,13 +8,15 @@ limited (`connections.max.reauth.ms`, or a token that expires) goes on when the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.broker import audit
-from ottla.broker.logins.mechanisms import Exchange, Mechanisms
-from ottla.common.errors import CloseConnection, ErrorCode
+from ottla.broker.logins.mechanisms import Exchange, Mechanisms, try_out
+from ottla.common.config.names import LISTENER_PREFIX
+from ottla.common.errors import CloseConnection, ErrorCode, OttlaError
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage, Message
 from ottla.protocol.framing import API_VERSIONS, flexible_from, read_request_header, response_prefix, skip_header_tags
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.router import Router
     from ottla.server.connection import Answer, Connection
+
+log = logging.getLogger("ottla.broker")
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 _VERSIONS = {SASL_HANDSHAKE: (1, 1), SASL_AUTHENTICATE: (0, 2)}
@@ -49,6 +53,18 @@ class SaslGate:
         self._router = router
         self._listener = listener
         self._mechanisms = Mechanisms(broker, listener)
+        broker.config.on_trial(lambda wanted: try_out(wanted, listener))
+        broker.config.on_change(self._on_change)
+
+    def _on_change(self, changed: frozenset[str]) -> None:
+        """Other users of PLAIN, or other mechanisms: for logins that begin from now on."""
+        own = f"{LISTENER_PREFIX}{self._listener.lower()}."
+        if not any(name.startswith("sasl.") or (name.startswith(own) and ".sasl." in name) for name in changed):
+            return
+        try:
+            self._mechanisms = Mechanisms(self._broker, self._listener, self._mechanisms)
+        except OttlaError as error:
+            log.error("keeping logins as they were: %s", error, extra={"listener": self._listener})
 
     def handle(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
         """Every request of this listener."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.client.jaas import parse_jaas
+from ottla.common.config import BrokerConfig
 from ottla.common.config.security import MECHANISMS
 from ottla.common.errors import OttlaError
 from ottla.metadata.scram import HASHES, ScramCredential
@@ -42,15 +43,17 @@ class _Scram(ScramExchange):
 
 
 class Mechanisms:
-    def __init__(self, broker: Broker, listener: str) -> None:
-        """Raises OttlaError for settings that are missing or wrong."""
+    def __init__(self, broker: Broker, listener: str, before: Mechanisms | None = None) -> None:
+        """Raises OttlaError for settings that are missing or wrong. The keys of tokens are those that `before` has
+        read."""
         self._broker = broker
         self._listener = listener
-        wanted = broker.config.of_listener(listener, "sasl.enabled.mechanisms")
-        self.names = [mechanism for mechanism in wanted if mechanism in MECHANISMS]
+        self.names = _offered(broker.config, listener)
         self._decoy = secrets.token_bytes(32)
-        self._passwords = self._plain_users() if "PLAIN" in self.names else {}
-        self._tokens = self._make_tokens() if "OAUTHBEARER" in self.names else None
+        self._passwords = _plain_users(broker.config, listener) if "PLAIN" in self.names else {}
+        self._tokens: Tokens | None = None if before is None else before._tokens
+        if "OAUTHBEARER" in self.names and self._tokens is None:
+            self._tokens = self._make_tokens()
 
     def begin(self, mechanism: str) -> Exchange | None:
         """None for one that is not offered."""
@@ -67,23 +70,6 @@ class Mechanisms:
     def _credential(self, user: str, mechanism: str) -> ScramCredential | None:
         return self._broker.image.scram.get(user, {}).get(mechanism)
 
-    def _plain_users(self) -> Mapping[str, str]:
-        """Those that Kafka's PlainLoginModule is given: user_NAME="PASSWORD"."""
-        name = f"listener.name.{self._listener.lower()}.plain.sasl.jaas.config"
-        text = self._broker.config.of_listener(self._listener, "sasl.jaas.config", "PLAIN")
-        if not text:
-            raise OttlaError(
-                f"Listener {self._listener} offers PLAIN and has no users: set {name} to "
-                'org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME="PASSWORD";'
-            )
-        module, options = parse_jaas(text)
-        if module != "PlainLoginModule":
-            raise OttlaError(f"{name} has {module}, but PLAIN wants PlainLoginModule.")
-        users = {option.removeprefix(_USER): value for option, value in options.items() if option.startswith(_USER)}
-        if not users:
-            raise OttlaError(f'{name} names no user: give each as user_NAME="PASSWORD".')
-        return users
-
     def _make_tokens(self) -> Tokens:
         try:
             from ottla.broker.logins.tokens import Tokens
@@ -92,3 +78,32 @@ class Mechanisms:
                 f"Listener {self._listener} offers OAUTHBEARER, which needs joserfc: pip install 'ottla[security]'."
             ) from None
         return Tokens(self._broker)
+
+
+def try_out(config: BrokerConfig, listener: str) -> None:
+    """Raises OttlaError for settings that would leave a listener without its users."""
+    if "PLAIN" in _offered(config, listener):
+        _plain_users(config, listener)
+
+
+def _offered(config: BrokerConfig, listener: str) -> list[str]:
+    wanted = config.of_listener(listener, "sasl.enabled.mechanisms")
+    return [mechanism for mechanism in wanted if mechanism in MECHANISMS]
+
+
+def _plain_users(config: BrokerConfig, listener: str) -> Mapping[str, str]:
+    """Those that Kafka's PlainLoginModule is given: user_NAME="PASSWORD"."""
+    name = f"listener.name.{listener.lower()}.plain.sasl.jaas.config"
+    text = config.of_listener(listener, "sasl.jaas.config", "PLAIN")
+    if not text:
+        raise OttlaError(
+            f"Listener {listener} offers PLAIN and has no users: set {name} to "
+            'org.apache.kafka.common.security.plain.PlainLoginModule required user_NAME="PASSWORD";'
+        )
+    module, options = parse_jaas(text)
+    if module != "PlainLoginModule":
+        raise OttlaError(f"{name} has {module}, but PLAIN wants PlainLoginModule.")
+    users = {option.removeprefix(_USER): value for option, value in options.items() if option.startswith(_USER)}
+    if not users:
+        raise OttlaError(f'{name} names no user: give each as user_NAME="PASSWORD".')
+    return users

@@ -88,7 +88,7 @@ class BrokerConfig(
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         static, warnings = names.recognise(properties, self.known())
-        self.__dict__.update(_listeners=[], warnings=tuple(warnings))
+        self.__dict__.update(_listeners=[], _trials=[], warnings=tuple(warnings))
         self._fill({Source.STATIC_BROKER_CONFIG: MappingProxyType(static)})
 
     @classmethod
@@ -116,12 +116,47 @@ class BrokerConfig(
         """Whether the listener has a value of its own."""
         return self._own_text(listener, name, "") is not None
 
+    def is_set(self, name: str) -> bool:
+        """Whether any layer gives a value, be it that of the default."""
+        return any(name in self.layer(source) for source in _DYNAMIC_TO_STATIC)
+
+    @property
+    def listener_of_brokers(self) -> Listener:
+        """Through which brokers of a cluster talk to each other. Raises OttlaError if it is not among the listeners."""
+        name = self.inter_broker_listener_name
+        if not name and not self.is_set("security.inter.broker.protocol"):
+            return self.endpoints[0]
+        wanted = (name or self.security_inter_broker_protocol).upper()
+        for listener in self.endpoints:
+            if listener.name == wanted:
+                return listener
+        setting = "inter.broker.listener.name" if name else "security.inter.broker.protocol"
+        raise OttlaError(f"{setting} is {name or wanted}, which is not among the listeners.")
+
     def _own_text(self, listener: str, name: str, mechanism: str) -> str | None:
         key = names.of_listener(listener, name, mechanism)
         for source in _DYNAMIC_TO_STATIC:
             if (text := self.layer(source).get(key)) is not None:
                 return text
         return None
+
+    def _of_listeners(self) -> set[tuple[str, str]]:
+        """What is given for one listener alone, with the value that counts."""
+        found: dict[str, str] = {}
+        for source in reversed(_DYNAMIC_TO_STATIC):
+            found |= {name: text for name, text in self.layer(source).items() if name.startswith(names.LISTENER_PREFIX)}
+        return set(found.items())
+
+    def explain_listener(self, name: str) -> Iterator[SourcedText]:
+        """All values that layers give to a property of one listener, the effective one first."""
+        for source in _DYNAMIC_TO_STATIC:
+            if (text := self.layer(source).get(name)) is not None:
+                yield SourcedText(name, text, source)
+
+    @property
+    def names_of_listeners(self) -> list[str]:
+        """All that are given for one listener alone."""
+        return sorted(name for name, _ in self._of_listeners())
 
     def explain(self, name: str) -> Iterator[SourcedText]:
         """All values that layers give to one property, the effective one first, the default last."""
@@ -141,10 +176,18 @@ class BrokerConfig(
         """After each dynamic change `listener` is given the names of the properties whose value is different now."""
         self.__dict__["_listeners"].append(listener)
 
+    def on_trial(self, trial: Callable[[BrokerConfig], None]) -> None:
+        """`trial` is asked before this broker's own settings change: it raises OttlaError for what cannot be used."""
+        self.__dict__["_trials"].append(trial)
+
+    def try_out(self, wanted: BrokerConfig) -> None:
+        for trial in self.__dict__["_trials"]:
+            trial(wanted)
+
     def reconfigured(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> BrokerConfig:
         """What this configuration would be with other dynamic layers; OttlaError if a value is wrong."""
         trial = object.__new__(BrokerConfig)
-        trial.__dict__.update(_listeners=[], warnings=self.warnings)
+        trial.__dict__.update(_listeners=[], _trials=[], warnings=self.warnings)
         trial._fill(
             {
                 Source.STATIC_BROKER_CONFIG: self.layer(Source.STATIC_BROKER_CONFIG),
@@ -156,11 +199,12 @@ class BrokerConfig(
 
     def reconfigure(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> frozenset[str]:
         """Replace both dynamic layers; all or nothing: a wrong value raises and changes nothing."""
-        new = dict(self.reconfigured(cluster, broker).__dict__, _listeners=self.__dict__["_listeners"])
+        trial = self.reconfigured(cluster, broker)
+        new = dict(trial.__dict__, _listeners=self.__dict__["_listeners"], _trials=self.__dict__["_trials"])
         known = self.known().values()
         changed = frozenset(
             setting.name for setting in known if self.__dict__[setting.attribute] != new[setting.attribute]
-        )
+        ) | {name for name, _ in self._of_listeners() ^ trial._of_listeners()}
         self.__dict__.update(new)
         if changed:
             for listener in tuple(new["_listeners"]):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.common.config.listeners import SecurityProtocol
 from ottla.common.config.security import MECHANISMS
 from ottla.common.errors import OttlaError
 
@@ -36,25 +35,28 @@ def check_together(config: BrokerConfig) -> None:
 
 
 def _check_listeners(config: BrokerConfig) -> None:
-    inter_broker = config.inter_broker_listener_name
-    if inter_broker and inter_broker.upper() not in {listener.name for listener in config.endpoints}:
-        raise OttlaError(f"inter.broker.listener.name is {inter_broker}, which is not among the listeners.")
     _check_way_of_brokers(config)
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
         raise OttlaError("max.connections.per.ip can be 0 only if max.connections.per.ip.overrides lets someone in.")
 
 
 def _check_way_of_brokers(config: BrokerConfig) -> None:
-    """Brokers do not log in to one another, nor speak TLS among themselves."""
-    if not config.zookeeper_connect:
+    """What the listener between brokers takes is known to be there; whether it can be used is tried at the start."""
+    if config.inter_broker_listener_name and config.is_set("security.inter.broker.protocol"):
+        raise OttlaError("inter.broker.listener.name and security.inter.broker.protocol exclude each other: give one.")
+    used = config.listener_of_brokers
+    if not config.zookeeper_connect or not used.protocol.has_sasl:
         return
-    name = (config.inter_broker_listener_name or config.endpoints[0].name).upper()
-    (used,) = (listener for listener in config.endpoints if listener.name == name)
-    wanted = used.protocol.value if config.inter_broker_listener_name else config.security_inter_broker_protocol
-    if used.protocol is not SecurityProtocol.PLAINTEXT or wanted != "PLAINTEXT":
+    mechanism = config.of_listener(used.name, "sasl.mechanism.inter.broker.protocol")
+    if mechanism == "GSSAPI":
         raise OttlaError(
-            f"Brokers of a cluster would use listener {name} ({used.protocol.value}) among themselves, which has to be "
-            "PLAINTEXT for now: name one that only they can reach with inter.broker.listener.name."
+            f"Brokers log in to each other through listener {used.name} ({used.protocol.value}): set "
+            "sasl.mechanism.inter.broker.protocol to PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."
+        )
+    if mechanism not in config.of_listener(used.name, "sasl.enabled.mechanisms"):
+        raise OttlaError(
+            f"sasl.mechanism.inter.broker.protocol is {mechanism}, which listener {used.name} does not offer: add it "
+            "to sasl.enabled.mechanisms."
         )
 
 

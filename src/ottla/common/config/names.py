@@ -20,7 +20,7 @@ def recognise(properties: Mapping[str, str], known: Mapping[str, Setting[Any]]) 
             kept[name] = text
             if not known[name].acted_on:
                 without_effect.append(name)
-        elif _of_one_listener(name, known) is not None:
+        elif general_of(name, known) is not None:
             kept[name] = text
         elif name in REMOVED:
             warnings.append(f"{name} has no effect: {REMOVED[name]}.")
@@ -43,7 +43,7 @@ def of_listener(listener: str, name: str, mechanism: str = "") -> str:
     return ".".join(filter(None, (LISTENER_PREFIX + listener.lower(), mechanism.lower(), name)))
 
 
-def _of_one_listener(name: str, known: Mapping[str, Setting[Any]]) -> str | None:
+def general_of(name: str, known: Mapping[str, Setting[Any]]) -> str | None:
     """The property that is given for one listener, or for a mechanism of it; None if it is none that we act on."""
     if not name.startswith(LISTENER_PREFIX):
         return None
@@ -58,7 +58,7 @@ def _of_one_listener(name: str, known: Mapping[str, Setting[Any]]) -> str | None
 def check_listener_values(properties: Mapping[str, str], known: Mapping[str, Setting[Any]]) -> None:
     """Raises InvalidValue for one that is wrong."""
     for name, text in properties.items():
-        if (general := _of_one_listener(name, known)) is not None:
+        if (general := general_of(name, known)) is not None:
             known[general].parse(text)
 
 

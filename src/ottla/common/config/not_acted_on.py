@@ -128,7 +128,6 @@ pb double sasl.login.refresh.window.jitter 0.05
 ro long sasl.login.retry.backoff.max.ms 10000
 ro long sasl.login.retry.backoff.ms 100
 ro string sasl.mechanism.controller.protocol GSSAPI
-pb string sasl.mechanism.inter.broker.protocol GSSAPI
 ro string sasl.oauthbearer.assertion.algorithm RS256
 ro string sasl.oauthbearer.assertion.claim.aud null
 ro int sasl.oauthbearer.assertion.claim.exp.seconds 300
@@ -153,7 +152,6 @@ ro class sasl.server.callback.handler.class null
 ro string security.providers null
 ro boolean ssl.allow.dn.changes false
 ro boolean ssl.allow.san.changes false
-pb string ssl.endpoint.identification.algorithm https
 pb class ssl.engine.factory.class null
 pb string ssl.keymanager.algorithm SunX509
 pb password ssl.keystore.password null

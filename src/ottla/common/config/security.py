@@ -81,6 +81,13 @@ class TlsSettings(Configuration):
         "cannot be chosen one by one: if any is named, all are used.",
         scope=_PER_BROKER,
     )
+    ssl_endpoint_identification_algorithm = string(
+        "ssl.endpoint.identification.algorithm",
+        "https",
+        "https compares the name of another broker with its certificate before it is talked to; empty does not.",
+        check=Check("https or empty", lambda text: text.lower() in ("https", "")),
+        scope=_PER_BROKER,
+    )
     ssl_principal_mapping_rules = string(
         "ssl.principal.mapping.rules",
         "DEFAULT",
@@ -102,6 +109,14 @@ class SaslSettings(Configuration):
         None,
         'For PLAIN, under listener.name.NAME.plain.: the users, as user_NAME="PASSWORD" options of PlainLoginModule. '
         "Its username and password are those with which brokers log in to each other.",
+        scope=_PER_BROKER,
+    )
+    sasl_mechanism_inter_broker_protocol = string(
+        "sasl.mechanism.inter.broker.protocol",
+        "GSSAPI",
+        "How brokers of a cluster log in to each other, where they use a SASL listener: PLAIN, SCRAM-SHA-256 or "
+        "SCRAM-SHA-512. As whom is in listener.name.NAME.MECHANISM.sasl.jaas.config. Kafka's default is not served.",
+        check=one_of("GSSAPI", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
         scope=_PER_BROKER,
     )
     sasl_server_max_receive_size = integer(
@@ -188,8 +203,8 @@ class AccessSettings(Configuration):
     security_inter_broker_protocol = string(
         "security.inter.broker.protocol",
         "PLAINTEXT",
-        "The security protocol of the listener that brokers use among themselves, where inter.broker.listener.name is "
-        "not given.",
+        "Brokers use the listener of this name among themselves, where inter.broker.listener.name is not given. "
+        "Without either they use the first one.",
         check=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
 
