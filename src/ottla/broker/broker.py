@@ -13,17 +13,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from ottla.broker.access.access import Access
 from ottla.broker.chores.cleaning import Cleaning
 from ottla.broker.chores.timers import Handle, Timers
-from ottla.broker.cluster import cluster_startup, moving_in
-from ottla.broker.cluster.cluster import Cluster
 from ottla.broker.cluster.forwarding import Forwarding
-from ottla.broker.cluster.peer_access import PeerAccess, security_of_brokers
 from ottla.broker.cluster.peers import Peers
-from ottla.broker.cluster.socket_peers import SocketPeers
 from ottla.broker.configs.config_service import ConfigService
 from ottla.broker.configs.log_configs import LOG_DEFAULTS, MakeLogConfig, remembering
 from ottla.broker.context import RequestContext
@@ -58,11 +54,13 @@ from ottla.metadata.image import BrokerImage, ClusterImage
 from ottla.metastore.embedded import FILE_NAME as METADATA_FILE
 from ottla.metastore.embedded import EmbeddedStore
 from ottla.metastore.port import Check, MetadataStore, StoreUnavailable
-from ottla.metastore.zookeeper import ZookeeperOptions, open_zookeeper
 from ottla.protocol.codec import Message
 from ottla.protocol.produce_frames import Layouts
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from ottla.broker.cluster.cluster import Cluster
 
 log = logging.getLogger("ottla.broker")
 
@@ -113,10 +111,12 @@ class Broker:
         self.config = config
         self.is_clustered = bool(config.zookeeper_connect)
         if self.is_clustered:
+            from ottla.broker.cluster.peer_access import security_of_brokers
+
             security_of_brokers(config)  # what cannot be used is told before anything is opened
         self._open_store = open_store or _open_store
         self._make_peers = make_peers or _socket_peers
-        self._boot_id = cluster_startup.boot_id() if boot_id is None else boot_id
+        self._boot_id = boot_id
         self._disk = disk
         self._make_threads = make_threads
         self.clock = clock or SystemClock()
@@ -196,13 +196,18 @@ class Broker:
 
     async def _open_in_cluster(self) -> None:
         """The logs first, then the cluster is joined: whoever asks us finds what we have."""
+        # A single node, of which people expect that it is there at once, does not load these.
+        from ottla.broker.cluster import cluster_startup, moving_in
+        from ottla.broker.cluster.cluster import Cluster
+
         dirs = self._make_folders()
+        boot_id = cluster_startup.boot_id() if self._boot_id is None else self._boot_id
         store = await self.run_in_thread(self._open_store, self.config)
         self._keep_store(store)
         image = await self.run_in_thread(
             cluster_startup.read_metadata, store, dirs, self.config.ottla_first_users or ""
         )
-        lossy = cluster_startup.lossy_dirs(dirs, self._boot_id)
+        lossy = cluster_startup.lossy_dirs(dirs, boot_id)
         log_config = self._open_logs(dirs, image)
         lossy = {log_dir.path for log_dir in self.logs.dirs if log_dir.path in lossy and log_dir.offline is None}
         for log in self.logs.logs.values():
@@ -218,7 +223,7 @@ class Broker:
         self._closers.append(lambda _: cluster.close())
         await cluster.join()
         # Only now: before, the controller did not know what this start of the machine has cost.
-        cluster_startup.note_boot(dirs, self._boot_id, self._disk)
+        cluster_startup.note_boot(dirs, boot_id, self._disk)
         moving_in.put_away(dirs[0], self._disk)
 
     def _tell_peers(self, old: ClusterImage, new: ClusterImage) -> None:
@@ -438,12 +443,17 @@ class Broker:
 
 
 def _open_store(config: BrokerConfig) -> MetadataStore:
+    from ottla.metastore.zookeeper import ZookeeperOptions, open_zookeeper
+
     options = ZookeeperOptions.of(config)
     assert options is not None, "only for a cluster"
     return open_zookeeper(options)
 
 
 def _socket_peers(broker: Broker) -> Peers:
+    from ottla.broker.cluster.peer_access import PeerAccess, security_of_brokers
+    from ottla.broker.cluster.socket_peers import SocketPeers
+
     listener = broker.config.listener_of_brokers
     access = None
     if listener.protocol is not SecurityProtocol.PLAINTEXT:

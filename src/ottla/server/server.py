@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ottla import __version__
 from ottla.broker.broker import Broker
 from ottla.broker.chores.timers import Timers
-from ottla.broker.logins.gate import SaslGate
 from ottla.broker.router import Router
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
@@ -25,6 +24,7 @@ from ottla.server.reachable import LOCAL_ONLY, reachable_host
 from ottla.server.request_memory import RequestMemory
 
 if TYPE_CHECKING:
+    from ottla.broker.logins.gate import SaslGate
     from ottla.server.tls_identity import TlsIdentity
 
 log = logging.getLogger("ottla.server")
@@ -78,7 +78,7 @@ class Server:
         queued = config.queued_max_request_bytes
         memory = RequestMemory(queued if queued > 0 else QUEUED_BYTES_DEFAULT)
         for endpoint in config.endpoints:
-            sasl = SaslGate(self.broker, router, endpoint.name) if endpoint.protocol.has_sasl else None
+            sasl = self._gate(router, endpoint)
             listener = Listener(
                 endpoint.name,
                 router.handle if sasl is None else sasl.handle,
@@ -103,6 +103,13 @@ class Server:
                     extra={"listener": listener.name},
                 )
         config.settle_advertised(self._advertised)
+
+    def _gate(self, router: Router, endpoint: Endpoint) -> SaslGate | None:
+        if not endpoint.protocol.has_sasl:
+            return None
+        from ottla.broker.logins.gate import SaslGate  # where nobody logs in, nothing of that is loaded
+
+        return SaslGate(self.broker, router, endpoint.name)
 
     def _tls(self, endpoint: Endpoint) -> TlsIdentity | None:
         if not endpoint.protocol.has_tls:
