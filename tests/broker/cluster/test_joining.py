@@ -232,6 +232,41 @@ def test_a_damaged_topic_that_nobody_knows_is_told_at_the_start(make_broker: Mak
     assert [record.value for record in make_broker(1).records("orders", count=1)] == [b"kept"]
 
 
+def _come_back_behind(stays: Broker, goes: Broker, make_broker: MakeBroker, value: bytes) -> Broker:
+    """A record that is written while a broker is away; then it is in sync again."""
+    (number,) = (one.node_id for one in metadata(stays).brokers if f"{one.host}:{one.port}" == goes.bootstrap_servers)
+    goes.stop()
+    until(lambda: number not in in_sync(stays, "orders")[0], "it leaves")
+    stays.produce("orders", value, partition=0)
+    back = make_broker(number)
+    until(lambda: in_sync(stays, "orders") == [{1, 2}], "it comes back")
+    return back
+
+
+def test_metadata_that_was_restored_from_an_older_backup(make_broker: MakeBroker, store: ZookeeperStore) -> None:
+    """The logs know later leader epochs: whoever leads begins behind them, and all replicas come into sync."""
+    first, second = make_broker(1), make_broker(2)
+    assert create(first, "orders", 1, replicas=2) == ErrorCode.NONE
+    first.produce("orders", b"one", partition=0)
+    backup = store.get(nodes.topic_path("orders"))
+    assert backup is not None
+    for number in (2, 3):  # each time another one leads
+        second = _come_back_behind(first, second, make_broker, b"%d" % number)
+        first = _come_back_behind(second, first, make_broker, b"%d more" % number)
+    before = nodes.decode_topic("orders", (store.get(nodes.topic_path("orders")) or backup).data).partitions[0]
+    first.stop()
+    second.stop()
+    store.multi([Set(nodes.topic_path("orders"), backup.data)])
+    second, first = make_broker(2), make_broker(1)
+    for broker in (first, second):
+        until(lambda broker=broker: in_sync(broker, "orders") == [{1, 2}], "both are in sync")  # type: ignore[misc]
+    now = nodes.decode_topic("orders", (store.get(nodes.topic_path("orders")) or backup).data).partitions[0]
+    assert now.leader_epoch > before.leader_epoch > 2
+    first.produce("orders", b"after", partition=0)
+    wanted = [b"one", b"2", b"2 more", b"3", b"3 more", b"after"]
+    assert [record.value for record in second.records("orders", count=6)] == wanted
+
+
 @pytest.mark.parametrize("data", [b"{oops", b"[]", b"{}"])
 def test_a_damaged_cluster_node_is_told(
     make_broker: MakeBroker, zookeeper: Zookeeper, chroot: str, data: bytes
