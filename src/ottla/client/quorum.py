@@ -10,7 +10,7 @@ METADATA_TOPIC = "__cluster_metadata"
 
 
 def is_cut_off(cluster: ClusterClient, broker: int) -> bool:
-    """It knows of nobody, so that nothing can be changed through it. A broker of Kafka's that has no such quorum is never
+    """It knows of nobody, so that nothing can be changed through it. One of Kafka's that has no such quorum is never
     cut off from it. Raises OttlaError when it does not tell, OSError when it is gone."""
     connection = cluster.broker(broker)
     if not connection.knows("DescribeQuorumRequest"):
