@@ -18,7 +18,7 @@ from ottla.metastore.zookeeper.store import ZookeeperStore
 from ottla.protocol import messages as m
 from ottla.testing import Broker
 from tests.broker.cluster.conftest import MakeBroker
-from tests.support.raw_client import RawClient
+from tests.support.raw_client import RawClient, batch_of
 from tests.support.zookeeper import Zookeeper
 
 
@@ -265,6 +265,41 @@ def test_metadata_that_was_restored_from_an_older_backup(make_broker: MakeBroker
     first.produce("orders", b"after", partition=0)
     wanted = [b"one", b"2", b"2 more", b"3", b"3 more", b"after"]
     assert [record.value for record in second.records("orders", count=6)] == wanted
+
+
+def _new_producer_id(broker: Broker) -> int:
+    with RawClient.to(broker.bootstrap_servers) as client:
+        return int(
+            client.call(m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1), 4).producer_id
+        )
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_producer_ids_are_not_given_away_twice_after_a_restore(
+    make_broker: MakeBroker, store: ZookeeperStore, is_running: bool
+) -> None:
+    """Else the records of the second one would be taken for those of the first, acknowledged and dropped."""
+    first = make_broker(1)
+    assert create(first, "orders", 1) == ErrorCode.NONE
+    backup = store.get(nodes.PRODUCER_IDS)
+    assert backup is not None
+    used = _new_producer_id(first)
+    with RawClient.to(first.bootstrap_servers) as client:
+        batch = batch_of(b"one", producer_id=used, producer_epoch=0, base_sequence=0)
+        assert client.produce("orders", batch).error_code == ErrorCode.NONE
+    if not is_running:
+        first.stop()
+    store.multi([Set(nodes.PRODUCER_IDS, backup.data)])
+    if is_running:
+        until(lambda: (now := store.get(nodes.PRODUCER_IDS)) is not None and now.data != backup.data, "it is put back")
+        first.stop()
+    first = make_broker(1)
+    new = _new_producer_id(first)
+    assert new > used
+    with RawClient.to(first.bootstrap_servers) as client:
+        batch = batch_of(b"two", producer_id=new, producer_epoch=0, base_sequence=0)
+        assert client.produce("orders", batch).error_code == ErrorCode.NONE
+    assert [record.value for record in first.records("orders", count=2)] == [b"one", b"two"]
 
 
 @pytest.mark.parametrize("data", [b"{oops", b"[]", b"{}"])
