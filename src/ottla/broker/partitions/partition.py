@@ -156,7 +156,8 @@ class Partition(Readers):
     def set_replication(self, state: LeaderState | None) -> None:
         """A reassignment has made several replicas of one, or one of several, under the same leader epoch."""
         self.replication = state
-        self._own_end = self.log.log_end_offset
+        # What is being flushed does not count before it is on disk.
+        self._own_end = self.log.recovery_point if self.log.flush_due else self.log.log_end_offset
         self.set_config(self.config)
         self.isr_changed()
 
