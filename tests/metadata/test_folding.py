@@ -72,7 +72,9 @@ def change(store: dict[str, bytes], chance: random.Random) -> str:
     elif kind == "features":
         path, data = nodes.FEATURES, nodes.encode({"levels": {"x": number}, "epoch": number})
     else:
-        path, data = nodes.PRODUCER_IDS, nodes.encode({"next": chance.randint(0, 9)})
+        path = nodes.PRODUCER_IDS
+        before = nodes.decode(store[path])["next"] if path in store else 0
+        data = nodes.encode({"next": before + chance.randint(0, 9)})
     if chance.random() < 0.25 and path not in (nodes.FEATURES, nodes.PRODUCER_IDS) and kind != "epoch":
         store.pop(path, None)
     else:
@@ -161,6 +163,14 @@ def test_an_older_copy_of_a_registration_is_passed_over_and_told() -> None:
     assert with_nodes(image, stale, lambda damaged, _: told.append(damaged)) is image
     assert told == [path]
     assert known_node(image, path) == nodes.encode_registration(Registration(3, True))
+
+
+def test_producer_ids_never_go_back() -> None:
+    image = with_nodes(EMPTY, {nodes.PRODUCER_IDS: b'{"next": 5000}'}, refuse)
+    told: list[str] = []
+    assert with_nodes(image, {nodes.PRODUCER_IDS: b'{"next": 4000}'}, lambda path, _: told.append(path)) is image
+    assert told == [nodes.PRODUCER_IDS]
+    assert nodes.decode(known_node(image, nodes.PRODUCER_IDS) or b"") == {"next": 5000}
 
 
 def test_a_broker_counts_that_is_there_and_taken_in_as_what_it_is() -> None:

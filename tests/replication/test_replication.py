@@ -10,6 +10,7 @@ import pytest
 
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import to_the_end
+from ottla.storage.log import Log
 from tests.replication.cluster import Cluster, Node, until
 from tests.support.raw_client import batch_of, produce_request
 
@@ -187,6 +188,30 @@ async def test_a_replica_begins_anew_in_the_middle_of_a_batch(tmp_path: Path) ->
         await until(lambda: late.log().log_start_offset == 3)
         assert late.log().log_end_offset == 6
         assert late.content() == leader.content()
+
+
+async def test_what_is_to_be_flushed_is_not_committed_earlier_when_replicas_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Cluster(tmp_path, 2) as cluster:
+        cluster.create_topic(replicas=((1,),), configs={"flush.messages": "1"})
+        leader = cluster.nodes[1]
+        flush, may_flush = Log.flush_async, asyncio.Event()
+
+        async def later(log: Log) -> None:
+            await may_flush.wait()
+            await flush(log)
+
+        monkeypatch.setattr(Log, "flush_async", lambda log, up_to=None: later(log))
+        waiting = asyncio.ensure_future(produce(leader, b"x"))
+        await until(lambda: leader.log().log_end_offset == 1)
+        cluster.change(replicas=(1, 2), adding=(2,))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        assert leader.log().high_watermark == 0
+        may_flush.set()
+        monkeypatch.undo()
+        assert (await asyncio.wait_for(waiting, 60)).error_code == 0
 
 
 @pytest.mark.parametrize("size", [100, 100_000])

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_dirs.future_log import CopyGivenUp, FutureLog
-from tests.storage.batches import NOW_MS, append, open_log
+from tests.storage.batches import NOW_MS, append, open_log, read_all
 
 
 class Clock:
@@ -66,3 +66,27 @@ def test_a_throttled_copy_can_be_given_up(tmp_path: Path) -> None:
     with pytest.raises(CopyGivenUp):
         copy.copy(copy.missing(NOW_MS))
     assert len(naps) == 1
+
+
+@pytest.mark.parametrize("when", ["in the last moment", "between two rounds"])
+def test_a_follower_that_is_cut_back_meanwhile_is_copied_as_it_is_then(tmp_path: Path, when: str) -> None:
+    """What a new leader disowns must not come back with the copy, nor stand where other records are now."""
+    log = open_log(tmp_path / "log", LogConfig(segment_bytes=1_000))
+    for number in range(30):
+        append(log, b"old %02d" % number)
+    copy = FutureLog(log, tmp_path / "future")
+    copy.copy(copy.missing(NOW_MS))
+    second = log.segments[1].base_offset
+    log.truncate_to(second + 2, NOW_MS)
+    for number in range(second + 2, second + (4 if when == "in the last moment" else 28)):
+        append(log, b"new %02d" % number)
+    if when == "between two rounds":
+        copy.copy(copy.missing(NOW_MS))
+    expected = read_all(log)
+    log.bring_to_disk()
+    copy.finish()
+    copied = open_log(
+        tmp_path / "future", LogConfig(segment_bytes=1_000), clean=True, recovery_point=log.log_end_offset
+    )
+    assert copied.log_end_offset == log.log_end_offset
+    assert read_all(copied) == expected

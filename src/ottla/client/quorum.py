@@ -1,4 +1,4 @@
-"""Who may change a cluster's metadata, as one of its brokers sees it (DescribeQuorum)."""
+"""Whether a broker knows who may change the cluster's metadata (DescribeQuorum)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from ottla.protocol.messages import DescribeQuorumRequest as Request
 METADATA_TOPIC = "__cluster_metadata"
 
 
-def metadata_leader(cluster: ClusterClient, broker: int) -> int | None:
-    """None: this broker knows of nobody. Raises OttlaError when it does not tell, OSError when it is gone."""
+def is_cut_off(cluster: ClusterClient, broker: int) -> bool:
+    """It knows of nobody, so that nothing can be changed through it. One of Kafka's that has no such quorum is never
+    cut off from it. Raises OttlaError when it does not tell, OSError when it is gone."""
+    connection = cluster.broker(broker)
+    if not connection.knows("DescribeQuorumRequest"):
+        return False
     asked = Request.TopicData(topic_name=METADATA_TOPIC, partitions=[Request.PartitionData(partition_index=0)])
-    answer = cluster.broker(broker).call(Request(topics=[asked]))
+    answer = connection.call(Request(topics=[asked]))
     told = answer.topics[0].partitions[0] if answer.topics else answer
     if code := answer.error_code or told.error_code:
         raise OttlaError(f"broker {broker} does not tell: {ErrorCode(code).name}")
-    return int(told.leader_id) if told.leader_id >= 0 else None
+    return bool(told.leader_id < 0)

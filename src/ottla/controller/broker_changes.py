@@ -9,7 +9,8 @@ fence of the broker that led before:
 - **Taken in**: a registration that is present and not active becomes active. The broker leaves every ISR that it is in
   by its last registration, as if it had been gone for a while, and is then a candidate again: eligible where it is in
   the ELR, and not even there if its records may be lost. Where it has no records at all any more, because the
-  directory that held them is gone, it is not the last known leader either. That is dealt with now, so the marks go.
+  directory that held them is gone, it is not the last known leader either. Where its logs know later leader epochs
+  than we do, ours are raised (`epochs_ahead.py`). That is dealt with now, so the marks go.
 - **min.insync.replicas**: what was set is brought into force (`rule_changes.py`).
 - **Controlled shutdown**: it is stopping. Where others are in sync one of them leads, and it leaves the ISR; where it
   is the last one in sync it goes on until it is gone.
@@ -26,6 +27,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from ottla.controller.epochs_ahead import with_raised_epochs
 from ottla.controller.rule_changes import bring_into_force
 from ottla.controller.rules import Rules
 from ottla.controller.settling import settle_topics
@@ -65,7 +67,7 @@ def reconcile(image: ClusterImage, rules: Rules) -> Changes:
 
 
 def _as(known: Registration, *, is_active: bool) -> Registration:
-    return replace(known, is_active=is_active, may_have_lost_records=False, is_stopping=False, missing={})
+    return replace(known, is_active=is_active, may_have_lost_records=False, is_stopping=False, missing={}, ahead={})
 
 
 def broker_gone(image: ClusterImage, broker: int, rules: Rules) -> Changes:
@@ -102,4 +104,6 @@ def _settled(image: ClusterImage, registrations: dict[int, Registration], rules:
     brokers = standing(image, registrations)
     changed = bring_into_force(image.topics.values(), brokers, rules)
     rest = (topic for name, topic in image.topics.items() if name not in changed)
-    return Changes({**changed, **settle_topics(rest, brokers, rules)}, registrations)
+    topics = {**changed, **settle_topics(rest, brokers, rules)}
+    taken_in = [broker for broker, registration in registrations.items() if registration.is_active]
+    return Changes(with_raised_epochs(image, topics, taken_in), registrations)

@@ -37,7 +37,7 @@ class OlderCopy(ValueError):
     """What a node says was true some time ago."""
 
     def __init__(self) -> None:
-        super().__init__("an older copy: its epochs are below those that are known")
+        super().__init__("an older copy: its numbers are below those that are known")
 
 
 def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> ClusterImage:
@@ -105,6 +105,8 @@ def known_node(image: ClusterImage, path: str) -> bytes | None:
         return nodes.encode_topic(image.topics[name])
     if folder == nodes.BROKER_EPOCHS and name.isdecimal() and int(name) in image.registrations:
         return nodes.encode_registration(image.registrations[int(name)])
+    if path == nodes.PRODUCER_IDS:
+        return nodes.encode({"next": image.next_producer_id})
     return None
 
 
@@ -177,5 +179,7 @@ def _with_single_node(image: ClusterImage, path: str, data: bytes | None) -> Clu
         if (value["levels"], value["epoch"]) != (image.features, image.features_epoch):
             return replace(image, features=dict(value["levels"]), features_epoch=int(value["epoch"]))
     elif path == nodes.PRODUCER_IDS and value is not None and value["next"] != image.next_producer_id:
+        if int(value["next"]) < image.next_producer_id:
+            raise OlderCopy  # no producer id is given away twice
         return images.with_next_producer_id(image, int(value["next"]))
     return image

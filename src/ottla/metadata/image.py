@@ -97,6 +97,8 @@ class Registration:
     directories: tuple[str, ...] = ()
     # Replicas that it does not have though it had them, as their directory is gone; until it is taken in.
     missing: Mapping[TopicId, tuple[int, ...]] = field(default_factory=dict)
+    # Its logs know later leader epochs than the metadata: of these partitions; until it is taken in.
+    ahead: Mapping[TopicId, Mapping[int, int]] = field(default_factory=dict)
     # Where it was last: replicas are placed by it while it is away, too.
     rack: str | None = None
 

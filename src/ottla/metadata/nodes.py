@@ -19,7 +19,8 @@
     /brokers/ID             {"endpoints": {...}, "rack": ..., "epoch": n, "incarnation": ..., "directory": ...}    goes
                             with the broker's session
     /broker_epochs/ID       {"epoch": n, "active": true, "may_have_lost_records": false, "stopping": false,
-                            "directories": [...], "missing": {TOPIC_ID: [0, ...]}, "rack": ...}    stays
+                            "directories": [...], "missing": {TOPIC_ID: [0, ...]}, "rack": ...,
+                            "ahead": {TOPIC_ID: [[0, 5], ...]}}    stays
 
 One node per topic, because creating a topic is then one row and one fsync, and reading 2,000 of them takes
 milliseconds. A partition's leader and in-sync replicas are not written while they are what the assignment says; those
@@ -251,17 +252,18 @@ def decode_broker(broker_id: int, data: bytes) -> BrokerImage:
 
 
 def encode_registration(registration: Registration) -> bytes:
-    return encode(
-        {
-            "epoch": registration.epoch,
-            "active": registration.is_active,
-            "may_have_lost_records": registration.may_have_lost_records,
-            "stopping": registration.is_stopping,
-            "directories": registration.directories,
-            "missing": {topic_id_text(topic): indexes for topic, indexes in registration.missing.items()},
-            "rack": registration.rack,
-        }
-    )
+    value = {
+        "epoch": registration.epoch,
+        "active": registration.is_active,
+        "may_have_lost_records": registration.may_have_lost_records,
+        "stopping": registration.is_stopping,
+        "directories": registration.directories,
+        "missing": {topic_id_text(topic): indexes for topic, indexes in registration.missing.items()},
+        "rack": registration.rack,
+    }
+    if registration.ahead:
+        value["ahead"] = {topic_id_text(topic): list(epochs.items()) for topic, epochs in registration.ahead.items()}
+    return encode(value)
 
 
 def decode_registration(data: bytes) -> Registration:
@@ -273,6 +275,7 @@ def decode_registration(data: bytes) -> Registration:
         is_stopping=value.get("stopping", False),
         directories=tuple(value.get("directories", ())),
         missing={topic_id_from_text(topic): tuple(indexes) for topic, indexes in value.get("missing", {}).items()},
+        ahead={topic_id_from_text(topic): dict(epochs) for topic, epochs in value.get("ahead", {}).items()},
         rack=value.get("rack"),
     )
 

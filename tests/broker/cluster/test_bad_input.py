@@ -43,7 +43,7 @@ def test_a_reassignment_to_brokers_that_are_not_there(make_broker: MakeBroker, w
 
 def test_zookeeper_is_lost_and_comes_back(tmp_path: Path, own_zookeeper: Zookeeper) -> None:
     """For longer than sessions last: records are written and read, nothing else changes, and nothing is lost."""
-    settings = {"zookeeper.connect": f"{own_zookeeper.address}/lost", "zookeeper.session.timeout.ms": "1000"}
+    settings = {"zookeeper.connect": f"{own_zookeeper.address}/lost", "zookeeper.session.timeout.ms": "3000"}
     brokers = [Broker({"node.id": str(one), **settings}, data_dir=tmp_path / str(one)) for one in (1, 2)]
     with brokers[0] as first, brokers[1] as second:
         assert create(first, "orders", 1, replicas=2) == ErrorCode.NONE

@@ -18,7 +18,7 @@ from ottla.metastore.zookeeper.store import ZookeeperStore
 from ottla.protocol import messages as m
 from ottla.testing import Broker
 from tests.broker.cluster.conftest import MakeBroker
-from tests.support.raw_client import RawClient
+from tests.support.raw_client import RawClient, batch_of
 from tests.support.zookeeper import Zookeeper
 
 
@@ -230,6 +230,76 @@ def test_a_damaged_topic_that_nobody_knows_is_told_at_the_start(make_broker: Mak
         make_broker(1)
     store.multi([Set(nodes.topic_path("orders"), good.data)])
     assert [record.value for record in make_broker(1).records("orders", count=1)] == [b"kept"]
+
+
+def _come_back_behind(stays: Broker, goes: Broker, make_broker: MakeBroker, value: bytes) -> Broker:
+    """A record that is written while a broker is away; then it is in sync again."""
+    (number,) = (one.node_id for one in metadata(stays).brokers if f"{one.host}:{one.port}" == goes.bootstrap_servers)
+    goes.stop()
+    until(lambda: number not in in_sync(stays, "orders")[0], "it leaves")
+    stays.produce("orders", value, partition=0)
+    back = make_broker(number)
+    until(lambda: in_sync(stays, "orders") == [{1, 2}], "it comes back")
+    return back
+
+
+def test_metadata_that_was_restored_from_an_older_backup(make_broker: MakeBroker, store: ZookeeperStore) -> None:
+    """The logs know later leader epochs: whoever leads begins behind them, and all replicas come into sync."""
+    first, second = make_broker(1), make_broker(2)
+    assert create(first, "orders", 1, replicas=2) == ErrorCode.NONE
+    first.produce("orders", b"one", partition=0)
+    backup = store.get(nodes.topic_path("orders"))
+    assert backup is not None
+    for number in (2, 3):  # each time another one leads
+        second = _come_back_behind(first, second, make_broker, b"%d" % number)
+        first = _come_back_behind(second, first, make_broker, b"%d more" % number)
+    before = nodes.decode_topic("orders", (store.get(nodes.topic_path("orders")) or backup).data).partitions[0]
+    first.stop()
+    second.stop()
+    store.multi([Set(nodes.topic_path("orders"), backup.data)])
+    second, first = make_broker(2), make_broker(1)
+    for broker in (first, second):
+        until(lambda broker=broker: in_sync(broker, "orders") == [{1, 2}], "both are in sync")  # type: ignore[misc]
+    now = nodes.decode_topic("orders", (store.get(nodes.topic_path("orders")) or backup).data).partitions[0]
+    assert now.leader_epoch > before.leader_epoch > 2
+    first.produce("orders", b"after", partition=0)
+    wanted = [b"one", b"2", b"2 more", b"3", b"3 more", b"after"]
+    assert [record.value for record in second.records("orders", count=6)] == wanted
+
+
+def _new_producer_id(broker: Broker) -> int:
+    with RawClient.to(broker.bootstrap_servers) as client:
+        return int(
+            client.call(m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1), 4).producer_id
+        )
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_producer_ids_are_not_given_away_twice_after_a_restore(
+    make_broker: MakeBroker, store: ZookeeperStore, is_running: bool
+) -> None:
+    """Else the records of the second one would be taken for those of the first, acknowledged and dropped."""
+    first = make_broker(1)
+    assert create(first, "orders", 1) == ErrorCode.NONE
+    backup = store.get(nodes.PRODUCER_IDS)
+    assert backup is not None
+    used = _new_producer_id(first)
+    with RawClient.to(first.bootstrap_servers) as client:
+        batch = batch_of(b"one", producer_id=used, producer_epoch=0, base_sequence=0)
+        assert client.produce("orders", batch).error_code == ErrorCode.NONE
+    if not is_running:
+        first.stop()
+    store.multi([Set(nodes.PRODUCER_IDS, backup.data)])
+    if is_running:
+        until(lambda: (now := store.get(nodes.PRODUCER_IDS)) is not None and now.data != backup.data, "it is put back")
+        first.stop()
+    first = make_broker(1)
+    new = _new_producer_id(first)
+    assert new > used
+    with RawClient.to(first.bootstrap_servers) as client:
+        batch = batch_of(b"two", producer_id=new, producer_epoch=0, base_sequence=0)
+        assert client.produce("orders", batch).error_code == ErrorCode.NONE
+    assert [record.value for record in first.records("orders", count=2)] == [b"one", b"two"]
 
 
 @pytest.mark.parametrize("data", [b"{oops", b"[]", b"{}"])

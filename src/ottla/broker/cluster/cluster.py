@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,15 @@ from ottla.broker.cluster.failed_dirs import CHECK_MS, FailedDirs
 from ottla.broker.cluster.membership import Membership
 from ottla.broker.cluster.store_watch import StoreWatch
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import TopicId
+from ottla.controller.epochs_ahead import epochs_ahead
 from ottla.metadata.image import BrokerImage
 from ottla.metastore.port import MetadataStore, StoreUnavailable
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+
+logger = logging.getLogger("ottla.cluster")
 
 
 class Cluster:
@@ -29,6 +34,7 @@ class Cluster:
         may_have_lost_records: bool,
     ) -> None:
         self._metadata = broker.topics
+        self._logs = broker.logs
         own = BrokerImage(broker.node_id, broker.rack, endpoints)
         self._emptied = EmptiedReplicas(broker)
         self.watch = StoreWatch(store, broker.topics, broker.timers)
@@ -40,6 +46,7 @@ class Cluster:
             directory=broker.logs.dirs[0].directory_id.hex(),
             directories=lambda: tuple(directory_ids(broker.logs)),
             missing=self._emptied.missing,
+            ahead=self._ahead,
             may_have_lost_records=may_have_lost_records,
         )
         self.controlling = Controlling(
@@ -47,6 +54,17 @@ class Cluster:
         )
         self._failed_dirs = FailedDirs(broker)
         self._timers = broker.timers
+
+    def _ahead(self) -> dict[TopicId, dict[int, int]]:
+        latest = ((tp, log.leader_epochs.latest) for tp, log in self._logs.logs.items())
+        ahead = epochs_ahead(self._metadata.image, latest)
+        if ahead:
+            logger.error(
+                "the metadata is older than the logs of this broker: was ZooKeeper restored from a backup? The leader "
+                "epochs are raised above those of the logs",
+                extra={"partitions": sum(map(len, ahead.values()))},
+            )
+        return ahead
 
     async def join(self) -> None:
         self.controlling.start()

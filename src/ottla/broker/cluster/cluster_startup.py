@@ -10,6 +10,7 @@ folder was never synced, has lost nothing that a crash does not lose.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from ottla.controller.missing_replicas import gone_directories, missing_replicas
 from ottla.metadata import folding, nodes
 from ottla.metadata.image import ClusterImage
 from ottla.metastore import stored_image
-from ottla.metastore.port import MetadataStore, StoreConflict
+from ottla.metastore.port import MetadataStore, Set, StoreConflict
 from ottla.storage.disk import Disk, read_whole
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_dirs.checkpoints import META_PROPERTIES
@@ -136,6 +137,24 @@ def reconcile(
     for tp, topic in absent.items():
         logs.create(tp, topic.id, log_config(topic.configs))
     confirm_deletions(store, map(topic_id_from_text, sorted(deletions)), node_id)
+    _raise_producer_ids(store, logs)
+
+
+def _raise_producer_ids(store: MetadataStore, logs: LogManager) -> None:
+    """Logs that know producers which nobody was given yet: the metadata is from an older backup. A second producer with
+    the same id would have its records taken for those of the first."""
+    highest = max((producer for found in logs.logs.values() for producer in found.producers.entries), default=-1)
+    while (node := store.get(nodes.PRODUCER_IDS)) is not None:
+        (next_id,) = nodes.decode_named(nodes.PRODUCER_IDS, node.data, "next")
+        if highest < next_id:
+            return
+        log.error(
+            "the logs know producer ids that the metadata has not given away: was ZooKeeper restored from a backup? "
+            "They are left out",
+            extra={"next": next_id, "highest": highest},
+        )
+        with contextlib.suppress(StoreConflict):  # somebody has changed it meanwhile: look again
+            store.multi([Set(nodes.PRODUCER_IDS, nodes.encode({"next": highest + 1}), node.version)])
 
 
 def _note_lost(image: ClusterImage, logs: LogManager, node_id: int, absent: Sequence[TopicPartition]) -> None:

@@ -47,9 +47,11 @@ class Membership:
         directory: str,
         directories: Callable[[], tuple[str, ...]],
         missing: Callable[[], Mapping[TopicId, tuple[int, ...]]],
+        ahead: Callable[[], Mapping[TopicId, Mapping[int, int]]],
         may_have_lost_records: bool,
     ) -> None:
-        """`directories` are the ids of those that can be used; `missing` are replicas that were in others."""
+        """`directories` are the ids of those that can be used; `missing` are replicas that were in others;
+        `ahead` are those that know later leader epochs than the metadata."""
         self._metadata = metadata
         self._timers = timers
         self._broker = broker
@@ -57,6 +59,7 @@ class Membership:
         self._directory = directory
         self._directories = directories
         self._missing = missing
+        self._ahead = ahead
         # True once, for the first registration of this process: afterwards it knows what it has.
         self._may_have_lost_records = may_have_lost_records
         self._registering: asyncio.Task[None] | None = None
@@ -175,6 +178,7 @@ class Membership:
                     may_have_lost_records=self._may_have_lost_records,
                     directories=self._directories(),
                     missing=self._missing(),
+                    ahead=self._ahead(),
                     rack=self._broker.rack,
                 )
                 self._broker = await self._metadata.in_store(partial(self._write, about_us))

@@ -17,7 +17,7 @@ from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.txn.show import cluster_of
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
 from ottla.client.log_dirs import LogDir, describe_log_dirs
-from ottla.client.quorum import metadata_leader
+from ottla.client.quorum import is_cut_off
 from ottla.common.errors import OttlaError
 
 RETRY_S = 0.25
@@ -119,7 +119,7 @@ def _ask_brokers(settings: Settings, brokers: list[int]) -> tuple[list[LogDir], 
         try:
             with cluster_of(settings) as client:
                 found += describe_log_dirs(client, broker)
-                if metadata_leader(client, broker) is None:
+                if is_cut_off(client, broker):
                     cut_off.append(broker)
         except (OttlaError, OSError) as error:
             untold[str(broker)] = str(error).rstrip(".")

@@ -53,8 +53,9 @@ class FutureLog:
         self.log = log
         self.folder = folder
         self._disk = log.disk
-        # Base offset -> the segment as it was copied: compaction puts another object in its place.
-        self._copied: dict[int, Segment] = {}
+        # Base offset -> the segment as it was copied: compaction puts another object in its place, and a follower may
+        # cut one back and fill it with other records.
+        self._copied: dict[int, tuple[Segment, int]] = {}
         self._given_up = False
         self._finishing = False
         folder.mkdir()
@@ -66,14 +67,14 @@ class FutureLog:
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size for segment in list(self._copied.values()))
+        return sum(segment.size for segment, _ in list(self._copied.values()))
 
     @property
     def end_offset(self) -> int:
         """Up to here everything is copied."""
         sealed = self.log.segments[:-1]
         for segment in sealed:
-            if self._copied.get(segment.base_offset) is not segment:
+            if not self._is_copied(segment):
                 return max(segment.base_offset, self.log.log_start_offset)
         return self.log.segments[-1].base_offset
 
@@ -81,26 +82,33 @@ class FutureLog:
         """Sealed segments that are not copied yet. Only in the log's own thread."""
         if self.log.segments[-1].size > STANDSTILL_BYTES:
             self.log.roll(now_ms)
-        sealed = {segment.base_offset: segment for segment in self.log.segments[:-1]}
-        for base_offset, copied in list(self._copied.items()):
-            if sealed.get(base_offset) is not copied:
-                del self._copied[base_offset]
-                self._remove(file_name(base_offset, ""))
-        return [segment for base_offset, segment in sealed.items() if base_offset not in self._copied]
+        self._forget_changed()
+        return [segment for segment in self.log.segments[:-1] if not self._is_copied(segment)]
+
+    def _is_copied(self, segment: Segment) -> bool:
+        return self._copied.get(segment.base_offset) == (segment, segment.cuts)
+
+    def _forget_changed(self) -> None:
+        same = {segment.base_offset for segment in self.log.segments[:-1] if self._is_copied(segment)}
+        for base_offset in [one for one in self._copied if one not in same]:
+            del self._copied[base_offset]
+            self._remove(file_name(base_offset, ""))
 
     def copy(self, segments: Iterable[Segment]) -> None:
         """In any thread. A segment that vanishes meanwhile is left out; the next round knows. Raises CopyGivenUp."""
         for segment in segments:
+            cuts = segment.cuts
             try:
                 self._copy_files(path.name for path in segment.paths() if path.exists())
             except FileNotFoundError:
                 self._remove(file_name(segment.base_offset, ""))
                 continue
-            self._copied[segment.base_offset] = segment
+            self._copied[segment.base_offset] = (segment, cuts)
 
     def finish(self) -> None:
         """Copy what is left of a log that was just closed, and make all of it durable."""
         self._finishing = True
+        self._forget_changed()
         have = {file_name(base_offset, "") for base_offset in self._copied}
         names = [file.name for file in os.scandir(self.log.dir) if file.is_file() and not file.name.endswith(_PASSING)]
         self._copy_files(name for name in names if name.split(".")[0] not in have or name.endswith(SNAPSHOT_SUFFIX))

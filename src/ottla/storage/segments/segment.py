@@ -54,6 +54,7 @@ class Segment:
         "base_offset",
         "bytes_since_index",
         "created_ms",
+        "cuts",
         "damaged",
         "directory",
         "disk",
@@ -95,6 +96,8 @@ class Segment:
         # By the broker's clock: when a batch was last appended.
         self.modified_ms = 0
         self.jitter_ms = 0
+        # How often it was cut back.
+        self.cuts = 0
         # The chain of batches is broken somewhere: look-ups have to step over it.
         self.damaged = False
         # Whether it was read since somebody last asked; idle segments give their files back.
@@ -380,6 +383,7 @@ class Segment:
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batches from the one that holds `offset` on."""
+        self.cuts += 1
         self.size = self.position_of(offset)
         self.disk.ftruncate(self.file().fd, self.size)
         self._ask_index(lambda: self.offsets.truncate_to(offset))
