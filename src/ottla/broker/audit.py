@@ -9,6 +9,7 @@ import logging
 
 from ottla.metadata.acls import Acl
 from ottla.metadata.quotas import ClientQuota, Entity
+from ottla.metadata.tokens import DelegationToken
 
 log = logging.getLogger("ottla.audit")
 
@@ -38,3 +39,8 @@ def quota(entity: Entity, now: ClientQuota | None) -> dict[str, object]:
         **{f"for_{kind}": name if name is not None else "(default)" for kind, name in entity},
         "limits": ", ".join(f"{key}={value:g}" for key, value in sorted(limits.items())) or "(none)",
     }
+
+
+def token(one: DelegationToken) -> dict[str, object]:
+    """Which token, and whose; what proves it is a secret."""
+    return {"token_id": one.id, "owner": one.owner, "expires_ms": one.expires_ms}

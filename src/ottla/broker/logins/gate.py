@@ -41,6 +41,8 @@ class Login:
     mechanism: str = ""
     # When the session ends, by the monotonic clock; 0 is never.
     ends_ms: int = 0
+    # By a delegation token.
+    is_by_token: bool = False
 
 
 class SaslGate:
@@ -124,6 +126,7 @@ class SaslGate:
         principal = f"User:{exchange.user}"
         if connection.is_known and principal != connection.principal:
             raise LoginRefused(f"{_AGAIN} from {connection.principal}")
+        login.is_by_token = getattr(exchange, "token", None) is not None
         lifetime_ms = self._lifetime_ms(exchange)
         login.ends_ms = self._broker.clock.monotonic_ms() + lifetime_ms if lifetime_ms else 0
         if not connection.is_known:

@@ -171,6 +171,35 @@ class SaslSettings(Configuration):
     sasl_oauthbearer_sub_claim_name = string("sasl.oauthbearer.sub.claim.name", "sub", "The claim that names the user.")
 
 
+class TokenSettings(Configuration):
+    delegation_token_secret_key = password(
+        "delegation.token.secret.key",
+        None,
+        "What proves delegation tokens: the same on all brokers of a cluster. Without it there are none.",
+    )
+    delegation_token_max_lifetime_ms = long(
+        "delegation.token.max.lifetime.ms",
+        604_800_000,
+        "So long a token lasts at most, however often it is renewed.",
+        unit=Unit.MS,
+        check=at_least(1),
+    )
+    delegation_token_expiry_time_ms = long(
+        "delegation.token.expiry.time.ms",
+        86_400_000,
+        "So long it lasts until it is renewed.",
+        unit=Unit.MS,
+        check=at_least(1),
+    )
+    delegation_token_expiry_check_interval_ms = long(
+        "delegation.token.expiry.check.interval.ms",
+        3_600_000,
+        "How often tokens that have expired are removed. They are of no use before that.",
+        unit=Unit.MS,
+        check=at_least(1),
+    )
+
+
 class AccessSettings(Configuration):
     authorizer_class_name = string(
         "authorizer.class.name",
