@@ -32,6 +32,7 @@ def secured(**more: str) -> Broker:
             "ottla.first.users": USERS,
             "delegation.token.secret.key": SECRET,
             "connection.failed.authentication.delay.ms": "0",
+            "connections.max.idle.ms": "-1",
             "authorizer.class.name": AUTHORIZER,
             "super.users": "User:admin",
             **more,

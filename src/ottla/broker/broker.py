@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
 from ottla.broker.access.access import Access
+from ottla.broker.audit_file import open_audit_file
 from ottla.broker.chores.cleaning import Cleaning
 from ottla.broker.chores.timers import Handle, Timers
 from ottla.broker.cluster import cluster_startup, moving_in
@@ -155,6 +156,7 @@ class Broker:
 
     async def open(self) -> None:
         """Metadata, then logs, then what stands on them. Raises OttlaError with a sentence for the user."""
+        self._open_audit_file()
         try:
             if self.is_clustered:
                 await self._open_in_cluster()
@@ -171,6 +173,18 @@ class Broker:
         if not self.is_clustered:
             self._register()
         self._start_chores()
+
+    def _open_audit_file(self) -> None:
+        config = self.config
+        if config.ottla_audit_log_file:
+            close_file = open_audit_file(
+                config.ottla_audit_log_file, config.ottla_audit_log_max_bytes, config.ottla_audit_log_backups
+            )
+
+            async def close(_: bool) -> None:
+                close_file()
+
+            self._closers.append(close)
 
     def _open_alone(self) -> None:
         config, dirs = self.config, self._make_folders()

@@ -35,4 +35,4 @@ class RequestContext:
 
     @property
     def requester(self) -> Requester:
-        return Requester(self.client_host, self.client_id)
+        return Requester(self.client_host, self.client_id, self.principal)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ottla.broker import audit
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
@@ -269,9 +270,12 @@ class Listener:
     def _admit_by_certificate(self, connection: Connection, certificate: bytes | None) -> None:
         assert self._tls is not None
         try:
-            connection.admit(self._tls.principal(certificate))
+            principal = self._tls.principal(certificate)
         except NoPrincipal as unknown:
             raise OSError(f"no rule of ssl.principal.mapping.rules is for {unknown}") from None
+        connection.admit(principal)
+        if certificate is not None:
+            audit.tell("login", principal, connection.client_host, listener=self.name, mechanism="TLS")
 
     # --- what connections call
 
@@ -306,6 +310,7 @@ class Listener:
             _ADVICE.get(reason, ""),
             extra={"client": host, "listener": self.name, "reason": reason},
         )
+        audit.tell("login refused", None, host, result="failure", listener=self.name, mechanism="TLS", why=reason)
 
     def frame_buffer(self, size: int, arrived: int) -> bytearray:
         """A buffer for a frame of which `arrived` bytes are here, a used one where one fits. A few frames get room for

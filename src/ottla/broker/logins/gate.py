@@ -58,13 +58,22 @@ class SaslGate:
             login: Login = connection.login
             if not login.ends_ms or self._broker.clock.monotonic_ms() < login.ends_ms:
                 return self._router.handle(connection, frame)
-            audit.tell("session expired", connection.principal, connection.client_host, listener=self._listener)
+            audit.tell(
+                "session expired", connection.principal, connection.client_host, result="ended", listener=self._listener
+            )
             connection.close()
             return None
         try:
             return self._log_in(connection, frame)
         except (MalformedMessage, CloseConnection) as error:
-            audit.tell("login refused", None, connection.client_host, listener=self._listener, why=str(error))
+            audit.tell(
+                "login refused",
+                None,
+                connection.client_host,
+                result="failure",
+                listener=self._listener,
+                why=str(error),
+            )
             connection.close()
             return None
 
@@ -98,6 +107,7 @@ class SaslGate:
                 "login refused",
                 None,
                 connection.client_host,
+                result="failure",
                 listener=self._listener,
                 mechanism=connection.login.mechanism,
                 why=str(refused),

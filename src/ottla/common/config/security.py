@@ -223,5 +223,23 @@ class AccessSettings(Configuration):
     )
 
 
+class AuditSettings(Configuration):
+    ottla_audit_log_file = string(
+        "ottla.audit.log.file",
+        "",
+        "Where the audit trail is written, a JSON object in each line; without it the lines are in the broker's log.",
+    )
+    ottla_audit_log_max_bytes = long(
+        "ottla.audit.log.max.bytes",
+        104_857_600,
+        "At this size the file is put aside, as FILE.1, and begun anew.",
+        unit=Unit.BYTES,
+        check=at_least(1024),
+    )
+    ottla_audit_log_backups = integer(
+        "ottla.audit.log.backups", 10, "How many of them are kept; the oldest goes.", check=at_least(1)
+    )
+
+
 def super_users_of(text: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in text.split(";") if one.strip())
