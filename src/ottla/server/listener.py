@@ -239,6 +239,13 @@ class Listener:
             log.warning("refusing connection: limit reached", extra={"client": host, "listener": self.name})
             sock.close()
             return
+        try:
+            self._serve(sock, host)
+        except OSError:  # it was reset before we came to it
+            self._limits.release(host)
+            sock.close()
+
+    def _serve(self, sock: socket.socket, host: str) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
