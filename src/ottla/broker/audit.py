@@ -15,7 +15,7 @@ from ottla.metadata.tokens import DelegationToken
 log = logging.getLogger("ottla.audit")
 
 
-def tell(what: str, principal: str | None, client_host: str, *, result: str = "success", **facts: object) -> None:
+def tell(what: str, principal: str | None, client_host: str, result: str = "success", /, **facts: object) -> None:
     """`principal` None is somebody who is not known."""
     log.info(what, extra={"principal": principal or "(unknown)", "client": client_host, "result": result, **facts})
 
@@ -43,7 +43,7 @@ def quota(entity: Entity, now: ClientQuota | None) -> dict[str, object]:
     limits = {} if now is None else now.values
     return {
         **{f"for_{kind}": name if name is not None else "(default)" for kind, name in entity},
-        "limits": ", ".join(f"{key}={value:g}" for key, value in sorted(limits.items())) or "(none)",
+        "limits": ", ".join(f"{key}={value:.15g}" for key, value in sorted(limits.items())) or "(none)",
     }
 
 

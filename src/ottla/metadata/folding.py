@@ -77,7 +77,7 @@ def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> Clust
 def _with_part(image: ClusterImage, part: str, changed: Mapping[str, Any]) -> ClusterImage:
     known = getattr(image, part)
     merged = _merged(known, changed)
-    return image if merged is known else replace(image, **{part: merged})
+    return image if merged is known else replace(image, **{part: merged})  # type: ignore[arg-type]
 
 
 def _with_topics(image: ClusterImage, changed: Mapping[str, TopicImage | None]) -> ClusterImage:

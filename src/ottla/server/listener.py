@@ -317,7 +317,7 @@ class Listener:
             _ADVICE.get(reason, ""),
             extra={"client": host, "listener": self.name, "reason": reason},
         )
-        audit.tell("login refused", None, host, result="failure", listener=self.name, mechanism="TLS", why=reason)
+        audit.tell("login refused", None, host, "failure", listener=self.name, mechanism="TLS", why=reason)
 
     def frame_buffer(self, size: int, arrived: int) -> bytearray:
         """A buffer for a frame of which `arrived` bytes are here, a used one where one fits. A few frames get room for

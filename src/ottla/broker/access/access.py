@@ -53,7 +53,7 @@ class Access:
         self._told.add(question)
         principal, host, operation, kind, name = question
         facts = {"operation": operation.name, "resource_type": kind.name, "resource": name}
-        audit.tell("denied", principal, host, result="denied", **facts)
+        audit.tell("denied", principal, host, "denied", **facts)
 
 
 class Asker:

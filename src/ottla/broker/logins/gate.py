@@ -59,7 +59,7 @@ class SaslGate:
             if not login.ends_ms or self._broker.clock.monotonic_ms() < login.ends_ms:
                 return self._router.handle(connection, frame)
             audit.tell(
-                "session expired", connection.principal, connection.client_host, result="ended", listener=self._listener
+                "session expired", connection.principal, connection.client_host, "ended", listener=self._listener
             )
             connection.close()
             return None
@@ -70,7 +70,7 @@ class SaslGate:
                 "login refused",
                 None,
                 connection.client_host,
-                result="failure",
+                "failure",
                 listener=self._listener,
                 why=str(error),
             )
@@ -107,7 +107,7 @@ class SaslGate:
                 "login refused",
                 None,
                 connection.client_host,
-                result="failure",
+                "failure",
                 listener=self._listener,
                 mechanism=connection.login.mechanism,
                 why=str(refused),
