@@ -14,9 +14,10 @@ from ottla.common.config.configuration import Configuration
 from ottla.common.config.groups import ClassicGroupSettings, ConsumerGroupSettings, OffsetSettings
 from ottla.common.config.logs import LogCleanerSettings, LogDefaultSettings, LogPlaceSettings
 from ottla.common.config.network import NetworkSettings
+from ottla.common.config.quotas import QuotaSettings
 from ottla.common.config.removed import REMOVED
 from ottla.common.config.replication import ReplicationSettings
-from ottla.common.config.security import AccessSettings, SaslSettings, TlsSettings
+from ottla.common.config.security import AccessSettings, AuditSettings, SaslSettings, TlsSettings, TokenSettings
 from ottla.common.config.setting import Unit
 from ottla.common.config.transactions import TransactionSettings
 from ottla.common.config.zookeeper import ZookeeperSettings
@@ -29,7 +30,10 @@ AREAS: tuple[tuple[str, type[Configuration]], ...] = (
     ("Network and requests", NetworkSettings),
     ("TLS", TlsSettings),
     ("Logins", SaslSettings),
+    ("Delegation tokens", TokenSettings),
     ("Who may do what", AccessSettings),
+    ("Quotas", QuotaSettings),
+    ("The audit trail", AuditSettings),
     ("Creating topics", TopicCreationSettings),
     ("Data directories", LogPlaceSettings),
     ("Logs: defaults of topic settings", LogDefaultSettings),

@@ -9,6 +9,8 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
+from ottla.broker.controller.change_log import changes
+from ottla.metadata.image import ClusterImage
 from ottla.protocol.messages import MetadataRequest
 from ottla.testing import Broker
 from tests.support.raw_client import RawClient, batch_of
@@ -96,3 +98,22 @@ def test_settings_of_the_broker(admin: AdminClient, heard: pytest.LogCaptureFixt
     admin.incremental_alter_configs([resource])[resource].result(30)
     told = ("settings changed", "1", "log.retention.ms: (not set) -> 5", "127.0.0.1")
     assert lines(heard, "broker", "settings") == [told]
+
+
+def test_secrets_of_a_broker_are_not_shown() -> None:
+    old = ClusterImage("c", broker_configs={"1": {"ssl.key.password": "first"}})
+    new = ClusterImage(
+        "c",
+        broker_configs={
+            "1": {
+                "ssl.key.password": "second",
+                "listener.name.inside.sasl.jaas.config": "third",
+                "log.cleaner.threads": "2",
+            }
+        },
+    )
+    ((_, facts),) = changes(old, new)
+    assert facts["settings"] == (
+        "listener.name.inside.sasl.jaas.config: (not set) -> (hidden), log.cleaner.threads: (not set) -> 2, "
+        "ssl.key.password: (hidden) -> (hidden)"
+    )

@@ -355,6 +355,13 @@ def _single() -> Requests:
     altered = m.AlterClientQuotasRequest
     entry = altered.EntryData(entity=[altered.EntityData(entity_type="user", entity_name="u")], ops=())
     yield "AlterClientQuotas", altered(entries=[entry] * (MANY // 2)), 1
+    tokens = m.CreateDelegationTokenRequest
+    renewer = tokens.CreatableRenewers(principal_type="User", principal_name="r")
+    yield "CreateDelegationToken", tokens(renewers=[renewer] * MANY, max_lifetime_ms=-1), 3
+    yield "RenewDelegationToken", m.RenewDelegationTokenRequest(hmac=bytes(100_000), renew_period_ms=-1), 2
+    yield "ExpireDelegationToken", m.ExpireDelegationTokenRequest(hmac=bytes(100_000), expiry_time_period_ms=-1), 2
+    owner = m.DescribeDelegationTokenRequest.DescribeDelegationTokenOwner(principal_type="User", principal_name="u")
+    yield "DescribeDelegationToken", m.DescribeDelegationTokenRequest(owners=[owner] * MANY), 3
     yield "SaslHandshake", m.SaslHandshakeRequest(mechanism="x" * 30_000), 1
     yield "SaslAuthenticate", m.SaslAuthenticateRequest(auth_bytes=bytes(1_000_000)), 2
     users = m.DescribeUserScramCredentialsRequest

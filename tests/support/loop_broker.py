@@ -123,6 +123,7 @@ class LoopBroker:
             id=1,
             listener=SimpleNamespace(name="PLAINTEXT"),
             client_software=("", ""),
+            login=None,
             closed=False,
         )
         self._connection.close = lambda: setattr(self._connection, "closed", True)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from ottla.broker.access.access import Access
+from ottla.broker.audit_file import open_audit_file
 from ottla.broker.chores.cleaning import Cleaning
 from ottla.broker.chores.timers import Handle, Timers
 from ottla.broker.cluster.forwarding import Forwarding
@@ -31,6 +32,7 @@ from ottla.broker.coordinators.group_service import GroupService
 from ottla.broker.coordinators.internal_topics import internal_topic, internal_topic_of_cluster
 from ottla.broker.coordinators.transaction_service import TransactionService
 from ottla.broker.encoded_topics import EncodedTopics
+from ottla.broker.logins.delegation_tokens import DelegationTokens
 from ottla.broker.memory import Memory
 from ottla.broker.partitions.fetch_sessions import FetchSessions
 from ottla.broker.partitions.isr_changes import IsrChanges
@@ -128,6 +130,7 @@ class Broker:
         self.configs = ConfigService(config)
         self.access = Access(config) if config.authorizer_class_name else None
         self.quotas = Throttling(self)
+        self.tokens = DelegationTokens(self)
         self.rules = controller_rules(config)
         self.partitions = Partitions()
         self.produce_layouts = Layouts()
@@ -157,6 +160,7 @@ class Broker:
 
     async def open(self) -> None:
         """Metadata, then logs, then what stands on them. Raises OttlaError with a sentence for the user."""
+        self._open_audit_file()
         try:
             if self.is_clustered:
                 await self._open_in_cluster()
@@ -173,6 +177,18 @@ class Broker:
         if not self.is_clustered:
             self._register()
         self._start_chores()
+
+    def _open_audit_file(self) -> None:
+        config = self.config
+        if config.ottla_audit_log_file:
+            close_file = open_audit_file(
+                config.ottla_audit_log_file, config.ottla_audit_log_max_bytes, config.ottla_audit_log_backups
+            )
+
+            async def close(_: bool) -> None:
+                close_file()
+
+            self._closers.append(close)
 
     def _open_alone(self) -> None:
         config, dirs = self.config, self._make_folders()
@@ -301,6 +317,8 @@ class Broker:
             self.topics.subscribe(self.access.on_image)
         self.quotas.on_image(image, image)
         self.topics.subscribe(self.quotas.on_image)
+        self.tokens.on_image(image, image)
+        self.topics.subscribe(self.tokens.on_image)
         self._replicas.on_image(ClusterImage(image.cluster_id), image)
         self.topics.subscribe(self._replicas.on_image)
         self.topics.subscribe(self.isr_changes.on_image)
@@ -330,6 +348,8 @@ class Broker:
         if self.is_clustered:
             self.isr_changes.start()
         every(lambda: min(config.log_flush_scheduler_interval_ms, _FLUSH_CHECK_MS), self._flush, "flush")
+        if self.tokens.is_on:
+            every(lambda: config.delegation_token_expiry_check_interval_ms, self.tokens.remove_expired, "tokens")
         self.cleaning = Cleaning(self.logs, config, self.clock, self.run_in_thread)
         self._closers.append(lambda _: self.cleaning.close())
         every(lambda: max(1, config.log_cleaner_backoff_ms), self.cleaning.tick, "compaction")

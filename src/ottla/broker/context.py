@@ -25,10 +25,14 @@ class RequestContext:
     principal: str = ANONYMOUS
     # It comes from another broker, which quotas are not for.
     is_of_broker: bool = False
+    # It came to another broker, which sent it on to the controller.
+    is_forwarded: bool = False
+    # It has logged in with a delegation token.
+    is_by_token: bool = False
     client_software: tuple[str, str] = ("", "")
     # Where the sizes and records of the connection's last produce request began (protocol/produce_frames.py).
     produce_prefix_end: int = 0
 
     @property
     def requester(self) -> Requester:
-        return Requester(self.client_host, self.client_id)
+        return Requester(self.client_host, self.client_id, self.principal)

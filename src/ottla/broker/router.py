@@ -124,6 +124,7 @@ class Router:
         context = RequestContext(
             0, 0, 0, name, connection.client_host, connection.listener.name, connection.id, connection.principal
         )
+        context.is_by_token = connection.login is not None and connection.login.is_by_token
         connection.context = (client_id, context)
         return context
 
@@ -176,6 +177,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
     handle = module.handle if broker.access is None else _guarded(api.name, module.handle)
     request_name, response_name = f"{api.name}Request", f"{api.name}Response"
     flexible = flexible_from(request_name)
+    is_refused_here = getattr(module, "is_refused_here", None)
     fields = {field["name"]: field["versions"] for field in codec.definition(response_name)["fields"]}
 
     def framed(version: int, correlation_id: int, body: bytearray) -> bytes:
@@ -196,9 +198,11 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             response.error_message = getattr(error, "message", None)
         return cast(Message, response)
 
-    def is_for_another(request: Any) -> bool:
+    def is_for_another(context: RequestContext, request: Any) -> bool:
         """Only the controller can do it, and that is another broker."""
         if not api.for_controller or not broker.is_clustered or broker.is_controller:
+            return False
+        if is_refused_here is not None and is_refused_here(broker, context):
             return False
         # The levels of loggers are those of the broker that is asked.
         return api.name != "IncrementalAlterConfigs" or all(
@@ -218,7 +222,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             request = yield from codec.decode_in_steps(request_name, context.version, frame, position)
         except MalformedMessage as error:
             raise CloseConnection(str(error)) from None
-        if is_for_another(request):
+        if is_for_another(context, request):
             answer: Answer = yield from_controller(context, request, bytes(frame))
             return answer
         try:
@@ -248,7 +252,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             # Both are the connection's, and ours only until we wait.
             return broker.turns.queue(large(copy(context), kept(frame), position))
         request = codec.decode(request_name, version, frame, position)
-        if is_for_another(request):
+        if is_for_another(context, request):
             return from_controller(copy(context), request, bytes(frame))
         try:
             response = handle(broker, context, request)

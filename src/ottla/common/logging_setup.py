@@ -11,11 +11,11 @@ from typing import TextIO
 _PLAIN_ATTRIBUTES = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
-def _extras(record: logging.LogRecord) -> dict[str, object]:
+def extras(record: logging.LogRecord) -> dict[str, object]:
     return {key: value for key, value in record.__dict__.items() if key not in _PLAIN_ATTRIBUTES}
 
 
-def _timestamp(record: logging.LogRecord) -> str:
+def timestamp(record: logging.LogRecord) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
 
 
@@ -26,8 +26,8 @@ def _value(value: object) -> str:
 
 class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_timestamp(record)} {record.levelname:<7} {record.name}: {record.getMessage()}"
-        for key, value in _extras(record).items():
+        line = f"{timestamp(record)} {record.levelname:<7} {record.name}: {record.getMessage()}"
+        for key, value in extras(record).items():
             line += f" {key}={_value(value)}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
@@ -37,11 +37,11 @@ class TextFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, object] = {
-            "time": _timestamp(record),
+            "time": timestamp(record),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
-            **_extras(record),
+            **extras(record),
         }
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)

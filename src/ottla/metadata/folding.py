@@ -20,6 +20,7 @@ from ottla.metadata.acls import Acl, decode_acl
 from ottla.metadata.image import BrokerImage, ClusterImage, ConfigKind, Registration, TopicImage
 from ottla.metadata.quotas import ClientQuota, decode_quota
 from ottla.metadata.scram import ScramCredential, decode_credentials
+from ottla.metadata.tokens import DelegationToken, decode_token
 
 # The data of nodes by path; None where there is none any more.
 Nodes = Mapping[str, bytes | None]
@@ -47,6 +48,7 @@ def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> Clust
     acls: dict[str, Acl | None] = {}
     scram: dict[str, Mapping[str, ScramCredential] | None] = {}
     quotas: dict[str, ClientQuota | None] = {}
+    tokens: dict[str, DelegationToken | None] = {}
     for path, data in changed.items():
         folder, _, name = path.rpartition("/")
         try:
@@ -63,6 +65,8 @@ def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> Clust
                 scram[unquote(name)] = None if data is None else decode_credentials(data)
             elif folder == nodes.QUOTAS:
                 quotas[unquote(name)] = None if data is None else decode_quota(data)
+            elif folder == nodes.TOKENS:
+                tokens[name] = None if data is None else decode_token(data)
             elif folder in _CONFIG_FOLDERS:
                 image = _with_configs(image, _CONFIG_FOLDERS[folder], unquote(name), data)
             else:
@@ -70,10 +74,10 @@ def with_nodes(image: ClusterImage, changed: Nodes, complain: Complain) -> Clust
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             complain(path, error)
     image = _with_topics(image, topics)
-    if acls or scram or quotas:
-        image = _with_security(
-            image, _merged(image.acls, acls), _merged(image.scram, scram), _merged(image.quotas, quotas)
-        )
+    parts: dict[str, Mapping[str, Any]] = {"acls": acls, "scram": scram, "quotas": quotas, "tokens": tokens}
+    for part, changes in parts.items():
+        if changes:
+            image = _with_part(image, part, changes)
     if present or registrations:
         image = _with_brokers(image, _merged(image.present, present), _merged(image.registrations, registrations))
     return image
@@ -110,15 +114,10 @@ def known_node(image: ClusterImage, path: str) -> bytes | None:
     return None
 
 
-def _with_security(
-    image: ClusterImage,
-    acls: Mapping[str, Acl],
-    scram: Mapping[str, Mapping[str, ScramCredential]],
-    quotas: Mapping[str, ClientQuota],
-) -> ClusterImage:
-    if acls is image.acls and scram is image.scram and quotas is image.quotas:
-        return image
-    return replace(image, acls=acls, scram=scram, quotas=quotas)
+def _with_part(image: ClusterImage, part: str, changed: Mapping[str, Any]) -> ClusterImage:
+    known = getattr(image, part)
+    merged = _merged(known, changed)
+    return image if merged is known else replace(image, **{part: merged})  # type: ignore[arg-type]
 
 
 def _with_topics(image: ClusterImage, changed: Mapping[str, TopicImage | None]) -> ClusterImage:

@@ -15,6 +15,7 @@ from ottla.common.ids import TopicId
 from ottla.metadata.acls import Acl
 from ottla.metadata.quotas import ClientQuota
 from ottla.metadata.scram import ScramCredential
+from ottla.metadata.tokens import DelegationToken
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -134,6 +135,7 @@ class ClusterImage:
     scram: Mapping[str, Mapping[str, ScramCredential]] = field(default_factory=dict)
     # What they may use, by `quotas.quota_id`.
     quotas: Mapping[str, ClientQuota] = field(default_factory=dict)
+    tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
 
     def configs(self, kind: ConfigKind) -> Mapping[str, Mapping[str, str]]:
         found: Mapping[str, Mapping[str, str]] = getattr(self, kind.value)

@@ -11,6 +11,7 @@
     /acls/ID                one ACL (`acls.py`)
     /scram/USER             what is kept of a user's passwords (`scram.py`)
     /quotas/ENTITY          what a user, client id or address may use (`quotas.py`)
+    /tokens/ID              a delegation token, without what proves it (`tokens.py`)
     /features               {"levels": {...}, "epoch": n}
     /producer_ids           {"next": n}
     /controller             {"broker": id, "epoch": n}         who may make changes; in a cluster it goes with its
@@ -59,6 +60,7 @@ CLIENT_METRICS_CONFIGS = "/configs/client_metrics"
 ACLS = "/acls"
 SCRAM = "/scram"
 QUOTAS = "/quotas"
+TOKENS = "/tokens"
 FEATURES = "/features"
 PRODUCER_IDS = "/producer_ids"
 CONTROLLER = "/controller"
@@ -67,7 +69,18 @@ BROKERS = "/brokers"
 BROKER_EPOCHS = "/broker_epochs"
 
 # Made in this order when a store is new: parents first.
-FOLDERS = (TOPICS, DELETIONS, CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS, CLIENT_METRICS_CONFIGS, ACLS, SCRAM, QUOTAS)
+FOLDERS = (
+    TOPICS,
+    DELETIONS,
+    CONFIGS,
+    BROKER_CONFIGS,
+    GROUP_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    ACLS,
+    SCRAM,
+    QUOTAS,
+    TOKENS,
+)
 # In a cluster these too.
 CLUSTER_FOLDERS = (BROKERS, BROKER_EPOCHS)
 
@@ -111,6 +124,10 @@ def scram_path(user: str) -> str:
 
 def quota_path(quota: str) -> str:
     return f"{QUOTAS}/{_one_part(quota)}"
+
+
+def token_path(token: str) -> str:
+    return f"{TOKENS}/{token}"
 
 
 def _one_part(name: str) -> str:

@@ -10,7 +10,7 @@ from ottla.metadata import folding, nodes
 from ottla.metadata.image import ClusterImage, ConfigKind
 from ottla.metastore.port import Create, MetadataStore, StoreConflict
 
-_SECURITY = (nodes.ACLS, nodes.SCRAM, nodes.QUOTAS)
+_SECURITY = (nodes.ACLS, nodes.SCRAM, nodes.QUOTAS, nodes.TOKENS)
 NO_FEATURES: Mapping[str, int] = MappingProxyType({})
 
 
@@ -108,6 +108,7 @@ def _paths_of(image: ClusterImage) -> Iterator[str]:
     yield from map(nodes.acl_path, image.acls)
     yield from map(nodes.scram_path, image.scram)
     yield from map(nodes.quota_path, image.quotas)
+    yield from map(nodes.token_path, image.tokens)
     for kind in ConfigKind:
         for name in image.configs(kind):
             yield nodes.configs_path(kind, name)

@@ -15,12 +15,23 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from ottla.metadata.scram import HASHES, ITERATIONS_MIN, ScramCredential
 
 _CHANNEL_BINDING = "biws"  # "n,," in base 64: none
 _NAME_BYTES_MAX = 1024
+# The extension with which a client says that its name is the id of a delegation token (KIP-48).
+_WITH_TOKEN = "tokenauth=true"
 _ACTS_FOR_ANOTHER = "Authentication failed: Client requested an authorization id that is different from username"
+
+
+class TokenLogin(NamedTuple):
+    """Who logs in with a delegation token, and how long that is good for."""
+
+    credential: ScramCredential
+    owner: str
+    expires_ms: int
 
 
 class LoginRefused(Exception):
@@ -59,7 +70,13 @@ class PlainExchange:
 
 class ScramExchange:
     def __init__(
-        self, mechanism: str, find: Callable[[str], ScramCredential | None], *, nonce: str, decoy: bytes
+        self,
+        mechanism: str,
+        find: Callable[[str], ScramCredential | None],
+        *,
+        nonce: str,
+        decoy: bytes,
+        find_token: Callable[[str], TokenLogin | None] = lambda _: None,
     ) -> None:
         """`nonce`: ours, of this exchange; `decoy`: a secret of this broker for the salts of those who do not exist."""
         self._mechanism, self._hash = mechanism, HASHES[mechanism]
@@ -69,6 +86,9 @@ class ScramExchange:
         self._nonce = ""
         self._credential: ScramCredential | None = None
         self._is_decoy = False
+        self._find_token = find_token
+        # Of a client that logs in with a delegation token.
+        self.token: TokenLogin | None = None
         self.user: str | None = None
 
     def answer(self, message: bytes) -> bytes:
@@ -97,7 +117,11 @@ class ScramExchange:
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
         self._nonce = fields[1][2:] + self._own_nonce
-        found = self._find(self._name)
+        if _WITH_TOKEN in fields[2:]:
+            self.token = self._find_token(self._name)
+            found = None if self.token is None else self.token.credential
+        else:
+            found = self._find(self._name)
         self._is_decoy = found is None
         self._credential = credential = found or self._made_up()
         salt = base64.b64encode(credential.salt).decode()
@@ -126,7 +150,7 @@ class ScramExchange:
         is_right = hmac.compare_digest(hashlib.new(self._hash, key).digest(), credential.stored_key)
         if not is_right or self._is_decoy:
             raise self._wrong()
-        self.user = self._name
+        self.user = self._name if self.token is None else self.token.owner
         return b"v=" + base64.b64encode(hmac.digest(credential.server_key, spoken, self._hash))
 
     def _made_up(self) -> ScramCredential:

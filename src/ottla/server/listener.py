@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ottla.broker import audit
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
@@ -238,6 +239,13 @@ class Listener:
             log.warning("refusing connection: limit reached", extra={"client": host, "listener": self.name})
             sock.close()
             return
+        try:
+            self._serve(sock, host)
+        except OSError:  # it was reset before we came to it
+            self._limits.release(host)
+            sock.close()
+
+    def _serve(self, sock: socket.socket, host: str) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -269,9 +277,12 @@ class Listener:
     def _admit_by_certificate(self, connection: Connection, certificate: bytes | None) -> None:
         assert self._tls is not None
         try:
-            connection.admit(self._tls.principal(certificate))
+            principal = self._tls.principal(certificate)
         except NoPrincipal as unknown:
             raise OSError(f"no rule of ssl.principal.mapping.rules is for {unknown}") from None
+        connection.admit(principal)
+        if certificate is not None:
+            audit.tell("login", principal, connection.client_host, listener=self.name, mechanism="TLS")
 
     # --- what connections call
 
@@ -306,6 +317,7 @@ class Listener:
             _ADVICE.get(reason, ""),
             extra={"client": host, "listener": self.name, "reason": reason},
         )
+        audit.tell("login refused", None, host, "failure", listener=self.name, mechanism="TLS", why=reason)
 
     def frame_buffer(self, size: int, arrived: int) -> bytearray:
         """A buffer for a frame of which `arrived` bytes are here, a used one where one fits. A few frames get room for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import logging
 import time
@@ -18,7 +19,9 @@ from ottla.metastore.zookeeper.store import ZookeeperStore
 from ottla.protocol import messages as m
 from ottla.testing import Broker
 from tests.broker.cluster.conftest import MakeBroker
+from tests.support.quotas import quotas, set_quota
 from tests.support.raw_client import RawClient, batch_of
+from tests.support.scram_login import log_in
 from tests.support.zookeeper import Zookeeper
 
 
@@ -370,3 +373,49 @@ def test_all_commit_by_the_same_number_of_replicas_in_sync_however_it_was_set(
         until(lambda: in_force() == 2, "the new default is in force")
     finally:
         store.close()
+
+
+def test_quotas_hold_on_all_brokers_and_the_controller_counts_partitions(three: list[Broker]) -> None:
+    """Set through a broker that is not the controller; the third throttles by it, and so does the controller."""
+    with RawClient.to(three[1].bootstrap_servers) as client, RawClient.to(three[2].bootstrap_servers) as other:
+        set_quota(client, {"client-id": "raw"}, producer_byte_rate=1000, controller_mutation_rate=1)
+        expected = {(("client-id", "raw"),): {"producer_byte_rate": 1000.0, "controller_mutation_rate": 1.0}}
+        assert quotas(client) == expected
+        until(lambda: quotas(other) == expected, "all brokers know")
+        topic = m.CreateTopicsRequest.CreatableTopic(name="many", num_partitions=30, replication_factor=1)
+        first = client.call(m.CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
+        assert (first.throttle_time_ms, first.topics[0].error_code) == (0, 0)
+        topic = m.CreateTopicsRequest.CreatableTopic(name="more", num_partitions=1, replication_factor=1)
+        second = other.call(m.CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
+        assert second.topics[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED and second.throttle_time_ms > 0
+        other.send(m.MetadataRequest(topics=[]), 12)
+        assert not other.is_closed_by_peer(0.1), "the broker that was asked hears nothing more for a while"
+
+
+def test_delegation_tokens_are_made_through_any_broker_and_good_at_all(make_broker: MakeBroker) -> None:
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "ottla.first.users": "SCRAM-SHA-256=[name=ada,password=secret]",
+        "delegation.token.secret.key": "of-all-brokers",
+    }
+    brokers = [make_broker(node_id, **settings) for node_id in (1, 2)]
+
+    def secured(broker: Broker) -> RawClient:
+        return RawClient(*broker._running().addresses[1])
+
+    with RawClient.to(brokers[1].bootstrap_servers) as stranger:
+        refused = stranger.call(m.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 3)
+        assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    with secured(brokers[1]) as ada:
+        assert log_in(ada, "ada", "secret").error_code == 0
+        token = ada.call(m.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 3)
+        assert (token.error_code, token.principal_name) == (0, "ada")
+    for broker in brokers:
+        until(lambda broker=broker: token.token_id in broker._running().broker.image.tokens, "known")  # type: ignore[misc]
+        with secured(broker) as client:
+            proof = base64.b64encode(token.hmac).decode()
+            assert log_in(client, token.token_id, proof, extensions=",tokenauth=true").error_code == 0
+            again = client.call(m.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 3)
+            assert again.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

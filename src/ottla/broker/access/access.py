@@ -52,7 +52,8 @@ class Access:
             self._told.clear()
         self._told.add(question)
         principal, host, operation, kind, name = question
-        audit.tell("denied", principal, host, operation=operation.name, resource_type=kind.name, resource=name)
+        facts = {"operation": operation.name, "resource_type": kind.name, "resource": name}
+        audit.tell("denied", principal, host, "denied", **facts)
 
 
 class Asker:

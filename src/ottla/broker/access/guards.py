@@ -94,6 +94,7 @@ _GUARDS: dict[str, Guard] = {
     "ConsumerGroupDescribe": groups.consumer_group_describe,
     "ConsumerGroupHeartbeat": groups.consumer_group_heartbeat,
     "CreateAcls": whole_or(shapes.create_acls),
+    "CreateDelegationToken": Request.answer,  # asks by itself
     "CreatePartitions": topics.create_partitions,
     "CreateTopics": topics.create_topics,
     "DeleteAcls": whole_or(shapes.delete_acls),
@@ -104,6 +105,7 @@ _GUARDS: dict[str, Guard] = {
     "DeleteTopics": topics.delete_topics,
     "DescribeCluster": _describe_cluster,
     "DescribeConfigs": _configs(Operation.DESCRIBE_CONFIGS, "results", m.DescribeConfigsResponse.DescribeConfigsResult),
+    "DescribeDelegationToken": Request.answer,  # too
     "DescribeGroups": groups.by_group("groups", "groups", Operation.DESCRIBE, m.DescribeGroupsResponse.DescribedGroup),
     "DescribeLogDirs": _describe_log_dirs,
     "DescribeProducers": topics.by_topic(Operation.READ, shapes.producers_topic),

@@ -18,6 +18,8 @@ DENIED = {
     R.TOPIC: E.TOPIC_AUTHORIZATION_FAILED,
     R.GROUP: E.GROUP_AUTHORIZATION_FAILED,
     R.TRANSACTIONAL_ID: E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    R.USER: E.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    R.DELEGATION_TOKEN: E.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
 
 
@@ -100,6 +102,13 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "DescribeLogDirs": (Rule(O.DESCRIBE, R.CLUSTER),),
     "SaslAuthenticate": (),
     "CreatePartitions": (Rule(O.ALTER, R.TOPIC, _TOPICS),),
+    "CreateDelegationToken": (Rule(O.CREATE_TOKENS, R.USER, "a token of somebody else"),),
+    "RenewDelegationToken": (),
+    "ExpireDelegationToken": (),
+    "DescribeDelegationToken": (
+        Rule(O.DESCRIBE, R.DELEGATION_TOKEN, "tokens of others; those that are not allowed are left out"),
+        Rule(O.DESCRIBE_TOKENS, R.USER, "instead, all of somebody else"),
+    ),
     "DeleteGroups": (Rule(O.DELETE, R.GROUP, _GROUPS),),
     "ElectLeaders": (Rule(O.ALTER, R.CLUSTER),),
     "IncrementalAlterConfigs": (

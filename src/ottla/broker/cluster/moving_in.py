@@ -29,6 +29,7 @@ _FOLDERS = (
     nodes.ACLS,
     nodes.SCRAM,
     nodes.QUOTAS,
+    nodes.TOKENS,
 )
 
 

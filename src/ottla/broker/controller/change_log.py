@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ottla.broker import audit
+from ottla.common.config import BrokerConfig
 from ottla.common.ids import topic_id_text
 from ottla.metadata.image import ClusterImage, TopicImage
 
@@ -14,19 +16,28 @@ log = logging.getLogger("ottla.changes")
 _NOT_SET = "(not set)"
 
 
+# For what the log must not show.
+_HIDDEN = "(hidden)"
+
+
 class Requester(NamedTuple):
     client_host: str
     client_id: str | None
+    principal: str = ""
 
 
 def tell(what: str, by: Requester | None, **facts: object) -> None:
     """`by` None is the broker itself."""
-    who = {"client": by.client_host, "client_id": by.client_id or "(none)"} if by is not None else {}
+    who: dict[str, object] = {}
+    if by is not None:
+        who = {"client": by.client_host, "client_id": by.client_id or "(none)", "principal": by.principal}
     log.info(what, extra={**facts, **who})
+    if by is not None and audit.has_its_own_file():
+        audit.tell(what, by.principal, by.client_host, **facts)
 
 
 def is_heard() -> bool:
-    return log.isEnabledFor(logging.INFO)
+    return log.isEnabledFor(logging.INFO) or audit.has_its_own_file()
 
 
 def changes(old: ClusterImage, new: ClusterImage) -> Iterator[tuple[str, dict[str, object]]]:
@@ -70,8 +81,18 @@ def _settings(
 ) -> Iterator[tuple[str, dict[str, object]]]:
     different = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
     if different:
-        told = (f"{key}: {old.get(key, _NOT_SET)} -> {new.get(key, _NOT_SET)}" for key in different)
+        told = (f"{key}: {_shown(kind, key, old)} -> {_shown(kind, key, new)}" for key in different)
         yield "settings changed", {kind: name, "settings": ", ".join(told)}
+
+
+def _shown(kind: str, key: str, settings: Mapping[str, str]) -> str:
+    """Of a broker's settings those whose kind is known to be harmless: a key of a listener has a name of its own."""
+    if key not in settings:
+        return _NOT_SET
+    known = BrokerConfig.known().get(key)
+    if kind == "broker" and (known is None or known.is_sensitive):
+        return _HIDDEN
+    return settings[key]
 
 
 def _as_text(levels: Mapping[str, int]) -> dict[str, str]:

@@ -19,5 +19,6 @@ def handle(broker: Broker, context: RequestContext, request: EnvelopeRequest) ->
         return EnvelopeResponse(response_data=None, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     inner = RequestContext(0, 0, 0, None, request.client_host_address.decode(), context.listener, context.connection_id)
     inner.principal = (request.request_principal or b"").decode() or inner.principal
+    inner.is_forwarded = True
     answer = yield broker.answer_enclosed(inner, bytes(request.request_data))
     return EnvelopeResponse(response_data=answer)

@@ -45,6 +45,8 @@ class Login:
     mechanism: str = ""
     # When the session ends, by the monotonic clock; 0 is never.
     ends_ms: int = 0
+    # By a delegation token.
+    is_by_token: bool = False
 
 
 class SaslGate:
@@ -72,13 +74,22 @@ class SaslGate:
             login: Login = connection.login
             if not login.ends_ms or self._broker.clock.monotonic_ms() < login.ends_ms:
                 return self._router.handle(connection, frame)
-            audit.tell("session expired", connection.principal, connection.client_host, listener=self._listener)
+            audit.tell(
+                "session expired", connection.principal, connection.client_host, "ended", listener=self._listener
+            )
             connection.close()
             return None
         try:
             return self._log_in(connection, frame)
         except (MalformedMessage, CloseConnection) as error:
-            audit.tell("login refused", None, connection.client_host, listener=self._listener, why=str(error))
+            audit.tell(
+                "login refused",
+                None,
+                connection.client_host,
+                "failure",
+                listener=self._listener,
+                why=str(error),
+            )
             connection.close()
             return None
 
@@ -112,6 +123,7 @@ class SaslGate:
                 "login refused",
                 None,
                 connection.client_host,
+                "failure",
                 listener=self._listener,
                 mechanism=connection.login.mechanism,
                 why=str(refused),
@@ -140,6 +152,7 @@ class SaslGate:
         principal = f"User:{exchange.user}"
         if connection.is_known and principal != connection.principal:
             raise LoginRefused(f"{_AGAIN} from {connection.principal}")
+        login.is_by_token = getattr(exchange, "token", None) is not None
         lifetime_ms = self._lifetime_ms(exchange)
         login.ends_ms = self._broker.clock.monotonic_ms() + lifetime_ms if lifetime_ms else 0
         if not connection.is_known:

@@ -39,7 +39,7 @@ class _Plain(PlainExchange):
 
 class _Scram(ScramExchange):
     def lifetime_ms(self, now_ms: int) -> int:
-        return 0
+        return 0 if self.token is None else max(1, self.token.expires_ms - now_ms)
 
 
 class Mechanisms:
@@ -63,7 +63,13 @@ class Mechanisms:
             return _Plain(self._passwords)
         if mechanism in HASHES:
             nonce = base64.b64encode(secrets.token_bytes(24)).decode()
-            return _Scram(mechanism, lambda user: self._credential(user, mechanism), nonce=nonce, decoy=self._decoy)
+            return _Scram(
+                mechanism,
+                lambda user: self._credential(user, mechanism),
+                nonce=nonce,
+                decoy=self._decoy,
+                find_token=lambda token: self._broker.tokens.login(token, mechanism),
+            )
         assert self._tokens is not None
         return self._tokens.exchange()
 

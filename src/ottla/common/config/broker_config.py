@@ -24,7 +24,7 @@ from ottla.common.config.network import NetworkSettings
 from ottla.common.config.not_acted_on import settings_not_acted_on
 from ottla.common.config.quotas import QuotaSettings
 from ottla.common.config.replication import ReplicationSettings
-from ottla.common.config.security import AccessSettings, SaslSettings, TlsSettings
+from ottla.common.config.security import AccessSettings, AuditSettings, SaslSettings, TlsSettings, TokenSettings
 from ottla.common.config.setting import Setting
 from ottla.common.config.transactions import TransactionSettings
 from ottla.common.config.zookeeper import ZookeeperSettings
@@ -77,7 +77,9 @@ class BrokerConfig(
     TransactionSettings,
     TlsSettings,
     SaslSettings,
+    TokenSettings,
     AccessSettings,
+    AuditSettings,
     QuotaSettings,
 ):
     # Sentences for the log at start-up.

@@ -104,11 +104,7 @@ ro boolean transaction.two.phase.commit.enable false
 ro class alter.config.policy.class.name null
 ro class create.topic.policy.class.name null
 """,
-    "Kerberos, delegation tokens and Java's own ways to make TLS and logins are not served": """
-ro long delegation.token.expiry.check.interval.ms 3600000
-ro long delegation.token.expiry.time.ms 86400000
-ro long delegation.token.max.lifetime.ms 604800000
-ro password delegation.token.secret.key null
+    "Kerberos and Java's own ways to make TLS and logins are not served": """
 pb class principal.builder.class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder
 ro class sasl.client.callback.handler.class null
 pb string sasl.kerberos.kinit.cmd /usr/bin/kinit

@@ -186,6 +186,35 @@ class SaslSettings(Configuration):
     sasl_oauthbearer_sub_claim_name = string("sasl.oauthbearer.sub.claim.name", "sub", "The claim that names the user.")
 
 
+class TokenSettings(Configuration):
+    delegation_token_secret_key = password(
+        "delegation.token.secret.key",
+        None,
+        "What proves delegation tokens: the same on all brokers of a cluster. Without it there are none.",
+    )
+    delegation_token_max_lifetime_ms = long(
+        "delegation.token.max.lifetime.ms",
+        604_800_000,
+        "So long a token lasts at most, however often it is renewed.",
+        unit=Unit.MS,
+        check=at_least(1),
+    )
+    delegation_token_expiry_time_ms = long(
+        "delegation.token.expiry.time.ms",
+        86_400_000,
+        "So long it lasts until it is renewed.",
+        unit=Unit.MS,
+        check=at_least(1),
+    )
+    delegation_token_expiry_check_interval_ms = long(
+        "delegation.token.expiry.check.interval.ms",
+        3_600_000,
+        "How often tokens that have expired are removed. They are of no use before that.",
+        unit=Unit.MS,
+        check=at_least(1),
+    )
+
+
 class AccessSettings(Configuration):
     authorizer_class_name = string(
         "authorizer.class.name",
@@ -206,6 +235,24 @@ class AccessSettings(Configuration):
         "Brokers use the listener of this name among themselves, where inter.broker.listener.name is not given. "
         "Without either they use the first one.",
         check=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    )
+
+
+class AuditSettings(Configuration):
+    ottla_audit_log_file = string(
+        "ottla.audit.log.file",
+        "",
+        "Where the audit trail is written, a JSON object in each line; without it the lines are in the broker's log.",
+    )
+    ottla_audit_log_max_bytes = long(
+        "ottla.audit.log.max.bytes",
+        104_857_600,
+        "At this size the file is put aside, as FILE.1, and begun anew.",
+        unit=Unit.BYTES,
+        check=at_least(1024),
+    )
+    ottla_audit_log_backups = integer(
+        "ottla.audit.log.backups", 10, "How many of them are kept; the oldest goes.", check=at_least(1)
     )
 
 

@@ -309,6 +309,7 @@ class ServerEnd:
         self.listener = _Listener("PLAINTEXT")
         self.principal = ANONYMOUS
         self.client_software = ("", "")
+        self.login = None  # nobody has to log in here
         self._received = bytearray()
         self._handle: Handle | None = None
         self._answering: asyncio.Future[Any] | None = None
