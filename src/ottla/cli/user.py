@@ -39,7 +39,11 @@ user = VerbGroup(
 
 _name = click.argument("name")
 _mechanisms = click.option(
-    "--mechanism", "mechanisms", multiple=True, type=click.Choice(MECHANISMS, case_sensitive=False), help="Repeatable."
+    "--mechanism",
+    "mechanisms",
+    multiple=True,
+    type=click.Choice(MECHANISMS, case_sensitive=False),
+    help=f"How the user logs in [{DEFAULT_MECHANISM}]; repeatable.",
 )
 _iterations = click.option(
     "--iterations", type=at_least(4096), default=str(ITERATIONS), help=f"Of the hash, 4096 to 16384 [{ITERATIONS}]."
