@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka import Producer
 from cryptography import x509
 
-from ottla.cli.security.authority import certificates_in
+from ottla.common.certificates import certificates_in
 from tests.cli.command import OUTSIDE, Cli
 from tests.support.kafka_jars import REPO_ROOT
 

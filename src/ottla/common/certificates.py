@@ -18,7 +18,7 @@ try:
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError:
     raise OttlaError(
-        "`ottla security` needs the package cryptography: install it with pip install 'ottla[security]'."
+        "certificates are made with the package cryptography: install it with pip install 'ottla[security]'."
     ) from None
 
 # Clocks of other machines may be a little behind.
