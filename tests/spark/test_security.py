@@ -159,8 +159,8 @@ class TestOnASecuredOttla:
         settings = RunSettings(client, once=True)
         assert PASSWORD_OF_ETL not in repr(settings)
         Runner(pipeline, settings, home, Heard(), sessions=lambda: spark).run()
-        assert home.status()["state"] == FINISHED
-        eventually(lambda: len(committed_records(plain, target)), 2)
+        assert home.read().state == FINISHED
+        eventually(lambda: customers(plain, target), ["good", "fine"])
 
 
 @pytest.mark.jvm
