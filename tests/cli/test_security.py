@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -21,7 +21,9 @@ from cryptography import x509
 
 from ottla.common.certificates import certificates_in
 from tests.cli.command import OUTSIDE, Cli
-from tests.support.kafka_jars import REPO_ROOT
+from tests.support.kafka_jars import REPO_ROOT, class_path, java, require_kafka_libs
+
+Tool = Callable[..., str]
 
 
 def free_block(size: int) -> int:
@@ -265,3 +267,51 @@ def test_a_cluster_gets_brokers_one_by_one(tmp_path: Path) -> None:
     assert bootstrap == "one.example:9093,two.example:9093"
     assert "inter.broker.listener.name=BROKERS" in (folder / "broker-2/server.properties").read_text()
     assert "in use already" in Cli().fails(1, "security", "init", "--dir", folder, "--host", "localhost")
+
+
+@pytest.mark.jvm
+@pytest.mark.slow
+class TestKafkasOwnTools:
+    @pytest.fixture(scope="class")
+    def tool(self, secured: Secured) -> Tool:
+        start = [str(java()), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        start += ["-cp", class_path(require_kafka_libs())]
+
+        def run(client: str, name: str, *arguments: str) -> str:
+            settings = secured.folder / "clients" / client / "client.properties"
+            servers = _settings(secured.folder, client)["bootstrap.servers"]
+            command = [*start, f"org.apache.kafka.tools.{name}", "--bootstrap-server", servers]
+            outcome = subprocess.run(
+                [*command, "--command-config", str(settings), *arguments], capture_output=True, text=True, timeout=120
+            )
+            assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+            return outcome.stdout
+
+        return run
+
+    @pytest.mark.parametrize("client", ["admin", "admin-certificate"])
+    def test_get_in_with_the_files_that_were_made(self, tool: Tool, secured: Secured, client: str) -> None:
+        secured.admin.ok("topic", "create", f"for-{client}")
+        assert f"for-{client}" in tool(client, "TopicCommand", "--list").split()
+
+    def test_mean_the_same_by_producer_and_consumer(self, tool: Tool, secured: Secured) -> None:
+        role = (
+            "--producer",
+            "--consumer",
+            "--topic",
+            "both",
+            "--group",
+            "g",
+            "--transactional-id",
+            "x",
+            "--idempotent",
+        )
+        tool("admin", "AclCommand", "--add", "--allow-principal", "User:theirs", *role)
+        secured.admin.ok("acl", "add", "--allow", "ours", *role)
+
+        def rights(user: str) -> list[tuple[str, ...]]:
+            found = secured.admin.ok("acl", "list", "--allow", user, "--output", "json").data
+            return sorted(tuple(value for key, value in one.items() if key != "principal") for one in found)
+
+        assert rights("ours") == rights("theirs")
+        assert rights("ours")
