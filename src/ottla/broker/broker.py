@@ -21,7 +21,6 @@ from ottla.broker.chores.timers import Handle, Timers
 from ottla.broker.cluster import cluster_startup, moving_in
 from ottla.broker.cluster.cluster import Cluster
 from ottla.broker.cluster.forwarding import Forwarding
-from ottla.broker.cluster.peer_access import PeerAccess, security_of_brokers
 from ottla.broker.cluster.peers import Peers
 from ottla.broker.cluster.socket_peers import SocketPeers
 from ottla.broker.configs.config_service import ConfigService
@@ -110,7 +109,7 @@ class Broker:
         self.config = config
         self.is_clustered = bool(config.zookeeper_connect)
         if self.is_clustered:
-            security_of_brokers(config)  # what cannot be used is told before anything is opened
+            _check_way_of_brokers(config)
         self._open_store = open_store or _open_store
         self._make_peers = make_peers or _socket_peers
         self._boot_id = cluster_startup.boot_id() if boot_id is None else boot_id
@@ -427,10 +426,20 @@ def _open_store(config: BrokerConfig) -> MetadataStore:
     return open_zookeeper(options)
 
 
+def _check_way_of_brokers(config: BrokerConfig) -> None:
+    """What cannot be used is told before anything is opened."""
+    if config.listener_of_brokers.protocol is not SecurityProtocol.PLAINTEXT:
+        from ottla.broker.cluster.peer_access import security_of_brokers
+
+        security_of_brokers(config)
+
+
 def _socket_peers(broker: Broker) -> Peers:
     listener = broker.config.listener_of_brokers
     access = None
     if listener.protocol is not SecurityProtocol.PLAINTEXT:
+        from ottla.broker.cluster.peer_access import PeerAccess, security_of_brokers  # others do not pay for it
+
         access = PeerAccess(lambda: security_of_brokers(broker.config), broker.run_in_thread)
     return SocketPeers(
         broker.node_id, lambda node: broker.image.present.get(node), listener.name, broker.call_later, access

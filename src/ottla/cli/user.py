@@ -43,7 +43,8 @@ _mechanisms = click.option(
     "mechanisms",
     multiple=True,
     type=click.Choice(MECHANISMS, case_sensitive=False),
-    help=f"How the user logs in [{DEFAULT_MECHANISM}]; repeatable.",
+    metavar="MECHANISM",
+    help=f"{' or '.join(MECHANISMS)} [{DEFAULT_MECHANISM}, or those of the user]; repeatable.",
 )
 _iterations = click.option(
     "--iterations", type=at_least(4096), default=str(ITERATIONS), help=f"Of the hash, 4096 to 16384 [{ITERATIONS}]."
