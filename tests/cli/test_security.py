@@ -237,6 +237,7 @@ def _settings(folder: Path, client: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
+@pytest.mark.slow
 def test_the_authority_is_replaced_in_three_steps(secured: Secured) -> None:
     """After each of them all clients get in, old certificates and new ones."""
     ca, before = secured.folder / "ca.pem", secured.serial()
