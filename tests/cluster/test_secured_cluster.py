@@ -99,6 +99,7 @@ def test_records_and_transactions_outlive_a_leader(trio: SecuredTrio) -> None:
     trio.await_in_sync()
 
 
+@pytest.mark.slow
 def test_sessions_of_brokers_are_prolonged(trio: SecuredTrio) -> None:
     """Replication goes on over the same connections: nobody was thrown out when a session ended."""
     topic = trio.create("long", 1)

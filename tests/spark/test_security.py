@@ -14,7 +14,7 @@ from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.home import FINISHED, Home
 from ottla.spark.pipeline.runner import Runner, RunSettings
 from ottla.spark.sink.marker import digest_of
-from ottla.testing import Broker
+from ottla.testing import Broker, Security
 from tests.spark import topics
 from tests.spark.pipeline.conftest import Heard, order
 from tests.spark.pipeline.test_runner import copying, customers, send
@@ -26,6 +26,7 @@ from tests.support.proxy import Proxy
 from tests.support.secured_kafka import MODULES, PASSWORD, USER, SecuredKafka
 
 NOW = {"availableNow": True}
+PASSWORD_OF_ETL = "not for others"
 SECRET_PART = PASSWORD.rpartition('"')[2]  # the same however quotes are escaped
 
 
@@ -121,6 +122,45 @@ def test_a_cluster_that_is_not_trusted_is_one_sentence(spark: Any, servers: str,
         ottla.spark.write_stream(
             stream, name="x", bootstrap=proxy.address, kafka=given, topic=source, checkpoint=str(tmp_path)
         )
+
+
+class TestOnASecuredOttla:
+    """Logins over TLS, an authorizer, and certificates as text: executors have no files of the driver."""
+
+    @pytest.fixture(scope="class")
+    def broker(self) -> Iterator[tuple[Broker, str]]:
+        outside, inside = free_ports(2)
+        listeners = {
+            "listeners": f"SASL_SSL://127.0.0.1:{outside},INSIDE://127.0.0.1:{inside}",
+            "listener.security.protocol.map": "SASL_SSL:SASL_SSL,INSIDE:PLAINTEXT",
+            "super.users": "User:etl;User:ANONYMOUS",
+            "connections.max.reauth.ms": "10000",
+        }
+        with Broker(listeners, security=Security(users={"etl": PASSWORD_OF_ETL}, acls=True)) as running:
+            yield running, f"127.0.0.1:{inside}"
+
+    @staticmethod
+    def settings(broker: Broker) -> dict[str, str]:
+        given = broker.java_settings()
+        del given["bootstrap.servers"]
+        return {**given, "ssl.truststore.certificates": Path(given.pop("ssl.truststore.location")).read_text()}
+
+    def test_source_and_sinks(self, spark: Any, broker: tuple[Broker, str], tmp_path: Path) -> None:
+        running, plain = broker
+        read_write_and_stream(spark, plain, running.bootstrap_servers, self.settings(running), tmp_path)
+
+    def test_a_pipeline(self, spark: Any, broker: tuple[Broker, str], tmp_path: Path) -> None:
+        running, plain = broker
+        source, target = topics.create(plain), topics.create(plain)
+        send(plain, source, [order("good", 1), b"not JSON", order("fine", 2)])
+        pipeline = copying("secured-ottla", source, target)
+        client = options(running.bootstrap_servers, self.settings(running))
+        home = Home(tmp_path, pipeline.name)
+        settings = RunSettings(client, once=True)
+        assert PASSWORD_OF_ETL not in repr(settings)
+        Runner(pipeline, settings, home, Heard(), sessions=lambda: spark).run()
+        assert home.read().state == FINISHED
+        eventually(lambda: customers(plain, target), ["good", "fine"])
 
 
 @pytest.mark.jvm

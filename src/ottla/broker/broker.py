@@ -113,9 +113,7 @@ class Broker:
         self.config = config
         self.is_clustered = bool(config.zookeeper_connect)
         if self.is_clustered:
-            from ottla.broker.cluster.peer_access import security_of_brokers
-
-            security_of_brokers(config)  # what cannot be used is told before anything is opened
+            _check_way_of_brokers(config)
         self._open_store = open_store or _open_store
         self._make_peers = make_peers or _socket_peers
         self._boot_id = boot_id
@@ -470,13 +468,22 @@ def _open_store(config: BrokerConfig) -> MetadataStore:
     return open_zookeeper(options)
 
 
+def _check_way_of_brokers(config: BrokerConfig) -> None:
+    """What cannot be used is told before anything is opened."""
+    if config.listener_of_brokers.protocol is not SecurityProtocol.PLAINTEXT:
+        from ottla.broker.cluster.peer_access import security_of_brokers
+
+        security_of_brokers(config)
+
+
 def _socket_peers(broker: Broker) -> Peers:
-    from ottla.broker.cluster.peer_access import PeerAccess, security_of_brokers
     from ottla.broker.cluster.socket_peers import SocketPeers
 
     listener = broker.config.listener_of_brokers
     access = None
     if listener.protocol is not SecurityProtocol.PLAINTEXT:
+        from ottla.broker.cluster.peer_access import PeerAccess, security_of_brokers  # others do not pay for it
+
         access = PeerAccess(lambda: security_of_brokers(broker.config), broker.run_in_thread)
     return SocketPeers(
         broker.node_id, lambda node: broker.image.present.get(node), listener.name, broker.call_later, access

@@ -115,7 +115,13 @@ def _selection(function: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option("--topic", "topics", multiple=True, metavar="NAME", help="A topic; * is all; repeatable."),
         click.option("--group", "groups", multiple=True, metavar="NAME", help="A group; * is all; repeatable."),
-        click.option("--transactional-id", "transactional_ids", multiple=True, metavar="ID", help="Repeatable."),
+        click.option(
+            "--transactional-id",
+            "transactional_ids",
+            multiple=True,
+            metavar="ID",
+            help="A transactional id; * is all; repeatable.",
+        ),
         click.option("--user", "users", multiple=True, metavar="NAME", help="Whose tokens (User:NAME); repeatable."),
         click.option("--cluster", "is_cluster", is_flag=True, help="The cluster itself."),
         click.option("--prefixed", is_flag=True, help="Names are how those of resources begin."),
@@ -127,8 +133,17 @@ def _selection(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="OPERATION",
             help="read, write, create, delete, alter, describe, ..., all; repeatable.",
         ),
-        click.option("--allow", "allowed", multiple=True, type=_principal, metavar="USER", help="Repeatable."),
-        click.option("--deny", "denied", multiple=True, type=_principal, metavar="USER", help="Repeatable."),
+        click.option(
+            "--allow",
+            "allowed",
+            multiple=True,
+            type=_principal,
+            metavar="USER",
+            help="Who may; * is everybody; repeatable.",
+        ),
+        click.option(
+            "--deny", "denied", multiple=True, type=_principal, metavar="USER", help="Who may not; repeatable."
+        ),
         click.option("--host", "hosts", multiple=True, metavar="ADDRESS", help="From here only; repeatable."),
     ]
     for option in reversed(options):

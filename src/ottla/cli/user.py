@@ -39,7 +39,12 @@ user = VerbGroup(
 
 _name = click.argument("name")
 _mechanisms = click.option(
-    "--mechanism", "mechanisms", multiple=True, type=click.Choice(MECHANISMS, case_sensitive=False), help="Repeatable."
+    "--mechanism",
+    "mechanisms",
+    multiple=True,
+    type=click.Choice(MECHANISMS, case_sensitive=False),
+    metavar="MECHANISM",
+    help=f"{' or '.join(MECHANISMS)} [{DEFAULT_MECHANISM}, or those of the user]; repeatable.",
 )
 _iterations = click.option(
     "--iterations", type=at_least(4096), default=str(ITERATIONS), help=f"Of the hash, 4096 to 16384 [{ITERATIONS}]."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import ipaddress
 import logging
 import socket
 import sys
@@ -180,6 +181,12 @@ class Listener:
     def address(self) -> tuple[str, int]:
         """Where clients of this machine can connect."""
         return self.host or "localhost", self.port
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        assert self._sock is not None
+        return ipaddress.ip_address(self._sock.getsockname()[0]).is_loopback
 
     @property
     def families(self) -> tuple[socket.AddressFamily, ...]:

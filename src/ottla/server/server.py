@@ -66,6 +66,12 @@ class Server:
             told = _shown(self._advertised[listener.name])
             where = {"listener": listener.name, "address": _shown(listener.address), "advertised": told}
             log.info("listening", extra=where)
+            if listener.is_open_to_all and not listener.is_local:
+                log.warning(
+                    "open to everybody who reaches this machine, since there is neither TLS nor a login: listen on "
+                    "127.0.0.1 to be alone, or see `ottla security init`",
+                    extra={"listener": listener.name},
+                )
         self._warming_up = asyncio.create_task(router.warm_up())
         self.broker.timers.every(lambda: _IDLE_CHECK_MS, self._close_idle, "close idle connections")
         if not all(listener.is_open_to_all for listener in self._listeners):

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from ottla.testing.pipelines import Pipelines
     from ottla.testing.records import Record
     from ottla.testing.registry import Registry
+    from ottla.testing.security import Security
 
-__all__ = ["Broker", "MovableClock", "Pipelines", "Record", "Registry"]
+__all__ = ["Broker", "MovableClock", "Pipelines", "Record", "Registry", "Security"]
 
 # The pytest plugin lives in this package, and every pytest session of whoever has Ottla installed imports it: the
 # broker is loaded when somebody asks for it.
@@ -33,6 +34,7 @@ _HOMES = {
     "Pipelines": "ottla.testing.pipelines",
     "Record": "ottla.testing.records",
     "Registry": "ottla.testing.registry",
+    "Security": "ottla.testing.security",
 }
 
 

@@ -19,6 +19,7 @@ from ottla.common.errors import OttlaError
 from ottla.server.server import Server, allow_many_files
 from ottla.testing.movable_clock import MovableClock
 from ottla.testing.records import Headers, Key, NoTopic, Record, Sender, Value, read_all
+from ottla.testing.security import SecuredFolder, Security
 
 T = TypeVar("T")
 
@@ -39,12 +40,20 @@ class Broker:
 
     `properties` are Kafka's broker properties, e.g. `{"num.partitions": "3"}`; None puts one that is set for tests back
     to Kafka's default. With a `data_dir` the data stay there after `stop()`, and the next broker on it finds them.
+    `security` is "SSL", "SASL_PLAINTEXT", "SASL_SSL" or a `Security`: `client_settings()` gets in there.
     `clock.advance(hours=1)` moves the broker's time. `produce` and `records` save a test its own clients.
     """
 
     def __init__(
-        self, properties: Mapping[str, str | None] | None = None, *, data_dir: str | Path | None = None
+        self,
+        properties: Mapping[str, str | None] | None = None,
+        *,
+        data_dir: str | Path | None = None,
+        security: str | Security | None = None,
     ) -> None:
+        self._security = Security(security) if isinstance(security, str) else security
+        self._secured: SecuredFolder | None = None
+        self._certificates: Path | None = None
         merged = {**_DEFAULTS, **(properties or {})}
         self._properties = {name: value for name, value in merged.items() if value is not None}
         self._given_dir = Path(data_dir) if data_dir is not None else None
@@ -64,6 +73,9 @@ class Broker:
             raise RuntimeError("this broker is running already")
         allow_many_files()
         self.data_dir = self._given_dir or self.data_dir or Path(tempfile.mkdtemp(prefix="ottla-"))
+        if self._security is not None and self._secured is None:
+            self._certificates = Path(tempfile.mkdtemp(prefix="ottla-certificates-"))
+            self._secured = SecuredFolder(self._security, self._certificates)
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name="ottla-broker", daemon=True)
         self._thread.start()
@@ -98,6 +110,9 @@ class Broker:
         if self._given_dir is None and self.data_dir is not None:
             shutil.rmtree(self.data_dir, ignore_errors=True)
             self.data_dir = None
+        if self._certificates is not None:
+            shutil.rmtree(self._certificates, ignore_errors=True)
+            self._certificates = self._secured = None
 
     def _run(self, started: Future[None]) -> None:
         try:
@@ -108,7 +123,8 @@ class Broker:
 
     async def _serve(self, started: Future[None]) -> None:
         listen = f"PLAINTEXT://127.0.0.1:{self._port}"
-        properties = {"listeners": listen, "log.dirs": str(self.data_dir), **self._properties}
+        secured = {} if self._secured is None else self._secured.broker_properties(self._port)
+        properties = {"listeners": listen, "log.dirs": str(self.data_dir), **secured, **self._properties}
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         server = Server(BrokerConfig.load(properties), clock=self.clock, make_timers=self._make_timers)
@@ -140,6 +156,18 @@ class Broker:
             raise RuntimeError("the broker is not running: use `with Broker() as broker:` or call start()")
         return f"127.0.0.1:{self._port}"
 
+    def client_settings(self, user: str | None = None) -> dict[str, str]:
+        """What a client of librdkafka needs to get in, as the first user or as another."""
+        if self._secured is None:
+            return {"bootstrap.servers": self.bootstrap_servers}
+        return self._secured.client_settings(self.bootstrap_servers, user)
+
+    def java_settings(self, user: str | None = None) -> dict[str, str]:
+        """The same by the names of Java's clients, which are Spark's with `kafka.` before them."""
+        if self._secured is None:
+            return {"bootstrap.servers": self.bootstrap_servers}
+        return self._secured.java_settings(self.bootstrap_servers, user)
+
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Without a client: the topic is there when this returns."""
         from ottla.controller.topic_plan import NewTopic
@@ -161,7 +189,7 @@ class Broker:
         Text is sent as UTF-8, dicts and lists as JSON, None as a null.
         """
         if self._sender is None:
-            self._sender = Sender(self.bootstrap_servers)
+            self._sender = Sender(self.client_settings())
         stamp_ms = self.clock.now_ms() if timestamp_ms is None else timestamp_ms
         self._sender.send(topic, values, key, headers or {}, partition, stamp_ms)
 
@@ -187,7 +215,7 @@ class Broker:
 
     def _read(self, topic: str, committed_only: bool) -> tuple[list[Record], OttlaError | None]:
         try:
-            return read_all(self.bootstrap_servers, topic, committed_only), None
+            return read_all(self.client_settings(), topic, committed_only), None
         except NoTopic as error:
             return [], error
 

@@ -59,11 +59,11 @@ def encoded(value: Value) -> bytes | None:
 class Sender:
     """A producer that waits for every acknowledgement; keys go where Java's clients send them."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, settings: Mapping[str, str]) -> None:
         from confluent_kafka import Producer
 
         quick = {"linger.ms": 0, "partitioner": "murmur2_random", "log_level": 0}
-        self._producer: Producer = Producer({"bootstrap.servers": bootstrap_servers, **quick})
+        self._producer: Producer = Producer({**settings, **quick})
 
     def send(
         self, topic: str, values: Sequence[Value], key: Key, headers: Headers, partition: int | None, timestamp_ms: int
@@ -101,13 +101,13 @@ class Sender:
                 raise OttlaError(f"topic '{topic}' did not take a record: {error.args[0].str()}.") from None
 
 
-def read_all(bootstrap_servers: str, topic: str, committed_only: bool) -> list[Record]:
+def read_all(settings: Mapping[str, str], topic: str, committed_only: bool) -> list[Record]:
     """All records that are there now, by partition and offset."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer: Consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap_servers,
+            **settings,
             "group.id": "ottla-testing",
             "enable.auto.commit": False,
             "enable.partition.eof": True,

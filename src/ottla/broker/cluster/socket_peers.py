@@ -19,16 +19,18 @@ import struct
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.broker.apis import APIS
 from ottla.broker.chores.timers import Handle
-from ottla.broker.cluster.peer_access import PeerAccess
 from ottla.broker.cluster.peers import Channel, PeerUnavailable
 from ottla.metadata.image import BrokerImage
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage, Message
 from ottla.protocol.framing import flexible_from
+
+if TYPE_CHECKING:
+    from ottla.broker.cluster.peer_access import PeerAccess
 
 log = logging.getLogger("ottla.cluster")
 

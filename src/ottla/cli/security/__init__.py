@@ -1,6 +1,7 @@
 """`ottla security`: from nothing to a secured broker, or cluster, with one command; and what keeps it so.
 
-`authority` makes certificates, `plan` is what was decided, `files` is the text of every file, `folder` writes them.
+`common/certificates.py` makes certificates, `plan` is what was decided, `files` is the text of every file, and `folder`
+writes them.
 """
 
 from __future__ import annotations

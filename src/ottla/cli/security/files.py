@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ottla.cli.security.plan import ADMIN, BROKER_USER, LOOPBACK, BrokerPlan, ClientPlan, Plan
+from ottla.cli.security.plan import ADMIN, BROKER_USER, BrokerPlan, ClientPlan, Plan, is_loopback
 from ottla.common.config.listeners import listener_text
 
 _SCRAM = "SCRAM-SHA-512"
@@ -19,7 +19,7 @@ _PRINCIPALS = f"RULE:^CN=[^,]+,OU=brokers$/{BROKER_USER}/,RULE:^CN=([^,]+)$/$1/"
 def server_properties(plan: Plan, broker: BrokerPlan, *, folder: Path, ca: Path) -> str:
     listeners = {"SASL_SSL": plan.port, "SSL": plan.port + 1} | ({"BROKERS": plan.port + 2} if plan.is_cluster else {})
     host = broker.hosts[0]
-    bound = host if host in LOOPBACK else "0.0.0.0"
+    bound = host if is_loopback(host) else "0.0.0.0"
     lines = [
         f"# {_MADE}. There are secrets in it: keep it readable for the broker alone.",
         f"node.id={broker.id}",

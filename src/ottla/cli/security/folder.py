@@ -21,8 +21,8 @@ from datetime import datetime
 from pathlib import Path
 
 from ottla.cli.security import files
-from ottla.cli.security.authority import Authority, Issued, certificates_in, expires
 from ottla.cli.security.plan import LOOPBACK, BrokerPlan, ClientPlan, Plan
+from ottla.common.certificates import Authority, Issued, certificates_in, expires
 from ottla.common.errors import OttlaError
 
 _CA_DAYS = 3650

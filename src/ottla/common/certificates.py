@@ -4,6 +4,7 @@ which OpenSSL, Java, Go and Node all read."""
 from __future__ import annotations
 
 import ipaddress
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ try:
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError:
     raise OttlaError(
-        "`ottla security` needs the package cryptography: install it with pip install 'ottla[security]'."
+        "certificates are made with the package cryptography: install it with pip install 'ottla[security]'."
     ) from None
 
 # Clocks of other machines may be a little behind.
@@ -44,7 +45,9 @@ class Authority:
     @classmethod
     def new(cls, name: str, days: int) -> Authority:
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        # Two authorities of one name, while one replaces the other, would be taken for one another.
+        own_name = f"{name} {secrets.token_hex(4)}"
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, own_name)])
         usage = _usage(key_cert_sign=True, crl_sign=True)
         builder = (
             _builder(subject, subject, key.public_key(), days)
@@ -60,8 +63,10 @@ class Authority:
         parts = [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit)] if unit else []
         subject = x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name)])
         purposes = [ExtendedKeyUsageOID.CLIENT_AUTH] + ([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else [])
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())  # type: ignore[arg-type]
         builder = (
             _builder(subject, self._certificate.subject, key.public_key(), days)
+            .add_extension(issuer, critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(digital_signature=True), critical=True)
             .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
