@@ -20,7 +20,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.marker import MARKER_TOPIC, read_marker
 from ottla.spark.sink.progress import forget
-from ottla.streams.engine.identity import Shape, own_topics, task_topic
+from ottla.streams.engine.identity import Shape, own_topics, shape_of, task_topic
 from ottla.streams.engine.partitions import plan_partitions, task_count
 from ottla.streams.engine.task_state import TaskState, read_records
 from ottla.streams.errors import ErrorHandling
@@ -126,18 +126,18 @@ class _Preparing:
             self._make(topic, tasks, _CHANGELOG)
 
     def _refuse_state_without_a_marker(self) -> None:
-        """The marker is in the transaction of every batch: where state is alone, somebody had it forgotten, and the
-        input would be counted again on top of it."""
-        topic = task_topic(self._application_id)
-        numbers = self._reader.partitions([topic]).get(topic)
-        if numbers is None or not _has_records(self._reader, topic, numbers):
+        """The marker is in the transaction of every batch: where state is alone, somebody had it forgotten, or it is of
+        another application (`a` with a store `b-c` has the topics of `a-b` with a store `c`)."""
+        there = self._reader.partitions(own_topics(shape_of(self._topology, self._application_id)))
+        if not there or _marker_is_there(self._reader, self._application_id):
             return
-        if _marker_is_there(self._reader, self._application_id):
-            return
-        raise OttlaError(
-            f"application '{self._application_id}' has state in this cluster, but how far it was is forgotten: going "
-            "on would count its input twice. Reset it, which deletes the state, or give it another id."
-        )
+        for topic, numbers in there.items():
+            if _has_records(self._reader, topic, numbers):
+                raise OttlaError(
+                    f"the topic '{topic}' has records, but how far application '{self._application_id}' was is not "
+                    "known here: it was forgotten, or the topic is of another application. Going on would count its "
+                    "input twice: give it another id, or reset it, which deletes this topic."
+                )
 
 
 def written_topics(topology: Topology) -> list[str]:
