@@ -94,6 +94,7 @@ def test_what_is_offered_is_meant() -> None:
         "config set",
         "config unset",
         "pipeline delete",
+        "streams delete",
         "schema register",
         "schema delete",
     }
@@ -106,6 +107,8 @@ def test_what_is_offered_is_meant() -> None:
         "txn abort",
         "pipeline run",
         "pipeline delete",
+        "streams run",
+        "streams delete",
         "schema delete",
     }
 
