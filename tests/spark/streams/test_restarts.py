@@ -168,6 +168,7 @@ def test_state_is_restored_without_what_was_aborted_and_not_from_another_life_of
     assert restored("two") is None
 
 
+@pytest.mark.slow
 def test_partitions_that_are_added_to_an_input_are_read_where_no_state_lies_by_them(
     spark: Any, servers: str, tmp_path: Path
 ) -> None:
