@@ -101,6 +101,7 @@ def test_what_is_offered_is_meant() -> None:
         "quota set",
         "quota remove",
         "pipeline delete",
+        "streams delete",
         "schema register",
         "schema delete",
     }
@@ -115,6 +116,8 @@ def test_what_is_offered_is_meant() -> None:
         "acl remove",
         "pipeline run",
         "pipeline delete",
+        "streams run",
+        "streams delete",
         "schema delete",
     }
 

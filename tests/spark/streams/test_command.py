@@ -87,7 +87,9 @@ def test_a_bad_file_is_one_sentence_and_status_1(cli: Cli, tmp_path: Path, text:
 def test_questions_about_stores_are_answered_where_it_is_told_to(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "app.py"
     file.write_text(APP.format(source="no-such-topic", target="out", name="p"))
-    assert "does not exist" in cli.fails(1, "streams", "run", file, "--http", "127.0.0.1:0")
+    outcome = cli("streams", "run", file, "--http", "127.0.0.1:0")
+    assert "does not exist" in outcome.err
+    assert json.loads(outcome.lines[0])["address"].startswith("http://127.0.0.1:")
     assert "cannot listen on 192.0.2.99:80" in cli.fails(1, "streams", "run", file, "--http", "192.0.2.99:80")
     assert "--http wants HOST:PORT" in cli.fails(2, "streams", "run", file, "--http", "nowhere")
 

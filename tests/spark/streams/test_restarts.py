@@ -168,6 +168,7 @@ def test_state_is_restored_without_what_was_aborted_and_not_from_another_life_of
     assert restored("two") is None
 
 
+@pytest.mark.slow
 def test_partitions_that_are_added_to_an_input_are_read_where_no_state_lies_by_them(
     spark: Any, servers: str, tmp_path: Path
 ) -> None:
@@ -183,7 +184,7 @@ def test_partitions_that_are_added_to_an_input_are_read_where_no_state_lies_by_t
     assert by_key(servers, out)["a"][-1][0] == "2"
 
 
-def test_partitions_that_are_added_where_keys_have_state_are_refused(spark: Any, servers: str, tmp_path: Path) -> None:
+def test_partitions_that_are_added_where_keys_have_state_are_refused(servers: str) -> None:
     source, out = names(servers, "in", "out")
     builder = StreamsBuilder(key=serdes.string, value=serdes.string)
     builder.stream(source).group_by_key().count(store="counts").to_stream().map_values(str).to(out)
@@ -194,6 +195,16 @@ def test_partitions_that_are_added_where_keys_have_state_are_refused(spark: Any,
         answer.result(10)
     with pytest.raises(OttlaError, match="has 1 partitions, and the topology now needs 2"):
         application.prepare()
+
+
+def test_state_of_another_application_is_not_taken_for_ones_own(servers: str) -> None:
+    source, out = names(servers, "in", "out")
+    application = counting(servers, source, out)
+    log = topics.create(servers, 1, name=f"{application.application_id}-counts-changelog")
+    send(servers, log, "of somebody else")
+    with pytest.raises(OttlaError, match=f"the topic '{log}' has records, but how far application"):
+        application.prepare()
+    assert by_key(servers, log) == {"k": [("of somebody else", 5)]}
 
 
 def test_a_checkpoint_of_another_application_or_of_another_topology_is_refused(

@@ -13,6 +13,7 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.streams import StreamsBuilder, Topology, TopologyTestDriver, serdes
 from ottla.streams.engine.application import StreamsApplication
@@ -98,11 +99,16 @@ def servers() -> Iterator[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_all_scenarios_give_the_same_in_the_test_driver_and_on_spark(spark: Any, servers: str, tmp_path: Path) -> None:
     topology = everything()
     inputs = [topic for topic in topology.source_topics() if topic not in topology.internal_topics]
-    for topic in {*inputs, *(f"out-{number}" for number in range(len(CASES)))}:
-        topics.create(servers, 1, name=topic)
+    outputs = [f"out-{number}" for number in range(len(CASES))]
+    made = AdminClient({"bootstrap.servers": servers}).create_topics(
+        [NewTopic(each, 1) for each in {*inputs, *outputs}]
+    )
+    for answer in made.values():
+        answer.result(30)
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, "linger.ms": 0})
     application = StreamsApplication(topology, application_id="scenarios", bootstrap=servers)
     for half in range(2):

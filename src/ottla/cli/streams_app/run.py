@@ -14,6 +14,7 @@ from ottla.cli.pipeline.run import conf_option, data_dir_option, reporter_for, r
 from ottla.cli.settings import Settings, command, parse_assignment
 
 if TYPE_CHECKING:
+    from ottla.spark.pipeline.reporting import Reporter
     from ottla.streams import Application
 
 
@@ -73,12 +74,12 @@ def run(
     if reset:
         confirm(settings, f"Delete the state of '{application.id}' and write everything again, after what is there?")
         runner.reset()
-    with stopped_by_signals(runner), _queries(settings, application, http):
+    with stopped_by_signals(runner), _queries(settings, application, http, reporter):
         runner.run()
 
 
 @contextmanager
-def _queries(settings: Settings, application: Application, http: str | None) -> Iterator[None]:
+def _queries(settings: Settings, application: Application, http: str | None, reporter: Reporter) -> Iterator[None]:
     if http is None:
         yield
         return
@@ -90,5 +91,6 @@ def _queries(settings: Settings, application: Application, http: str | None) -> 
         raise click.UsageError(f"--http wants HOST:PORT, not '{http}'.")
     client = settings.client_settings()
     reader = StoreReader(application.topology, application.id, client["bootstrap.servers"], kafka=client)
-    with QueryServer(application.topology, reader, host or "127.0.0.1", int(port)):
+    with QueryServer(application.topology, reader, host or "127.0.0.1", int(port)) as server:
+        reporter.event("http", f"{application.id}: stores at {server.address}/stores", address=server.address)
         yield

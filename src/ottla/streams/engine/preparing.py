@@ -20,7 +20,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.marker import MARKER_TOPIC, read_marker
 from ottla.spark.sink.progress import forget
-from ottla.streams.engine.identity import Shape, own_topics, task_topic
+from ottla.streams.engine.identity import Shape, own_topics, shape_of, task_topic
 from ottla.streams.engine.partitions import plan_partitions, task_count
 from ottla.streams.engine.task_state import TaskState, read_records
 from ottla.streams.errors import ErrorHandling
@@ -53,6 +53,8 @@ class _Preparing:
         self._topology = topology
         self._application_id = application_id
         self._reader = reader
+        # Asked once for all: a cluster that has just started may deny a topic, so one that is missing is waited for.
+        self._there = reader.partitions(own_topics(shape_of(topology, application_id)))
 
     def run(self, handling: ErrorHandling) -> Prepared:
         topology, reader = self._topology, self._reader
@@ -92,7 +94,7 @@ class _Preparing:
                 raise OttlaError(f"the topic '{topic}' does not exist: create it before the application starts.")
         existing = {topic: len(numbers) for topic, numbers in found.items()}
         named = {topic: self._real(topic) for topic in topology.internal_topics}
-        here = reader.partitions(list(named.values())) if named else {}
+        here = self._there
         return existing | {topic: len(here[name]) for topic, name in named.items() if name in here}, named
 
     def _check_outputs(self, handling: ErrorHandling) -> None:
@@ -107,7 +109,7 @@ class _Preparing:
             ensure_topic(self._reader, handling.dead_letter_topic, what="the dead-letter topic", advice=advice)
 
     def _make(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        there = self._reader.partitions([topic]).get(topic)
+        there = self._there.get(topic)
         if there is None:
             advice = f"create it with {partitions} partitions, or ask for the right to"
             ensure_topic(self._reader, topic, what="the topic", advice=advice, settings=settings, partitions=partitions)
@@ -119,25 +121,24 @@ class _Preparing:
             )
 
     def _make_task_topic(self, topic: str, tasks: int) -> None:
-        there = self._reader.partitions([topic]).get(topic)
+        there = self._there.get(topic)
         if there is not None and len(there) < tasks:
             grow_topic(self._reader, topic, tasks)
         elif there is None:
             self._make(topic, tasks, _CHANGELOG)
 
     def _refuse_state_without_a_marker(self) -> None:
-        """The marker is in the transaction of every batch: where state is alone, somebody had it forgotten, and the
-        input would be counted again on top of it."""
-        topic = task_topic(self._application_id)
-        numbers = self._reader.partitions([topic]).get(topic)
-        if numbers is None or not _has_records(self._reader, topic, numbers):
+        """The marker is in the transaction of every batch: where state is alone, somebody had it forgotten, or it is of
+        another application (`a` with a store `b-c` has the topics of `a-b` with a store `c`)."""
+        if not self._there or _marker_is_there(self._reader, self._application_id):
             return
-        if _marker_is_there(self._reader, self._application_id):
-            return
-        raise OttlaError(
-            f"application '{self._application_id}' has state in this cluster, but how far it was is forgotten: going "
-            "on would count its input twice. Reset it, which deletes the state, or give it another id."
-        )
+        for topic, numbers in self._there.items():
+            if _has_records(self._reader, topic, numbers):
+                raise OttlaError(
+                    f"the topic '{topic}' has records, but how far application '{self._application_id}' was is not "
+                    "known here: it was forgotten, or the topic is of another application. Going on would count its "
+                    "input twice: give it another id, or reset it, which deletes this topic."
+                )
 
 
 def written_topics(topology: Topology) -> list[str]:

@@ -195,7 +195,7 @@ class _Rows:
         self.rows: list[tuple[str, bytes | None, bytes | None, int, Headers, int | None]] = []
 
     def add(self, *row: Any) -> None:
-        self.rows.append(row)  # type: ignore[arg-type]
+        self.rows.append(row)
 
     def taken(self) -> pa.RecordBatch:
         topics, keys, values, times, heads, partitions = zip(*self.rows, strict=True)
