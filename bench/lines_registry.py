@@ -87,7 +87,7 @@ def two_instances(bootstrap: str) -> Iterator[tuple[str, str]]:
     """As processes: the writer, and one that forwards to it."""
     from tests.registry.ordeal import InstanceProcess
 
-    first, second = InstanceProcess(bootstrap, "_bench_schemas"), InstanceProcess(bootstrap, "_bench_schemas")
+    first, second = (InstanceProcess(bootstrap, "_bench_schemas", 10_000) for _ in range(2))
     try:
         first.start()
         second.start()
