@@ -27,11 +27,11 @@ def enum(*symbols: str, **more: Any) -> dict[str, Any]:
     return {"type": "enum", "name": "E", "symbols": list(symbols), **more}
 
 
-A, B = {"name": "a", "type": "int"}, {"name": "b", "type": "string"}
+A, B, C = {"name": "a", "type": "int"}, {"name": "b", "type": "string"}, {"name": "c", "type": "int"}
 RULES = [
     Rule("READER_FIELD_MISSING_DEFAULT_VALUE", record(A), record(A, B | {"default": ""}), record(A, B)),
     Rule("READER_FIELD_MISSING_DEFAULT_VALUE", record(A, B), record(A), record(A, {**B, "name": "c"})),
-    Rule("READER_FIELD_MISSING_DEFAULT_VALUE", record(A), record({**A, "name": "c", "aliases": ["a"]}), record({**A, "name": "c"})),
+    Rule("READER_FIELD_MISSING_DEFAULT_VALUE", record(A), record({**C, "aliases": ["a"]}), record(C)),
     *(Rule("TYPE_MISMATCH", old, new, old_breaks) for old, new, old_breaks in (
         ("int", "long", "boolean"), ("int", "float", "string"), ("int", "double", "bytes"), ("long", "float", "int"),
         ("long", "double", "int"), ("float", "double", "long"), ("string", "bytes", "int"), ("bytes", "string", "int"),
