@@ -14,6 +14,7 @@ class Resolved:
     Compared by a digest: the same schema may be reached on more ways than anybody can walk."""
 
     __slots__ = ("_digest", "name", "references", "text")
+    _digest: bytes
 
     def __init__(self, name: str, text: str, references: tuple[Resolved, ...] = ()) -> None:
         self.name, self.text, self.references = name, text, references
