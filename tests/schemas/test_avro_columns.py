@@ -22,7 +22,7 @@ from ottla.kernel import avro_steps
 from ottla.kernel.avro_steps import Bad, Fault
 from ottla.schemas.avro.columns import columns_of
 from ottla.schemas.avro.resolving import Unreadable, resolve
-from tests.registry.random_avro import SchemaMaker
+from tests.registry.random_avro import SchemaMaker, _places
 from tests.schemas.random_values import ValueMaker, same, zigzag
 
 HEAD = b"\x00\x00\x00\x00\x07"
@@ -64,6 +64,8 @@ def compare(kernel: ModuleType, seeds: range) -> int:
     count = 0
     for seed in seeds:
         reader_tree, writer_tree = SchemaMaker(seed).pair()
+        if [] in list(_places(reader_tree)):
+            continue  # nothing is a value of an empty union, but fastavro reads some
         try:
             reader, writer = parse(json.dumps(reader_tree)), parse(json.dumps(writer_tree))
             columns = columns_of(reader)
@@ -261,6 +263,14 @@ def test_the_branch_that_a_reader_lacks_makes_only_its_own_values_bad(kernel: Mo
     writer, reader = record(field("a", ["null", "int", "string"])), record(field("a", ["null", "int"]))
     found, bad = decoded(kernel, writer, reader, written(writer, {"a": 4}, {"a": "x"}, {"a": None}))
     assert found.to_pylist() == [{"a": 4}, None, {"a": None}]
+    assert [(each.row, each.fault) for each in bad] == [(1, Fault.REFUSED)]
+
+
+def test_an_empty_array_is_read_whatever_its_items_would_be(kernel: ModuleType) -> None:
+    writer = record(field("a", {"type": "array", "items": "string"}))
+    reader = record(field("a", {"type": "array", "items": "int"}))
+    found, bad = decoded(kernel, writer, reader, written(writer, {"a": []}, {"a": ["x"]}))
+    assert found.to_pylist() == [{"a": []}, None]
     assert [(each.row, each.fault) for each in bad] == [(1, Fault.REFUSED)]
 
 
