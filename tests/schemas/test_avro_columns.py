@@ -15,6 +15,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from ottla.avro.compatibility import differences
 from ottla.avro.parse import parse
 from ottla.common.errors import OttlaError
 from ottla.common.schemas import InvalidSchema
@@ -86,7 +87,9 @@ def compare(kernel: ModuleType, seeds: range) -> int:
             except Exception:
                 continue  # fastavro refuses what Java takes, such as a record with another name
             told = f"seed {seed}: {json.dumps(reader_tree)} reads {json.dumps(writer_tree)}, {value!r}"
-            assert row not in refused, told
+            if row in refused:  # fastavro reads a fixed as an enum of its name; to Java's rules they do not fit
+                assert differences(reader, writer), told
+                continue
             assert same(reader, ours if reader.is_record else ours["value"], theirs), f"{told}: {ours} {theirs}"
             count += 1
     return count
