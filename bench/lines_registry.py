@@ -87,7 +87,7 @@ def two_instances(bootstrap: str) -> Iterator[tuple[str, str]]:
     """As processes: the writer, and one that forwards to it."""
     from tests.registry.ordeal import InstanceProcess
 
-    first, second = InstanceProcess(bootstrap, "_bench_schemas"), InstanceProcess(bootstrap, "_bench_schemas")
+    first, second = (InstanceProcess(bootstrap, "_bench_schemas", 10_000) for _ in range(2))
     try:
         first.start()
         second.start()
@@ -103,7 +103,12 @@ def instances_line(contender: Contender, enter: Callable[[Any], Any]) -> Compari
 
     def arm(label: str, url: str) -> Arm:
         seconds = REGISTER_SECONDS * contender.scale.client_share
-        return Arm(label, lambda: measure_instance(url, seconds, lambda: f"S{next(counter)}"))
+
+        def measure(share: float = 1.0) -> Values:
+            return measure_instance(url, seconds * share, lambda: f"S{next(counter)}")
+
+        # The first waits for the instances to have chosen who writes.
+        return Arm(label, measure, lambda: measure(0.2))
 
     metrics = [
         throughput("registrations", "/s", goal=None, digits=0),

@@ -19,10 +19,10 @@ SESSION_MS = 1_000
 
 
 class InstanceProcess:
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, session_ms: int = SESSION_MS) -> None:
         self.url = f"http://127.0.0.1:{free_ports(1)[0]}"
         self._arguments = ["--listen", self.url.removeprefix("http://"), "-b", bootstrap, "--topic", topic]
-        self._arguments += ["--group", topic, "--session-timeout", str(SESSION_MS), "--log-level", "error"]
+        self._arguments += ["--group", topic, "--session-timeout", str(session_ms), "--log-level", "error"]
         self._arguments += ["--compatibility", "none"]
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -123,3 +123,39 @@ def test_protobuf_travels_as_descriptors_and_is_shown_as_text(client: SchemaRegi
     assert latest.schema.schema_type == "PROTOBUF"
     assert "message User {" in latest.schema.schema_str and "string name = 1;" in latest.schema.schema_str
     assert client.get_schema(latest.schema_id, fmt="serialized").schema_str.strip() != latest.schema.schema_str
+
+
+# Confluent's cloud has them, its registry does not.
+NOT_OF_A_REGISTRY = {"create_association", "delete_associations", "get_associations_by_resource_name"}
+
+
+def test_there_is_no_other_call(registry: Registry) -> None:
+    """Whatever the client can do is called by the tests of this file, or named above."""
+    called: set[str] = set()
+
+    class Recorder:
+        def __init__(self, inner: SchemaRegistryClient) -> None:
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            called.add(name)
+            return getattr(self._inner, name)
+
+    client: Any = Recorder(SchemaRegistryClient({"url": registry.url}))
+    test_every_call_of_the_client_is_answered(client, "all-calls-value")
+    full = client.register_schema_full_response("all-calls-full", Schema(USER, "AVRO"))
+    assert full.schema_id > 0 and full.version in (None, 1)
+    assert client.update_global_mode("READONLY") == "READONLY"
+    with pytest.raises(SchemaRegistryError) as caught:
+        client.register_schema("all-calls-never", Schema(USER, "AVRO"))
+    assert caught.value.error_code == 42205
+    assert client.update_global_mode("READWRITE") == "READWRITE"
+    client.clear_caches()
+    client.clear_latest_caches()
+    client.config()
+    client.close()
+    SchemaRegistryClient.new_client({"url": registry.url})
+    public = {name for name in vars(SchemaRegistryClient) if not name.startswith("_")}
+    public |= {name for kind in SchemaRegistryClient.__mro__[1:-1] for name in vars(kind) if not name.startswith("_")}
+    callables = {name for name in public if callable(getattr(SchemaRegistryClient, name))}
+    assert callables - called - NOT_OF_A_REGISTRY <= {"new_client"}

@@ -283,3 +283,9 @@ def test_the_fourth_draft_says_exclusive_with_a_flag() -> None:
     assert differences({**draft, "maximum": 6, "exclusiveMaximum": True}, old) == []
     narrower = {**draft, "maximum": 4, "exclusiveMaximum": True}
     assert differences(narrower, old) == [("EXCLUSIVE_MAXIMUM_DECREASED", "#/exclusiveMaximum")]
+
+
+def test_the_table_has_every_rule_of_the_sources() -> None:
+    from tests.registry.rule_names import names_in
+
+    assert names_in("json_schema") - {rule.name for rule in RULES} == set()

@@ -166,3 +166,9 @@ def test_fields_in_another_order_are_the_same_once_normalised() -> None:
     one, two = schema("int32 a = 1; int32 b = 2;"), schema("int32 b = 2; int32 a = 1;")
     assert one.canonical() != two.canonical()
     assert one.normalised() == two.normalised()
+
+
+def test_the_table_has_every_rule_of_the_sources() -> None:
+    from tests.registry.rule_names import names_in
+
+    assert names_in("protobuf") - {rule.name for rule in RULES} == set()

@@ -15,6 +15,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from ottla.avro.compatibility import differences
 from ottla.avro.parse import parse
 from ottla.common.errors import OttlaError
 from ottla.common.schemas import InvalidSchema
@@ -22,7 +23,7 @@ from ottla.kernel import avro_steps
 from ottla.kernel.avro_steps import Bad, Fault
 from ottla.schemas.avro.columns import columns_of
 from ottla.schemas.avro.resolving import Unreadable, resolve
-from tests.registry.random_avro import SchemaMaker
+from tests.registry.random_avro import SchemaMaker, _places
 from tests.schemas.random_values import ValueMaker, same, zigzag
 
 HEAD = b"\x00\x00\x00\x00\x07"
@@ -64,6 +65,8 @@ def compare(kernel: ModuleType, seeds: range) -> int:
     count = 0
     for seed in seeds:
         reader_tree, writer_tree = SchemaMaker(seed).pair()
+        if [] in list(_places(reader_tree)):
+            continue  # nothing is a value of an empty union, but fastavro reads some
         try:
             reader, writer = parse(json.dumps(reader_tree)), parse(json.dumps(writer_tree))
             columns = columns_of(reader)
@@ -84,7 +87,9 @@ def compare(kernel: ModuleType, seeds: range) -> int:
             except Exception:
                 continue  # fastavro refuses what Java takes, such as a record with another name
             told = f"seed {seed}: {json.dumps(reader_tree)} reads {json.dumps(writer_tree)}, {value!r}"
-            assert row not in refused, told
+            if row in refused:  # fastavro reads a fixed as an enum of its name; to Java's rules they do not fit
+                assert differences(reader, writer), told
+                continue
             assert same(reader, ours if reader.is_record else ours["value"], theirs), f"{told}: {ours} {theirs}"
             count += 1
     return count
@@ -261,6 +266,14 @@ def test_the_branch_that_a_reader_lacks_makes_only_its_own_values_bad(kernel: Mo
     writer, reader = record(field("a", ["null", "int", "string"])), record(field("a", ["null", "int"]))
     found, bad = decoded(kernel, writer, reader, written(writer, {"a": 4}, {"a": "x"}, {"a": None}))
     assert found.to_pylist() == [{"a": 4}, None, {"a": None}]
+    assert [(each.row, each.fault) for each in bad] == [(1, Fault.REFUSED)]
+
+
+def test_an_empty_array_is_read_whatever_its_items_would_be(kernel: ModuleType) -> None:
+    writer = record(field("a", {"type": "array", "items": "string"}))
+    reader = record(field("a", {"type": "array", "items": "int"}))
+    found, bad = decoded(kernel, writer, reader, written(writer, {"a": []}, {"a": ["x"]}))
+    assert found.to_pylist() == [{"a": []}, None]
     assert [(each.row, each.fault) for each in bad] == [(1, Fault.REFUSED)]
 
 

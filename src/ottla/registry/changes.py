@@ -99,7 +99,21 @@ def canonical(state: RegistryState, schema: SchemaText, *, normalises: bool, is_
     )
     schema = replace(schema, references=pinned)
     parsed = parse(schema, resolve(state, schema), is_new=is_new)
-    return schema.with_text(parsed.normalised() if normalises else parsed.canonical())
+    text = parsed.normalised() if normalises else parsed.canonical()
+    if not _is_text(text):
+        raise errors.invalid_schema(
+            f"Invalid schema of type {schema.type}, details: it has halves of characters, which are no text"
+        )
+    return schema.with_text(text)
+
+
+def _is_text(text: str) -> bool:
+    """JSON may have escapes of halves, which cannot be stored."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def find(state: RegistryState, subject: str, schema: SchemaText, *, deleted: bool = False) -> Version | None:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from typing import NamedTuple
 
 from ottla.common.schemas import Difference, Sides
 
 
-class Resolved(NamedTuple):
-    """A reference with the text that it refers to, and with what that refers to itself."""
+class Resolved:
+    """A reference with the text that it refers to, and with what that refers to itself.
 
-    name: str
-    text: str
-    references: tuple[Resolved, ...] = ()
+    Compared by a digest: the same schema may be reached on more ways than anybody can walk."""
+
+    __slots__ = ("_digest", "name", "references", "text")
+    _digest: bytes
+
+    def __init__(self, name: str, text: str, references: tuple[Resolved, ...] = ()) -> None:
+        self.name, self.text, self.references = name, text, references
+        digest = hashlib.sha256()
+        for part in (name.encode(), text.encode(), *(reference._digest for reference in references)):
+            digest.update(len(part).to_bytes(8, "big") + part)
+        self._digest = digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Resolved) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
 
 
 class Parsed(ABC):

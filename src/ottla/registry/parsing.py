@@ -39,12 +39,17 @@ def _parse(kind: str, text: str, references: tuple[Resolved, ...], is_new: bool)
 
 def resolve(state: RegistryState, schema: SchemaText) -> tuple[Resolved, ...]:
     """The texts behind the references, and behind theirs. Raises what the API answers for one that is not there."""
-    return _resolve(state, schema.type, schema.references, ())
+    return _resolve(state, schema.type, schema.references, (), {})
 
 
 def _resolve(
-    state: RegistryState, kind: str, references: Sequence[Reference], above: tuple[tuple[str, int], ...]
+    state: RegistryState,
+    kind: str,
+    references: Sequence[Reference],
+    above: tuple[tuple[str, int], ...],
+    known: dict[tuple[str, int], tuple[Resolved, ...]],
 ) -> tuple[Resolved, ...]:
+    """`known`: what the schemas that were met before refer to."""
     resolved: list[Resolved] = []
     for reference in references:
         if not reference.name or not reference.subject:
@@ -72,6 +77,7 @@ def _resolve(
                 f'Invalid schema of type {kind}, details: subject "{reference.subject}" and version '
                 f"{reference.version} is a schema of type {found.schema.type}"
             )
-        its = _resolve(state, kind, found.schema.references, (*above, where))
-        resolved.append(Resolved(reference.name, found.schema.text, its))
+        if where not in known:
+            known[where] = _resolve(state, kind, found.schema.references, (*above, where), known)
+        resolved.append(Resolved(reference.name, found.schema.text, known[where]))
     return tuple(resolved)

@@ -34,17 +34,21 @@ def by_id(client: RegistryClient, number: int, subject: str | None = None) -> Re
 
 
 def _registered(client: RegistryClient, found: dict[str, Any], number: int, subject: str, version: int) -> Registered:
-    references = tuple(_references(client, found).items())
+    references = tuple(_references(client, found, set()).items())
     return Registered(number, found.get("schemaType") or AVRO, found["schema"], references, subject, version)
 
 
-def _references(client: RegistryClient, schema: dict[str, Any]) -> dict[str, str]:
+def _references(client: RegistryClient, schema: dict[str, Any], met: set[tuple[str, str, int]]) -> dict[str, str]:
+    """`met`: those that were followed already. Many schemas may refer to the same one."""
     found: dict[str, str] = {}
     for reference in schema.get("references") or ():
-        where = ("subjects", reference["subject"], "versions", reference["version"])
-        referred = client.get(*where, format="serialized", deleted=True)
-        found |= _references(client, referred)
-        found[reference["name"]] = referred["schema"]
+        name, subject, version = reference["name"], reference["subject"], reference["version"]
+        if (name, subject, version) in met:
+            continue
+        met.add((name, subject, version))
+        referred = client.get("subjects", subject, "versions", version, format="serialized", deleted=True)
+        found |= _references(client, referred, met)
+        found[name] = referred["schema"]
     return found
 
 

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 
 from ottla.registry.api.access import Authentication, load_users
 from ottla.registry.api.answers import on_any_error, on_http_error, on_registry_error
+from ottla.registry.api.gate import Gate
 from ottla.registry.api.routes import routes
 from ottla.registry.errors import RegistryError
 from ottla.registry.instance import Instance
@@ -26,6 +27,8 @@ def build(instance: Instance) -> Starlette:
     settings = instance.settings
     if settings.users_file is not None:
         app.add_middleware(Authentication, users=load_users(settings.users_file))
+    # The last that is added is the first to be passed.
+    app.add_middleware(Gate)
     verify = ssl.create_default_context(cafile=settings.ca) if settings.certificate else True
     app.state.instance = instance
     app.state.forwarding = httpx.AsyncClient(timeout=_FORWARD_S_MAX, verify=verify, trust_env=False)

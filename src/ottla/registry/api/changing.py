@@ -20,6 +20,7 @@ from ottla.registry.api.requests import (
     subject_of,
     version_of,
 )
+from ottla.registry.api.shapes import config_of
 from ottla.registry.changes import Decision
 from ottla.registry.instance import Forwarded
 from ottla.registry.names import DEFAULT_CONTEXT, context_prefix
@@ -45,7 +46,7 @@ async def delete_subject(request: Request) -> Response:
 
 
 async def put_config(request: Request) -> Response:
-    scope, body = _scope(request), await body_of(request)
+    scope, body = _scope(request), config_of(await body_of(request))
     return await _change(request, lambda state: changes.put_config(state, scope, body))
 
 

@@ -13,6 +13,7 @@ from ottla import __version__
 from ottla.registry import errors
 from ottla.registry.api import access
 from ottla.registry.api.answers import MEDIA_TYPE, answer
+from ottla.registry.api.gate import name_in
 from ottla.registry.api.requests import (
     context_of,
     flag,
@@ -59,7 +60,7 @@ async def schema_text_by_id(request: Request) -> Response:
 
 
 async def schema_by_guid(request: Request) -> Response:
-    guid, state = request.path_params["guid"], state_of(request)
+    guid, state = name_in(request.path_params["guid"]), state_of(request)
     if guid not in state.guids:
         raise errors.schema_not_found(guid)
     context, number = state.guids[guid]
@@ -70,7 +71,7 @@ async def schema_by_guid(request: Request) -> Response:
 
 
 async def ids_by_guid(request: Request) -> Response:
-    guid, state = request.path_params["guid"], state_of(request)
+    guid, state = name_in(request.path_params["guid"]), state_of(request)
     if guid not in state.guids:
         raise errors.schema_not_found(guid)
     found = [

@@ -9,6 +9,8 @@ from starlette.requests import Request
 
 from ottla.registry import errors
 from ottla.registry.api import access
+from ottla.registry.api.gate import name_in
+from ottla.registry.api.shapes import metadata_of, rules_of
 from ottla.registry.changes import Registration
 from ottla.registry.errors import RegistryError
 from ottla.registry.instance import Instance
@@ -16,6 +18,12 @@ from ottla.registry.names import DEFAULT_CONTEXT, context_name, in_context, vali
 from ottla.registry.schemas import AVRO, Reference, SchemaText, frozen_json
 
 _VERSION_MAX = 2**31 - 1
+_MEDIA_TYPES = (
+    "application/vnd.schemaregistry.v1+json",
+    "application/vnd.schemaregistry+json",
+    "application/json",
+    "application/octet-stream",
+)
 _SCHEMA_FIELDS = frozenset(
     """schema schemaType references metadata ruleSet id version guid subject deleted ts schemaTagsToAdd
     schemaTagsToRemove propagateSchemaTags""".split()  # noqa: SIM905
@@ -30,14 +38,14 @@ def instance_of(request: Request) -> Instance:
 def context_of(request: Request) -> str:
     """From a path below /contexts, or from the query `subject` or `context`."""
     if "context" in request.path_params:
-        name = context_name(request.path_params["context"])
+        name = context_name(name_in(request.path_params["context"]))
         return DEFAULT_CONTEXT if name == "." else name
     return DEFAULT_CONTEXT
 
 
 def subject_of(request: Request, right: str = access.READ, *, may_be_context: bool = False) -> str:
     """The subject of the path. Raises for a user who has not this right on it."""
-    subject = in_context(context_of(request), request.path_params["subject"])
+    subject = in_context(context_of(request), name_in(request.path_params["subject"]))
     subject = valid_subject(subject, may_be_context=may_be_context)
     access.require(request, right, subject)
     return subject
@@ -45,7 +53,7 @@ def subject_of(request: Request, right: str = access.READ, *, may_be_context: bo
 
 def version_of(request: Request) -> int:
     """-1 is the latest."""
-    text = request.path_params["version"]
+    text = name_in(request.path_params["version"])
     if text in ("latest", "-1"):
         return -1
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _VERSION_MAX:
@@ -54,7 +62,7 @@ def version_of(request: Request) -> int:
 
 
 def id_of(request: Request) -> int:
-    text = request.path_params["id"]
+    text = name_in(request.path_params["id"])
     if not text.isascii() or not text.isdigit():
         raise RegistryError(404, "HTTP 404 Not Found")
     return int(text)
@@ -79,7 +87,15 @@ def _number(request: Request, name: str, default: int) -> int:
         raise RegistryError(404, "HTTP 404 Not Found") from None
 
 
+def _require_json(request: Request) -> None:
+    """What says that it is something else is refused, as by Confluent's; clients that say nothing are believed."""
+    stated = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if stated and stated not in _MEDIA_TYPES:
+        raise RegistryError(415, "HTTP 415 Unsupported Media Type")
+
+
 async def body_of(request: Request) -> dict[str, Any]:
+    _require_json(request)
     limit = instance_of(request).settings.request_bytes_max
     stated = request.headers.get("content-length", "0")
     if stated.isdigit() and int(stated) > limit:
@@ -96,6 +112,8 @@ async def body_of(request: Request) -> dict[str, Any]:
         raise RegistryError(400, f"The request is no JSON: {error}") from None
     if not isinstance(tree, dict):
         raise RegistryError(400, "The request is no JSON object")
+    if b"\\u" in request.state.body and not _is_text(tree):
+        raise RegistryError(400, "The request has halves of characters, which are no text")
     return tree
 
 
@@ -110,8 +128,8 @@ async def registration_of(request: Request, right: str = access.READ) -> Registr
         _text(tree, "schemaType") or AVRO,
         _text(tree, "schema") or "",
         tuple(_reference(one) for one in _listed(tree, "references")),
-        frozen_json(_object(tree, "metadata")),
-        frozen_json(_object(tree, "ruleSet")),
+        frozen_json(metadata_of(tree.get("metadata"))),
+        frozen_json(rules_of(tree.get("ruleSet"))),
     )
     return Registration(subject, schema, normalises, _whole(tree, "id"), _whole(tree, "version"))
 
@@ -123,11 +141,12 @@ def _text(tree: dict[str, Any], name: str) -> str | None:
     return value
 
 
-def _object(tree: dict[str, Any], name: str) -> Any:
-    value = tree.get(name)
-    if value is not None and not isinstance(value, dict):
-        raise RegistryError(422, f"{name} has to be an object")
-    return value
+def _is_text(tree: Any) -> bool:
+    try:
+        json.dumps(tree, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _whole(tree: dict[str, Any], name: str) -> int | None:

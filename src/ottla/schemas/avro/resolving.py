@@ -103,7 +103,8 @@ class _Program:
         if reader.type != writer.type and (writer.type, reader.type) not in _READ:
             raise Unreadable(f"{_named(writer)} cannot be read as {_named(reader)}")
         if reader.type in ("array", "map"):
-            item = self.read(writer.element(), reader.element(), column.children[-1])
+            # An array without items is read, whatever its items would be.
+            item = self._read_or_refuse(writer.element(), reader.element(), column.children[-1])
             return self.add(Step.ARRAY if reader.type == "array" else Step.MAP, column.number, item)
         return self._single(writer, reader, column)
 

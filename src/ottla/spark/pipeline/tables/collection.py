@@ -54,7 +54,7 @@ class Tables:
     def add(self, topic: str, schema: StructType, options: Mapping[str, str], by: Sequence[str]) -> DataFrame:
         """Two that are asked for alike are one."""
         # What a registry says of the columns is no part of their names and types.
-        asked = (topic, schema.json(), type(schema), tuple(sorted(options.items())), tuple(by))
+        asked = (topic, schema.json(), getattr(schema, "reader", None), tuple(sorted(options.items())), tuple(by))
         if asked not in self._frames:
             folder = self._folder_of_all() / str(len(self._tables))
             folder.mkdir()

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.spark.pipeline.tables.joined_on import text_of
+from ottla.spark.registered import RegisteredColumns
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -33,7 +34,7 @@ class PlainJson:
         self._columns = [(field.name, _Kind(field.dataType), field.nullable) for field in schema.fields]
         self._by = by
         # Values of a registry are no JSON.
-        self._is_json = type(schema).__name__ == "StructType"
+        self._is_json = not isinstance(schema, RegisteredColumns)
         self._decode = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse).decode
 
     def joined_on(self, value: bytes) -> str | None:

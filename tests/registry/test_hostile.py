@@ -1,0 +1,114 @@
+"""Requests that nobody sends by mistake, and names that only look like that."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+from ottla.client.schema_registry import RegistryClient
+from ottla.registry.api.gate import HEADER_BYTES_MAX
+from ottla.schemas.registered import by_version
+from ottla.testing import Broker, Registry
+from tests.registry.test_api import refused, register
+from tests.registry.test_bad_input import count
+
+INT = {"schema": '"int"'}
+
+
+@pytest.mark.parametrize("name", ["a/b", "/", "a b", "100%", "%2F", "ä/日本", "a+b?c#d", ":.ctx:x/y"])
+def test_names_of_subjects_may_have_any_character(name: str, registry: Registry, http: httpx.Client) -> None:
+    client = SchemaRegistryClient({"url": registry.url})
+    number = client.register_schema(name, Schema('"int"', "AVRO"))
+    assert client.get_latest_version(name).subject == name
+    assert client.get_versions(name) == [1]
+    assert name in http.get("/subjects?subjectPrefix=:*:").json()
+    assert client.set_compatibility(name, "NONE") and client.get_compatibility(name) == "NONE"
+    assert client.lookup_schema(name, Schema('"int"', "AVRO")).schema_id == number
+    assert client.delete_subject(name) == [1]
+    assert client.delete_subject(name, permanent=True) == [1]
+
+
+def test_contexts_have_ids_and_settings_of_their_own(http: httpx.Client) -> None:
+    first = register(http, ":.north:orders-value", '{"type":"fixed","name":"N","size":1}')
+    second = register(http, ":.south:orders-value", '{"type":"fixed","name":"S","size":2}')
+    assert first["id"] == second["id"] == 1
+    assert http.get("/contexts/.north/subjects").json() == [":.north:orders-value"]
+    assert '"N"' in http.get("/contexts/.north/schemas/ids/1").json()["schema"]
+    assert '"S"' in http.get("/schemas/ids/1?subject=:.south:orders-value").json()["schema"]
+    assert http.put("/config/:.north:", json={"compatibility": "FULL"}).status_code == 200
+    assert http.get("/config/:.north:orders-value?defaultToGlobal=true").json()["compatibilityLevel"] == "FULL"
+    assert http.get("/config/:.south:orders-value?defaultToGlobal=true").json()["compatibilityLevel"] == "BACKWARD"
+    assert {".north", ".south"} <= set(http.get("/contexts").json())
+
+
+def test_another_media_type_is_refused(http: httpx.Client, broker: Broker) -> None:
+    register(http, "some-value")
+    before = count(broker)
+    for kind in ("text/plain", "application/xml", "application/x-www-form-urlencoded"):
+        reply = http.post("/subjects/typed/versions", content=json.dumps(INT), headers={"Content-Type": kind})
+        assert refused(reply) == (415, 415)
+    assert count(broker) == before
+    for kind in ("application/json; charset=utf-8", "application/vnd.schemaregistry+json", "application/octet-stream"):
+        reply = http.post("/subjects/typed/versions", content=json.dumps(INT), headers={"Content-Type": kind})
+        assert reply.status_code == 200
+
+
+def test_headers_have_a_limit(http: httpx.Client) -> None:
+    for size in (HEADER_BYTES_MAX, 5_000_000):
+        assert refused(http.get("/subjects", headers={"X-Large": "x" * size})) == (431, 431)
+    assert http.get("/subjects", headers={"X-Large": "x" * 8_000}).status_code == 200
+
+
+def test_halves_of_characters_are_no_text(http: httpx.Client) -> None:
+    inside = rb'{"schema":"{\"type\":\"record\",\"name\":\"R\",\"doc\":\"\\ud800\",\"fields\":[]}"}'
+    assert refused(http.post("/subjects/halves/versions", content=inside)) == (422, 42201)
+    assert refused(http.post("/subjects/halves/versions", content=inside.replace(rb"\\u", rb"\u"))) == (400, 400)
+    whole = inside.replace(rb"\\ud800", rb"\\ud83d\\ude00")
+    assert http.post("/subjects/halves/versions", content=whole).status_code == 200
+    assert "😀" in http.get("/subjects/halves/versions/1").json()["schema"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"metadata": {"properties": 5}},
+        {"metadata": {"properties": {"a": 5}}},
+        {"metadata": {"tags": {"a": "b"}}},
+        {"metadata": {"sensitive": "a"}},
+        {"metadata": [1]},
+        {"ruleSet": {"domainRules": {}}},
+        {"ruleSet": {"migrationRules": ["x"]}},
+    ],
+)
+def test_metadata_and_rules_of_another_shape_are_refused(more: dict[str, Any], http: httpx.Client) -> None:
+    assert refused(http.post("/subjects/shapes/versions", json=INT | more)) == (422, 422)
+    assert refused(http.get("/subjects/shapes/versions")) == (404, 40401)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"defaultMetadata": 7}, {"overrideRuleSet": "x"}, {"compatibilityGroup": [1]}, {"normalize": "yes"}, {"alias": 1}],
+)
+def test_settings_of_another_shape_are_refused(setting: dict[str, Any], http: httpx.Client) -> None:
+    assert refused(http.put("/config/shapes", json=setting)) == (422, 422)
+    assert register(http, "shapes-still")["version"] == 1
+
+
+def test_a_million_ways_through_references_are_not_walked(http: httpx.Client) -> None:
+    """Each schema refers twice to the one before it."""
+    register(http, "chain-0", '{"type":"integer"}', schemaType="JSON")
+    for number in range(1, 40):
+        names = [f"{side}{number}.json" for side in "ab"]
+        body = {
+            "schema": json.dumps({"properties": {name: {"$ref": name} for name in names}}),
+            "schemaType": "JSON",
+            "references": [{"name": name, "subject": f"chain-{number - 1}", "version": 1} for name in names],
+        }
+        reply = http.post(f"/subjects/chain-{number}/versions", json=body)
+        assert reply.status_code == 200, reply.text
+    last = by_version(RegistryClient(str(http.base_url)), "chain-39", 1)
+    assert len(last.references) == 78
