@@ -24,8 +24,9 @@ from ottla.protocol.messages import ProduceRequest
 
 # A broker remembers the last five batches of a producer in a partition: more on their way could not be told apart.
 IN_FLIGHT_MAX = 5
-# Of several batches. One alone may be larger.
-REQUEST_BYTES = 2 * 1024 * 1024 + 64 * 1024
+# Of several batches; one alone may be larger. With what is around them it is not more than 2 MB: an Ottla has a buffer
+# ready for such a request.
+REQUEST_BYTES = 2 * 1024 * 1024 - 16 * 1024
 _TIMEOUT_MS = 30_000
 _ACKS_ALL = -1
 

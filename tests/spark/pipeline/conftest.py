@@ -16,7 +16,10 @@ from ottla.spark.pipeline.home import Home, Status
 from ottla.spark.pipeline.progress import BatchFigures
 from ottla.spark.pipeline.runner import Runner, RunSettings
 from ottla.testing import Broker
+from tests.support.kafka_jars import require_kafka_libs
+from tests.support.kafka_peer import KafkaPeer
 
+KAFKA = pytest.param("kafka", marks=[pytest.mark.slow, pytest.mark.jvm])
 _numbers = itertools.count(1)
 
 
@@ -29,6 +32,18 @@ def broker() -> Iterator[Broker]:
 @pytest.fixture
 def servers(broker: Broker) -> str:
     return broker.bootstrap_servers
+
+
+@pytest.fixture(scope="module", params=["ottla", KAFKA])
+def either_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The servers of an Ottla, and in the slow suite those of an Apache Kafka as well."""
+    if request.param == "kafka":
+        require_kafka_libs()
+        with KafkaPeer(tmp_path_factory.mktemp("kafka")) as cluster:
+            yield cluster.bootstrap
+    else:
+        with Broker() as broker:
+            yield broker.bootstrap_servers
 
 
 @pytest.fixture

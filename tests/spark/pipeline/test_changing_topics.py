@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ottla.testing import Broker
 from tests.spark import topics as kafka
 from tests.spark.pipeline.conftest import Running, order
 from tests.spark.pipeline.test_runner import copying, customers, eventually, send
-from tests.support.kafka_jars import require_kafka_libs
-from tests.support.kafka_peer import KafkaPeer
-
-KAFKA = pytest.param("kafka", marks=[pytest.mark.slow, pytest.mark.jvm])
 
 
-@pytest.fixture(scope="module", params=["ottla", KAFKA])
-def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if request.param == "kafka":
-        require_kafka_libs()
-        with KafkaPeer(tmp_path_factory.mktemp("kafka")) as cluster:
-            yield cluster.bootstrap
-    else:
-        with Broker() as broker:
-            yield broker.bootstrap_servers
+@pytest.fixture
+def servers(either_cluster: str) -> str:
+    return either_cluster
 
 
 def some(first: int, count: int = 10) -> list[str]:

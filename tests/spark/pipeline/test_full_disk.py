@@ -15,6 +15,11 @@ from tests.spark.pipeline.test_runner import copying, customers, eventually, sen
 from tests.support.small_disk import fill, small_tmpfs
 
 
+@pytest.fixture
+def servers(either_cluster: str) -> str:
+    return either_cluster
+
+
 def test_a_pipeline_does_not_begin_without_room(tmp_path: Path) -> None:
     with small_tmpfs(tmp_path / "disk", "64k") as disk:
         home = Home(disk, "orders")

@@ -47,6 +47,34 @@ def test_what_was_put_is_seen_by_those_who_have_looked_before_and_is_gone_when_i
     assert found(store, "a") == [[]]
 
 
+def work_of_a_batch(folder: Path, keys: int) -> int:
+    """Steps of SQLite's machine for a hundred changes and a thousand looks, in a table of so many keys."""
+    store = Store(folder / f"{keys}.sqlite")
+    store.put(Cell(b"k%d" % number, number % 3, 1, f"c{number}", b"old") for number in range(keys))
+    some = [number * keys // 1_000 for number in range(1_000)]
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    reader = stores._opened(str(store.path))
+    for connection in (store._database, reader):
+        connection.set_progress_handler(count, 1)
+    store.put(Cell(b"k%d" % number, number % 3, 2, f"c{number}", b"new") for number in some[::10])
+    values = [value for row in found(store, *(f"c{number}" for number in some)) for value in row]
+    store.close()
+    assert (values.count(b"new"), values.count(b"old")) == (100, 900)
+    return steps
+
+
+def test_what_changes_and_looks_cost_does_not_depend_on_how_many_keys_there_are(tmp_path: Path) -> None:
+    few, many = (work_of_a_batch(tmp_path, keys) for keys in (1_000, 100_000))
+    assert few > 1_000, "it is counted"
+    assert many <= 1.02 * few
+
+
 def test_nothing_is_kept_of_cells_of_which_one_cannot_be_read(store: Store) -> None:
     def cells():  # type: ignore[no-untyped-def]
         yield Cell(b"k", 0, 1, "a", b"whole")
