@@ -4,7 +4,6 @@ whichever leader it came from, whoever leads meanwhile, and however often the sy
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,11 +48,15 @@ class SlowSyncs:
             synced.set_result(None)
 
 
-@pytest.fixture
-def syncs_of_2(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowSyncs]:
-    syncs = SlowSyncs(2)
+def _slow_syncs(node: int, monkeypatch: pytest.MonkeyPatch) -> SlowSyncs:
+    syncs = SlowSyncs(node)
     monkeypatch.setattr(Log, "flush_async", lambda log, up_to=None: syncs.flush_async(log, up_to))
-    yield syncs
+    return syncs
+
+
+@pytest.fixture
+def syncs_of_2(monkeypatch: pytest.MonkeyPatch) -> SlowSyncs:
+    return _slow_syncs(2, monkeypatch)
 
 
 async def _is_written(cluster: Cluster, syncs: SlowSyncs) -> None:
@@ -106,3 +109,19 @@ async def test_a_new_leader_commits_nothing_that_it_has_not_synced(tmp_path: Pat
         await until(lambda: cluster.nodes[2].log().high_watermark == 1)
         assert cluster.nodes[2].log().recovery_point == 1
         assert (await asyncio.wait_for(producing, 60)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_leader_whose_disk_is_full_tries_to_sync_now_and_then_and_not_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs = _slow_syncs(1, monkeypatch)
+    syncs.fail = True
+    async with Cluster(tmp_path, properties=PATIENT) as cluster:
+        cluster.create_topic(configs=EACH)
+        line = await asyncio.wait_for(produce(cluster.nodes[1], b"x"), 60)
+        assert line.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        before = syncs.tried
+        await _a_while()
+        assert syncs.tried - before < 10
+        await syncs.let_go()
+        await until(lambda: cluster.nodes[1].log().high_watermark == 1)

@@ -29,6 +29,9 @@ __all__ = ["EVERYTHING", "Committed", "Partition", "ReplicaFeed", "Watcher"]
 
 logger = logging.getLogger("ottla.broker")
 
+# After a flush that failed: the disk is full, or there are no file descriptors.
+_FLUSH_AGAIN_S = 0.1
+
 # Called once what was waited for is committed, or with why it cannot be.
 Committed = Callable[[Exception | None], None]
 Data = memoryview | bytearray | bytes
@@ -378,6 +381,11 @@ class Partition(Readers):
                 except Exception as error:
                     self._tell_disk(error)
                     self._tell_all(error)
+                    if self.log.failed is not None:
+                        return
+                    # With replicas it is tried until it can be, because what was written is there; not all the time.
+                    if self._is_flush_asked_for():
+                        await asyncio.sleep(_FLUSH_AGAIN_S)
                     continue
                 # Not to the log end: what came in during the flush is not on disk yet.
                 self._own_end = max(self._own_end, self.log.recovery_point)
