@@ -86,6 +86,7 @@ class Node:
         self.partitions = Partitions()
         self.broker: Any = SimpleNamespace(
             access=None,
+            throttling=None,
             config=config,
             configs=configs,
             loop=loop,
