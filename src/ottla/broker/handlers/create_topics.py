@@ -51,7 +51,7 @@ def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest
 def _within(
     quota: MutationQuota, wanted: list[CreateTopicsRequest.CreatableTopic], broker: Broker
 ) -> tuple[list[CreateTopicsRequest.CreatableTopic], list[Result]]:
-    """Those that the quota allows, and the answers to the others. What brokers need for themselves counts for nobody."""
+    """Those that the quota allows, and the answers to the others. What brokers need counts for nobody."""
     allowed, refused = [], []
     for topic in wanted:
         count = len(topic.assignments) or max(topic.num_partitions, 0) or broker.config.num_partitions
