@@ -290,6 +290,12 @@ class TestMutations:
             assert eager.call(m.CreatePartitionsRequest(topics=[more], timeout_ms=30_000), 3).results[0].error_code == 0
             assert self._create(client, "c", 50) == (0, 0), "of somebody else"
 
+    def test_topics_that_brokers_need_for_themselves_count_for_nobody(self, broker: Broker, client: RawClient) -> None:
+        set_quota(client, {"user": None}, controller_mutation_rate=1)
+        assert self._create(client, "a", 40) == (0, 0)
+        assert self._create(client, "__transaction_state", 5) == (0, 0)
+        assert self._create(client, "b", 1)[1] == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
     def test_an_older_client_is_served_and_has_to_wait(self, broker: Broker, client: RawClient) -> None:
         set_quota(client, {"client-id": "eager"}, controller_mutation_rate=2)
         with named(broker, "eager") as eager:

@@ -17,7 +17,7 @@ from ottla.broker.quotas.throttling import MutationQuota
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, each
 from ottla.controller.topic_plan import NewTopic
-from ottla.metadata.image import TopicImage
+from ottla.metadata.image import INTERNAL_TOPICS, TopicImage
 from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 
 Result = CreateTopicsResponse.CreatableTopicResult
@@ -51,11 +51,12 @@ def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest
 def _within(
     quota: MutationQuota, wanted: list[CreateTopicsRequest.CreatableTopic], broker: Broker
 ) -> tuple[list[CreateTopicsRequest.CreatableTopic], list[Result]]:
-    """Those that the quota allows, and the answers to the others."""
+    """Those that the quota allows, and the answers to the others. What brokers need counts for nobody."""
     allowed, refused = [], []
     for topic in wanted:
         count = len(topic.assignments) or max(topic.num_partitions, 0) or broker.config.num_partitions
-        exceeded = None if topic.name in broker.image.topics else quota.take(count)
+        is_counted = topic.name not in INTERNAL_TOPICS and topic.name not in broker.image.topics
+        exceeded = quota.take(count) if is_counted else None
         if exceeded is None:
             allowed.append(topic)
         else:

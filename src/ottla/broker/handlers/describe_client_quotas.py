@@ -26,7 +26,7 @@ def handle(
         yield None
         if wanted.meets(quota.entity):
             entries.append(_entry(quota))
-    return DescribeClientQuotasResponse(error_message=None, entries=entries)
+    return DescribeClientQuotasResponse(entries=entries)
 
 
 def _filter(request: DescribeClientQuotasRequest) -> QuotaFilter:
