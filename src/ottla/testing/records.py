@@ -101,10 +101,11 @@ class Sender:
                 raise OttlaError(f"topic '{topic}' did not take a record: {error.args[0].str()}.") from None
 
 
-def read_all(settings: Mapping[str, str], topic: str, committed_only: bool) -> list[Record]:
-    """All records that are there now, by partition and offset."""
+def read_all(settings: Mapping[str, str] | str, topic: str, committed_only: bool) -> list[Record]:
+    """All records that are there now, by partition and offset. A bare address is reached in plain text."""
     from confluent_kafka import Consumer, TopicPartition
 
+    settings = {"bootstrap.servers": settings} if isinstance(settings, str) else settings
     consumer: Consumer = Consumer(
         {
             **settings,
