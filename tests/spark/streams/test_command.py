@@ -40,6 +40,7 @@ def cli(servers: str, tmp_path: Path) -> Cli:
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark processes")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
+@pytest.mark.timeout(900)  # Spark starts twice, which takes minutes on a busy machine
 def test_an_application_runs_once_is_listed_fails_with_a_sentence_and_is_deleted_with_its_state(
     cli: Cli, servers: str, tmp_path: Path
 ) -> None:
