@@ -237,6 +237,17 @@ def test_arrays_that_claim_more_than_they_have_cost_nothing(kernel: ModuleType) 
     found, bad = decoded(kernel, nulls, nulls, [zigzag(2**40), zigzag(-(2**63)) + zigzag(0), zigzag(3) + b"\x00"])
     assert [each.fault for each in bad] == [Fault.TOO_MANY, Fault.TOO_SHORT]
     assert found.to_pylist()[2] == {"a": [None, None, None]}
+    many = (zigzag(1_000) * 1_000) + b"\x00"
+    found, bad = decoded(kernel, nulls, nulls, [many, zigzag(900) + b"\x00"])
+    assert [(each.row, each.fault) for each in bad] == [(0, Fault.TOO_MANY)], "not in many pieces either"
+    assert len(found.to_pylist()[1]["a"]) == 900
+
+
+def test_a_default_may_have_many_items(kernel: ModuleType) -> None:
+    many = list(range(3_000))
+    reader = record(field("a", {"type": "array", "items": "int"}, default=many))
+    found, bad = decoded(kernel, record(), reader, [b"", b""])
+    assert not bad and found.to_pylist() == [{"a": many}] * 2
 
 
 def test_a_writer_that_contains_itself_is_passed_over_up_to_a_depth(kernel: ModuleType) -> None:

@@ -356,6 +356,7 @@ cdef struct Run:
     const uint8_t* at
     const uint8_t* end
     int64_t which  # of REFUSED
+    int64_t items_left  # so many more may come: one for each byte, and a few that take none
 
 
 cdef inline int read_size(Run* run, int64_t* size) noexcept nogil:
@@ -384,8 +385,9 @@ cdef int items(Run* run, bint is_map, int64_t step, int column, int64_t depth) n
                 return TOO_SHORT
             run.at = after
             count = -count
-        if count > run.end - run.at and count > EMPTY_ITEMS_MAX:
+        if count > run.items_left:
             return TOO_MANY
+        run.items_left -= count
         while count > 0:
             if is_map:
                 fault = read_size(run, &size)
@@ -537,11 +539,12 @@ cdef int carry_out(Run* run, int64_t index, int64_t depth) noexcept nogil:
         fault = carry_out(run, step.a, depth + 1)
         return fault if fault != 0 else mark(column, True)
     if kind == STEP_DEFAULT:
-        after, before_end = run.at, run.end
+        after, before_end, value = run.at, run.end, run.items_left
         run.at = run.constants + step.b
         run.end = run.at + step.c
+        run.items_left = step.c + EMPTY_ITEMS_MAX
         fault = carry_out(run, step.a, depth + 1)
-        run.at, run.end = after, before_end
+        run.at, run.end, run.items_left = after, before_end, value
         return fault
     if kind == STEP_SKIP_VARINT:
         after = ottla_varint(run.at, run.end, &value)
@@ -692,6 +695,7 @@ cdef class AvroDecoder:
                     fault, run.which = NO_PROGRAM, number
                 elif fault == 0:
                     run.at, run.end = start + HEAD_BYTES, end
+                    run.items_left = end - start + EMPTY_ITEMS_MAX
                     fault = carry_out(&run, program.count - 1, 0)
                     if fault == 0 and run.at != run.end:
                         fault = LEFT_OVER

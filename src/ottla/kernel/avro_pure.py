@@ -95,6 +95,8 @@ class _Run:
         self._program = program
         self._data = data
         self.at = at
+        # So many more items may come: one for each byte, and a few that take none.
+        self._items_left = len(data) + EMPTY_ITEMS_MAX
         self.found: dict[int, Any] = {}
 
     def step(self, index: int, depth: int) -> None:
@@ -130,10 +132,10 @@ class _Run:
             self.step(a, depth + 1)
             self._gather(column)
         elif kind == Step.DEFAULT:
-            before = self._data, self.at
-            self._data, self.at = self._program.constants[b : b + c], 0
+            before = self._data, self.at, self._items_left
+            self._data, self.at, self._items_left = self._program.constants[b : b + c], 0, c + EMPTY_ITEMS_MAX
             self.step(a, depth + 1)
-            self._data, self.at = before
+            self._data, self.at, self._items_left = before
         else:
             self._put(column, self._items(kind == Step.MAP, a, column, depth))
 
@@ -149,8 +151,9 @@ class _Run:
                 if count < -_LONG_MAX or not 0 <= size <= len(self._data) - self.at:
                     raise _Fault(Fault.TOO_SHORT)
                 count = -count
-            if count > len(self._data) - self.at and count > EMPTY_ITEMS_MAX:
+            if count > self._items_left:
                 raise _Fault(Fault.TOO_MANY)
+            self._items_left -= count
             for _ in range(count):
                 key = self._text() if is_map else None
                 self.step(step, depth + 1)

@@ -92,7 +92,7 @@ SENTENCES = {
 
 # Of steps within steps, which only a schema that contains itself has many of.
 DEPTH_MAX = 200
-# Items of an array that take no bytes, as nulls do, are few or the value is a trap.
+# Of items that take no bytes, as nulls do, a value has few, or it is a trap.
 EMPTY_ITEMS_MAX = 1_000
 HEAD_BYTES = 5
 

@@ -42,6 +42,11 @@ class RegisteredColumns(StructType):
         self.reader = reader
 
     @classmethod
+    def typeName(cls) -> str:
+        """To Spark it is a struct like any other; PySpark would take the name of the class."""
+        return "struct"
+
+    @classmethod
     def of(cls, registry: SchemaRegistry) -> RegisteredColumns:
         return cls(registry, registry.schema())
 
