@@ -120,7 +120,7 @@ def test_each_right_that_is_missing_is_one_sentence_and_with_all_of_them_it_runs
         (f"{missing} use topic '{guarded.target}'", (TOPIC, guarded.target, write)),
         (f"the dead-letter topic '{NAME}-dead-letters' cannot be created", (TOPIC, f"{NAME}-dead-letters", create)),
         (f"'{MARKER_TOPIC}' cannot be created", (TOPIC, MARKER_TOPIC, create, read, write)),
-        (f"{missing} use topic {guarded.source}", (TOPIC, guarded.source, read)),
+        (f"{missing} use topic '{guarded.source}'", (TOPIC, guarded.source, read)),
         (f"{missing} use the transactional id '{NAME}'", (ID, NAME, write)),
         (f"{missing} use group '{NAME}'", (GROUP, NAME, read)),
     ]
