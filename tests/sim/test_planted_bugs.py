@@ -17,10 +17,10 @@ SEEDS = 2_000
 LIVENESS = "liveness"
 
 # Seeds by which each was found. What a seed plays changes with the code: the slow search finds others, and says which.
-# The watermark of a stale epoch needs a leader that comes back at the right moment, so only the search looks for it.
 KNOWN: Mapping[Plant, tuple[int, ...]] = {
+    planted_bugs.watermark_from_a_stale_epoch: (16, 17, 29, 60),
     planted_bugs.truncation_to_the_watermark: (0, 1, 2),
-    planted_bugs.stale_controller_write_accepted: (2, 5, 7, 9, 10),
+    planted_bugs.stale_controller_write_accepted: (1, 7, 9),
     planted_bugs.acknowledged_before_it_is_in_sync: (0, 1, 2),
     planted_bugs.election_without_fencing: (0, 1, 2),
 }
@@ -56,4 +56,4 @@ def test_all_that_are_planted_are_tested() -> None:
         for name, value in vars(planted_bugs).items()
         if callable(value) and getattr(value, "__module__", "") == planted_bugs.__name__ and not name.startswith("_")
     }
-    assert made == {plant.__name__ for plant in PLANTS} >= {plant.__name__ for plant in KNOWN}
+    assert made == {plant.__name__ for plant in PLANTS} == {plant.__name__ for plant in KNOWN}

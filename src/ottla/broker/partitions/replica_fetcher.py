@@ -166,8 +166,8 @@ class ReplicaFetcher:
             followed.asked_offset = -1
 
     async def _sync_what_is_due(self) -> None:
-        """What a fetch acknowledges is as much on disk as the topic asks for, whichever leader it came from. A partition
-        that cannot be synced is not fetched until it can."""
+        """What a fetch acknowledges is as much on disk as the topic asks for, whichever leader it came from. A
+        partition that cannot be synced is not fetched until it can."""
         while due := [followed for followed in self._to_name.values() if followed.log.flush_due]:
             syncing: list[tuple[FollowedPartition, FlushFuture]] = []
             for followed in due:

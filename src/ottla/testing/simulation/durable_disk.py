@@ -36,6 +36,8 @@ class SyncedOnly(random.Random):
 class DurableDisk(Disk):
     def __init__(self, root: Path, *, forgets_suffix: str | None = None) -> None:
         self.root = root
+        # As we name files, and as the kernel names those that are open.
+        self._prefixes = (f"{root}/", f"{os.path.realpath(root)}/")
         self.syncs = 0
         # How many bytes can still be written; None: enough.
         self.room: int | None = None
@@ -97,20 +99,25 @@ class DurableDisk(Disk):
             return self._held[inode]
 
     def _sync_names(self, folder: Path) -> None:
-        found = {}
-        for entry in os.scandir(folder):
-            if entry.is_file():
-                status = entry.stat()
-                found[self._relative(entry.path)] = (status.st_dev, status.st_ino)
+        # A folder is on one device: no file has to be asked.
+        device = os.stat(folder).st_dev
         prefix = self._relative(folder) + "/" if folder != self.root else ""
+        found = {prefix + entry.name: (device, entry.inode()) for entry in os.scandir(folder) if entry.is_file()}
         with self._lock:
-            gone = [one for one in self._names if _parent(one) == _parent(prefix + "x") and one not in found]
+            gone = [
+                one
+                for one in self._names
+                if one not in found and one.startswith(prefix) and "/" not in one[len(prefix) :]
+            ]
             for one in gone:
                 del self._names[one]
             self._names.update(found)
 
     def _relative(self, path: str | Path) -> str:
         text = str(path).removesuffix(" (deleted)")
+        for prefix in self._prefixes:
+            if text.startswith(prefix):
+                return text[len(prefix) :]
         return os.path.relpath(text, self.root)
 
     def take_as_synced(self) -> None:

@@ -189,7 +189,7 @@ class Faults:
         if node is None:
             return None
         node.slow_disk(True)
-        self._until(10, lambda: node.slow_disk(False))
+        self._until(5, lambda: node.slow_disk(False))
         return f"{node.name} has a slow disk"
 
     def _fill_disk(self) -> str | None:
@@ -261,7 +261,7 @@ class Faults:
         one, other = self._pair()
         network = self._world.network
         network.slow_down(one.name, other.name, self._rng.choice((0.05, 0.5, 3.0)))
-        self._until(10, lambda: network.slow_down(one.name, other.name, 0.0))
+        self._until(5, lambda: network.slow_down(one.name, other.name, 0.0))
         return f"{one.name} to {other.name} is slow"
 
     def _refuse(self) -> str | None:
@@ -299,8 +299,8 @@ class Faults:
     # --- an operator
 
     def _leader_there_and_back(self) -> str | None:
-        """The leader is moved to a replica that has got no records for a moment, and back before all have followed: what
-        the first leader knew of the others is not so any more."""
+        """The leader is moved to a replica that has got no records for a moment, and back before all have followed:
+        what the first leader knew of the others is not so any more."""
         partition = self._rng.choice(self._world.partitions)
         image = self._world.stored.partitions.get(partition)
         if image is None or image.leader < 0 or len(image.isr) < 3:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ottla.testing.simulation.world import World
 
 STORE = "store"
-_START_AGAIN_S = 2.0
+_START_AGAIN_S = 1.0
 
 
 class Node:
@@ -65,6 +66,7 @@ class Node:
         self.starts += 1
         self.say("starts")
         process = self.process = Process(self.world.loop, self.name)
+        process.after_event = partial(self.world.look_at, self)
         self.machine.process = process
         ends = self._ends = []
         self.machine.serve = ends.append
@@ -111,6 +113,10 @@ class Node:
         self.machine.serve = serve
         for end in ends:
             end.serve_with(router.handle)
+
+    def unwatch(self) -> None:
+        if self.process is not None:
+            self.process.after_event = None
 
     def _make_threads(self, count: int, name: str) -> Executor:
         return DelayedWork(self.world.loop, self._flush_delay_s) if name == FLUSHES else ImmediateWork()

@@ -2,19 +2,26 @@
 
 Work that is handed to an executor begins after a moment that the seed decides, in a real thread, while the loop stands
 still. When it has to wait (for the store) it hands the turn back and goes on when the loop says so. So blocking code
-runs as it is, and other things happen between two of its calls, and yet the same seed gives the same run.
+runs as it is, and other things happen between two of its calls, and yet the same seed gives the same run. Where the
+package `greenlet` is installed its coroutines take the place of threads: that is faster, and the run is the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextvars import copy_context
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+try:
+    greenlet: Any = importlib.import_module("greenlet")
+except ImportError:
+    greenlet = None
 
 if TYPE_CHECKING:
     from ottla.testing.simulation.loop import SimulatedLoop
@@ -26,7 +33,25 @@ class RunIsOver(BaseException):
     """Whoever still waits when the run ends is woken with this."""
 
 
-class _Worker:
+class _Worker(Protocol):
+    """Does one piece of work after the other; always either it runs, or whoever has called it."""
+
+    is_over: bool
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Until it waits, or ends."""
+
+    def go_on(self) -> None:
+        """The same, after `hand_back`."""
+
+    def hand_back(self) -> None:
+        """In the work itself: the others' turn, until `go_on`. Raises RunIsOver."""
+
+    def end(self) -> None:
+        """Whatever it does."""
+
+
+class _Thread:
     def __init__(self) -> None:
         self._turn = threading.Lock()
         self._done = threading.Lock()
@@ -35,7 +60,7 @@ class _Worker:
         self._work: Callable[[], None] | None = None
         self.is_over = False
         # While it waits in `hand_back`.
-        self.is_waiting = False
+        self._is_waiting = False
         threading.Thread(target=self._serve, name="simulated", daemon=True).start()
 
     def _serve(self) -> None:
@@ -47,7 +72,6 @@ class _Worker:
             self._done.release()
 
     def start(self, work: Callable[[], None]) -> None:
-        """Until it waits, or ends."""
         self._work = work
         self.go_on()
 
@@ -56,20 +80,55 @@ class _Worker:
         self._done.acquire()
 
     def hand_back(self) -> None:
-        """In the thread itself: the others' turn, until `go_on`."""
-        self.is_waiting = True
+        self._is_waiting = True
         self._done.release()
         self._turn.acquire()
-        self.is_waiting = False
+        self._is_waiting = False
         if self.is_over:
             raise RunIsOver
 
     def end(self) -> None:
         self.is_over = True
-        if self.is_waiting:
+        if self._is_waiting:
             self.go_on()
         self._work = None
         self._turn.release()
+
+
+class _Greenlet:
+    """The same without the kernel, which takes a fifth of a run's time for it, and far more on a busy machine."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._own: Any = None
+
+    def start(self, work: Callable[[], None]) -> None:
+        self._own = greenlet.greenlet(work)
+        self.go_on()
+
+    def go_on(self) -> None:
+        # As in a thread, no loop runs here.
+        loop = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)
+        self._own.parent = greenlet.getcurrent()
+        try:
+            self._own.switch()
+        finally:
+            asyncio._set_running_loop(loop)
+
+    def hand_back(self) -> None:
+        self._own.parent.switch()
+        if self.is_over:
+            raise RunIsOver
+
+    def end(self) -> None:
+        self.is_over = True
+        if self._own is not None and not self._own.dead:
+            self.go_on()
+
+
+def _make_worker() -> _Worker:
+    return _Thread() if greenlet is None else _Greenlet()
 
 
 class SimulatedThreads:
@@ -128,7 +187,7 @@ class SimulatedThreads:
         self._turn_of(worker, lambda: worker.start(run))
 
     def _new(self) -> _Worker:
-        worker = _Worker()
+        worker = _make_worker()
         self._all.append(worker)
         return worker
 

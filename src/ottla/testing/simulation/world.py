@@ -8,6 +8,7 @@ promised is held against what is there.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import shutil
 import tempfile
@@ -37,7 +38,7 @@ from ottla.testing.simulation.clients.reader import Reader
 from ottla.testing.simulation.clients.transactor import Transactor
 from ottla.testing.simulation.ensemble import Ensemble
 from ottla.testing.simulation.faults import Faults
-from ottla.testing.simulation.loop import Process, SimulatedLoop
+from ottla.testing.simulation.loop import NeverEnding, SimulatedLoop
 from ottla.testing.simulation.network import Network
 from ottla.testing.simulation.node import Node
 from ottla.testing.simulation.settings import Settings
@@ -90,7 +91,6 @@ class World:
         self._stopped: asyncio.Future[None] | None = None
         threads_rng = Random(f"{seed} threads")
         self.loop.threads.delay_s = lambda: some_delay(threads_rng, 0.001, 0.05)
-        self.loop.after_event = self._after_event
         self.loop.set_exception_handler(self._on_exception)
 
     # --- violations
@@ -103,11 +103,10 @@ class World:
         if self._stopped is not None and not self._stopped.done():
             self._stopped.set_result(None)
 
-    def _after_event(self, process: Process | None) -> None:
-        if process is None or not process.name.startswith("b"):
-            return
+    def look_at(self, node: Node) -> None:
+        """After each event of its broker."""
         try:
-            self.replicas.look_at(self.nodes[int(process.name[1:])])
+            self.replicas.look_at(node)
         except Violation as violation:
             self.found(violation)
 
@@ -125,6 +124,14 @@ class World:
     def _who_acts(self) -> str:
         process = self.loop.process
         return process.name if process is not None else "nobody"
+
+    def office_of(self, broker_id: int, partition: TopicPartition) -> int | None:
+        """The leader epoch in which this broker leads, if that is the one in force."""
+        image, broker = self.stored.partitions.get(partition), self.nodes[broker_id].broker
+        if image is None or image.leader != broker_id or broker is None or not self.nodes[broker_id].is_open:
+            return None
+        led = broker.partitions.get(partition.topic, partition.partition)
+        return led.leader_epoch if led is not None and led.leader_epoch == image.leader_epoch else None
 
     # --- power
 
@@ -235,9 +242,9 @@ class World:
     async def _strike(self) -> None:
         faults, rng = Faults(self), Random(f"{self.seed} when")
         for _ in range(self.settings.faults):
-            await asyncio.sleep(rng.random() ** 2 * 4)
+            await asyncio.sleep(rng.random() ** 2 * 2)
             faults.strike()
-        await asyncio.sleep(rng.random() * 5)
+        await asyncio.sleep(rng.random() * 2.5)
         faults.end_all()
         for node in self.nodes.values():
             node.start()
@@ -301,13 +308,16 @@ class World:
 
 
 def play(seed: int, settings: Settings, *, output: TextIO | None = None, level: int = logging.WARNING) -> Outcome:
-    with _folder() as folder:
+    with _folder() as folder, _no_collection():
         world = World(seed, settings, folder, output)
         loop = world.loop
         with seeded_surroundings(seed, loop.time):
             try:
                 with LogsToTranscript(world.transcript, loop, level):
-                    loop.run_until_complete(world.play())
+                    try:
+                        loop.run_until_complete(world.play())
+                    except NeverEnding as error:
+                        world.found(Violation("never ending", str(error)))
             finally:
                 with LogsToTranscript(Transcript(loop), loop, logging.CRITICAL):
                     _end(world)
@@ -328,6 +338,18 @@ def _working(tasks: Iterable[asyncio.Task[None]]) -> Iterator[str]:
 
 
 @contextmanager
+def _no_collection() -> Iterator[None]:
+    """A run makes little garbage in circles, and lives for less than a second: whoever plays many collects between."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@contextmanager
 def _folder() -> Iterator[Path]:
     """In memory, where that can be: nothing here has to survive anything."""
     memory = Path("/dev/shm")
@@ -341,13 +363,20 @@ def _folder() -> Iterator[Path]:
 def _end(world: World) -> None:
     """Whatever was going on ends here, unheard, and not when it is collected: in the middle of another run."""
     loop = world.loop
-    loop.after_event = lambda process: None
+    for node in world.nodes.values():
+        node.unwatch()
     loop.set_exception_handler(lambda loop, context: None)
     loop.threads.close()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for task in asyncio.all_tasks(loop):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            with suppress(BaseException):
-                task.get_coro().close()
+        ended: set[asyncio.Task[Any]] = set()
+        # What ends may begin something else, in a `finally`: here, or a loop of the real world would keep it.
+        asyncio._set_running_loop(loop)
+        while left := asyncio.all_tasks(loop) - ended:
+            ended |= left
+            for task in left:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                with suppress(BaseException):
+                    task.get_coro().close()
+        asyncio._set_running_loop(None)
         loop.close()

@@ -27,6 +27,8 @@ class CommittedLog:
         # Of each batch: the offset, and the byte, behind it.
         self._ends: list[int] = []
         self._byte_ends: list[int] = []
+        # Values by offset, of the batches that somebody has asked for.
+        self._values: dict[int, bytes | None] = {}
 
     def byte_end(self, offset: int) -> int:
         """How many bytes are below this offset."""
@@ -73,13 +75,19 @@ class CommittedLog:
             self._byte_ends.append(len(self.data) + position)
         self.data += found[:position]
 
-    def batch_at(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """Where the batch begins that has this offset."""
-        number = bisect_right(self._ends, offset)
-        if number >= len(self._ends):
-            return None
-        position = self._byte_ends[number - 1] if number else 0
-        return position, read_header(self.data, position)
+    def has(self, offset: int, value: bytes | None) -> bool:
+        """Whether this is committed there."""
+        if offset not in self._values:
+            number = bisect_right(self._ends, offset)
+            if number >= len(self._ends):
+                return False
+            position = self._byte_ends[number - 1] if number else 0
+            self._values.update((record.offset, record.value) for record in read_records(self.data, position))
+        return offset in self._values and self._values[offset] == value
+
+    def value_at(self, offset: int) -> str:
+        """For a sentence."""
+        return repr(self._values[offset]) if offset in self._values else "nothing"
 
     def batches(self) -> Iterator[tuple[BatchHeader, list[Record]]]:
         for position in [0, *self._byte_ends[:-1]] if self._ends else []:
@@ -92,7 +100,8 @@ def bytes_of(log: Log, start: int, end: int | None) -> bytes:
     for segment in log.segments:
         low, high = max(start - base, 0), segment.size if end is None else min(end - base, segment.size)
         if low < high:
-            fd = os.open(segment.path(LOG_SUFFIX), os.O_RDONLY)
+            name = f"{segment.directory}/{segment.base_offset:020d}{LOG_SUFFIX}{segment.suffix}"
+            fd = os.open(name, os.O_RDONLY)
             try:
                 parts.append(os.pread(fd, high - low, low))
             finally:

@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from ottla.common.ids import TopicPartition
-from ottla.records.record import read_records
 from ottla.testing.simulation.checks.replicas import Replicas
 from ottla.testing.simulation.checks.violation import Violation
 
@@ -61,11 +60,10 @@ class Promises:
                 "acknowledged before it was committed",
                 f"{producer}: {partition} at {offset}, {committed.end_offset} is committed",
             )
-        found = committed.batch_at(offset)
-        records = list(read_records(committed.data, found[0])) if found is not None else []
-        have = [record.value for record in records if record.offset >= offset][: len(values)]
-        if have != values:
-            raise Violation("acknowledged record lost", f"{producer}: {partition} at {offset} is {have}, not {values}")
+        for at, value in enumerate(values, offset):
+            if not committed.has(at, value):
+                have = committed.value_at(at)
+                raise Violation("acknowledged record lost", f"{producer}: {partition} at {at} is {have}, not {value!r}")
 
     # --- readers
 
@@ -85,13 +83,10 @@ class Promises:
     def read(self, partition: TopicPartition, offset: int, value: bytes | None, who: str) -> None:
         """A record that somebody was given."""
         committed = self._replicas.of(partition)
-        found = committed.batch_at(offset)
-        have = None
-        if found is not None:
-            have = next((one.value for one in read_records(committed.data, found[0]) if one.offset == offset), None)
-        if found is None or have != value:
+        if not committed.has(offset, value):
+            have = committed.value_at(offset)
             raise Violation(
-                "one value per offset", f"{who} read {value!r} at {offset} of {partition}; committed is {have!r}"
+                "one value per offset", f"{who} read {value!r} at {offset} of {partition}; committed is {have}"
             )
 
     # --- transactions

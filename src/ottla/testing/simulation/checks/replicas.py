@@ -38,7 +38,8 @@ class Replicas:
         # As the store has them.
         self.partitions: dict[TopicPartition, PartitionImage] = {}
         self._seen: dict[tuple[int, TopicPartition], _Seen] = {}
-        # The image that each broker had at its last event.
+        # What each broker had at its last event: its logs, in their order, and its image.
+        self._last: dict[int, list[_Seen]] = {}
         self._images: dict[int, ClusterImage] = {}
         # Of each partition and leader epoch: which start of which broker.
         self._leaders: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
@@ -58,32 +59,28 @@ class Replicas:
             return
         if node.id in self._lost:
             return  # what it has counts when the controller has taken it in, knowing what happened
-        has_changed = False
-        for partition, log in broker.logs.logs.items():
-            seen = self._seen.get((node.id, partition))
-            if (
-                seen is None
-                or seen.log is not log
-                or seen.end != log.log_end_offset
-                or seen.watermark != log.high_watermark
-            ):
-                has_changed = True
-                break
-        # Who leads changes with the image alone.
-        if not has_changed and self._images.get(node.id) is broker.image:
-            return
+        # Of most events nothing comes that could be wrong, and this is asked after every one of them. Who leads changes
+        # with the image alone.
+        logs, last = broker.logs.logs, self._last.get(node.id, ())
+        if len(logs) == len(last) and self._images.get(node.id) is broker.image:
+            for log, then in zip(logs.values(), last, strict=True):
+                if log is not then.log or log.log_end_offset != then.end or log.high_watermark != then.watermark:
+                    break
+            else:
+                return
         self._images[node.id] = broker.image
         leading = set()
         for led in broker.partitions:
             partition = TopicPartition(led.topic, led.index)
             leading.add(partition)
             self._note_leader(node, partition, led.leader_epoch, led.log)
-        for partition, log in broker.logs.logs.items():
+        for partition, log in logs.items():
             seen = self._seen.get((node.id, partition))
             if seen is None or seen.log is not log:
                 seen = _Seen(log, log.log_end_offset, -1, 0)
             if seen.end != log.log_end_offset or seen.watermark != log.high_watermark:
                 self._compare(node, partition, log, seen, is_leader=partition in leading)
+        self._last[node.id] = [self._seen[node.id, partition] for partition in logs]
 
     def _compare(self, node: Node, partition: TopicPartition, log: Log, seen: _Seen, *, is_leader: bool) -> None:
         committed, end, watermark = self.of(partition), log.log_end_offset, log.high_watermark

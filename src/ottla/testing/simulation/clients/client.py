@@ -24,7 +24,7 @@ from ottla.testing.simulation.loop import Process
 if TYPE_CHECKING:
     from ottla.testing.simulation.world import World
 
-_REQUEST_MS = 4_000
+_REQUEST_MS = 2_000
 _RETRY_S = 0.1
 _NODE_IDS_FROM = 1_000
 GROUP, TRANSACTION = 0, 1

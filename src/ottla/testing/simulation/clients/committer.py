@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # The last versions that name topics.
 _COMMIT, _FETCH = 9, 9
+_OFFSETS = TopicPartition("__consumer_offsets", 0)
 
 
 class Committer(Client):
@@ -33,7 +34,7 @@ class Committer(Client):
                     await self.look(partition)
             except TryAgain:
                 self.forget_coordinator(self.group, GROUP)
-            await self.pause(2)
+            await self.pause(4)
 
     async def group_coordinator(self) -> int:
         return await self.coordinator(self.group, GROUP)
@@ -60,14 +61,20 @@ class Committer(Client):
         promises.committed_offset(self.group, partition, offset, generation, last)
 
     async def look(self, partition: TopicPartition) -> None:
+        """A coordinator that was deposed and does not know it yet answers with what it has, as Kafka's does: only what
+        the one in office says is held against what was acknowledged."""
+        coordinator = await self.group_coordinator()
+        office = self.world.office_of(coordinator, _OFFSETS)
         at_least = self.world.promises.acknowledged_offset(self.group, partition)
         asked = m.OffsetFetchRequest
         topics = [asked.OffsetFetchRequestTopics(name=partition.topic, partition_indexes=[partition.partition])]
         group = asked.OffsetFetchRequestGroup(group_id=self.group, topics=topics)
         request = asked(groups=[group], require_stable=True)
-        answer: m.OffsetFetchResponse = await self.ask(await self.group_coordinator(), request, _FETCH)
+        answer: m.OffsetFetchResponse = await self.ask(coordinator, request, _FETCH)
         (found,) = answer.groups
         self.check(found.error_code, "asking for an offset")
         ((row,),) = [topic.partitions for topic in found.topics]
         self.check(row.error_code, "asking for an offset")
+        if office is None or office != self.world.office_of(coordinator, _OFFSETS):
+            return
         self.world.promises.found_offset(self.group, partition, row.committed_offset, at_least)

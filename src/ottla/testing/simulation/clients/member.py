@@ -14,10 +14,10 @@ from ottla.testing.simulation.clients.client import GROUP, TryAgain
 from ottla.testing.simulation.clients.committer import Committer
 
 _PROTOCOL_TYPE, _PROTOCOL = "consumer", "one-for-all"
-SESSION_MS = 2_000
-_REBALANCE_MS = 3_000
+_SESSION_MS = 1_000
+_REBALANCE_MS = 1_500
 # How many times longer than usual it waits when it falls silent: up to twice its session.
-_SILENCE = 20
+_SILENCE = 10
 # The membership is over, or another one begins.
 _OVER = (
     ErrorCode.REBALANCE_IN_PROGRESS,
@@ -53,7 +53,7 @@ class Member(Committer):
                 self.forget_coordinator(self.group, GROUP)
                 if error.code in _OVER:
                     membership = None
-            await self.pause(2)
+            await self.pause(4)
 
     async def _join(self) -> Membership:
         """Raises TryAgain."""
@@ -87,7 +87,7 @@ class Member(Committer):
         asked = m.JoinGroupRequest
         request = asked(
             group_id=self.group,
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=_SESSION_MS,
             rebalance_timeout_ms=_REBALANCE_MS,
             member_id=member,
             protocol_type=_PROTOCOL_TYPE,

@@ -13,7 +13,7 @@ from ottla.protocol import messages as m
 from ottla.testing.simulation.clients.client import Client, TryAgain
 
 _PREFERRED = 0
-_TIMEOUT_MS = 4_000
+_TIMEOUT_MS = 2_000
 # What is asked for is so already, or cannot be just now.
 _REFUSALS = (
     ErrorCode.ELECTION_NOT_NEEDED,

@@ -14,7 +14,7 @@ from ottla.testing.simulation.clients.client import Client, TryAgain
 if TYPE_CHECKING:
     from ottla.testing.simulation.world import World
 
-_TIMEOUT_MS = 2_000
+_TIMEOUT_MS = 1_000
 # As many as Java's producer has under way, and as a broker knows again.
 _IN_FLIGHT_MAX = 5
 

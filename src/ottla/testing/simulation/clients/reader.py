@@ -34,7 +34,7 @@ class Reader(Client):
                     offsets[partition] = await self._read(partition, offsets[partition])
             except TryAgain:
                 self.forget_leader(partition)
-            await self.pause(2)
+            await self.pause(4)
 
     async def _ask_end(self, partition: TopicPartition) -> None:
         known = self.world.promises.end_of(partition)

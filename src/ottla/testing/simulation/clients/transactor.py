@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from ottla.testing.simulation.world import World
 
 _TRANSACTIONAL_ID = "payments"
-_TIMEOUT_MS = 2_000
-_TRANSACTION_MS = 8_000
+_TIMEOUT_MS = 1_000
+_TRANSACTION_MS = 4_000
 # How many times longer than others one waits that comes now and then: seconds.
-_RARELY = 40
+_RARELY = 20
 # The transaction was ended by its coordinator, because it took too long, or cannot go on: it is done anew.
 _OVER = (
     ErrorCode.INVALID_PRODUCER_EPOCH,
