@@ -64,7 +64,7 @@ def load_log(
     if end < recovery_point or not clean:
         # What was said of later offsets need not be true of what is there now; the batches tell.
         epochs.truncate_from_end(recovery_point)
-        recovery = Recovery(segments, recovery_point, epochs)
+        recovery = Recovery(segments, recovery_point, epochs, is_compacted=config.cleanup_compact)
         recovery.run(_number_of(segments, recovery_point))
         end, damage, dirty_from = recovery.end_offset, recovery.damage, recovery_point
         if not recovery.saw_producers:

@@ -3,7 +3,9 @@
 Below the recovery point everything was synced: batches there are walked by their headers, never truncated, and what is
 damaged is reported and stays for whoever can save it. From there on every CRC is checked, and the log is cut at the
 first batch that is not whole, as in Kafka, with everything behind it: a power cut may have kept later pages and later
-segments and lost earlier ones, and no reader gets past the hole.
+segments and lost earlier ones, and no reader gets past the hole. A segment may also end too early with a whole batch,
+or be empty: then the next one begins further on. That is not seen where records are compacted away: there offsets are
+missing by right.
 """
 
 from __future__ import annotations
@@ -23,8 +25,11 @@ logger = logging.getLogger(__name__)
 class Recovery:
     """One log's recovery: `end_offset` and `damage` are its outcome."""
 
-    def __init__(self, segments: list[Segment], recovery_point: int, epochs: LeaderEpochs) -> None:
+    def __init__(
+        self, segments: list[Segment], recovery_point: int, epochs: LeaderEpochs, *, is_compacted: bool = False
+    ) -> None:
         self._segments = segments
+        self._is_compacted = is_compacted
         self._recovery_point = recovery_point
         self._epochs = epochs
         self.end_offset = segments[0].base_offset
@@ -37,11 +42,18 @@ class Recovery:
         """Go through the segments from the first-th on; the ones before are not looked at."""
         for number in range(first, len(self._segments)):
             segment = self._segments[number]
+            if number > first and self._is_hole_before(segment):
+                self._drop_behind(number - 1)
+                break
             self.end_offset = max(self.end_offset, segment.base_offset)
             if not self._recover(segment, is_last=number + 1 == len(self._segments)):
                 self._drop_behind(number)
                 break
         self._drop_empty_leftover()
+
+    def _is_hole_before(self, segment: Segment) -> bool:
+        """Below the recovery point nothing is given up for it."""
+        return not self._is_compacted and segment.base_offset > self.end_offset >= self._recovery_point
 
     def _recover(self, segment: Segment, *, is_last: bool) -> bool:
         """False when the log ends here, whatever follows."""
@@ -126,7 +138,7 @@ class Recovery:
         if not dropped:
             return
         logger.error(
-            "%s: dropping %d segments of %d bytes behind offset %d, where a batch is not whole",
+            "%s: dropping %d segments of %d bytes behind offset %d, where a batch is not whole or missing",
             last.directory,
             len(dropped),
             sum(segment.size for segment in dropped),
