@@ -20,7 +20,7 @@ from typing import Any
 
 from ottla.broker.chores.timers import Timers
 from ottla.broker.controller.metadata_changes import MetadataChanges
-from ottla.common.errors import OttlaError
+from ottla.common.errors import ApiError, OttlaError
 from ottla.common.ids import TopicId
 from ottla.controller.broker_changes import next_registration
 from ottla.metadata import nodes
@@ -152,7 +152,7 @@ class Membership:
                     await self._register()
                     await self._metadata.refresh()
                     return
-                except OttlaError as error:
+                except (ApiError, OttlaError) as error:
                     log.error("this broker cannot be registered, will try again", extra={"why": str(error)})
                 except Exception:
                     log.exception("registering failed, will try again")
