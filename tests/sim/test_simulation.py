@@ -49,6 +49,8 @@ FOUND = {
     65: "replicas join a partition in which nothing is written",
     69: "an answer about in-sync replicas is not taken for that to a later question",
     97: "a watermark is not trusted above what was synced",
+    5180: "a broker whose session is lost while it registers says so, and no more",
+    5043: "a log is cut where a power cut has left a hole between two segments",
 }
 
 

@@ -243,3 +243,34 @@ def test_a_compacted_log_may_have_gaps(tmp_path: Path) -> None:
     for path in second.paths():
         path.unlink(missing_ok=True)
     assert open_log(tmp_path, config, recovery_point=3).log_end_offset == 30
+
+
+@pytest.mark.parametrize("batches_left", [0, 1, 3])
+def test_segments_behind_missing_batches_go(tmp_path: Path, batches_left: int) -> None:
+    """Of the second segment the disk has only its beginning, with no broken batch to see, and all that came later."""
+    log = fill(tmp_path / "disk")
+    second = log.segments[1]
+    path = second.path(".log")
+    os.truncate(path, boundaries(path)[batches_left])
+    again = open_log(tmp_path / "disk", SMALL)
+    end = second.base_offset + batches_left
+    assert (again.log_end_offset, len(again.segments)) == (end, 2)
+    assert read_all(again) == [(n, b"%04d" % n) for n in range(end)]
+    assert append(again, b"next") == end
+
+
+def test_missing_batches_below_the_recovery_point_cost_nothing_else(tmp_path: Path) -> None:
+    log = fill(tmp_path)
+    second, third = log.segments[1:3]
+    os.truncate(second.path(".log"), 0)
+    again = open_log(tmp_path, SMALL, recovery_point=third.base_offset + 1)
+    assert again.log_end_offset == 30
+    assert again.segments[2].base_offset == third.base_offset
+
+
+def test_offsets_that_compaction_leaves_out_are_no_hole(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=1000, index_interval_bytes=150, cleanup_compact=True)
+    log = fill(tmp_path, config=config)
+    path = log.segments[1].path(".log")
+    os.truncate(path, boundaries(path)[2])
+    assert open_log(tmp_path, config).log_end_offset == 30

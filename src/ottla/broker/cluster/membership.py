@@ -19,7 +19,7 @@ from functools import partial
 
 from ottla.broker.chores.timers import Timers
 from ottla.broker.controller.metadata_changes import MetadataChanges
-from ottla.common.errors import OttlaError
+from ottla.common.errors import ApiError, OttlaError
 from ottla.common.ids import TopicId
 from ottla.common.repeated import Repeated
 from ottla.controller.broker_changes import next_registration
@@ -157,7 +157,7 @@ class Membership:
                     await self._metadata.refresh()
                     self._troubles.is_over()
                     return
-                except OttlaError as error:
+                except (ApiError, OttlaError) as error:
                     if self._troubles.is_news(str(error)):
                         log.error("this broker cannot be registered, will try again", extra={"why": str(error)})
                 except Exception as error:

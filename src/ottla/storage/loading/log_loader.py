@@ -64,9 +64,8 @@ def load_log(
     if end < recovery_point or not clean:
         # What was said of later offsets need not be true of what is there now; the batches tell.
         epochs.truncate_from_end(recovery_point)
-        # Without a recovery point nobody knows what was synced: a topic that was compacted once may have gaps anywhere.
-        has_gaps = config.cleanup_compact or recovery_point <= segments[0].base_offset
-        whole_from = None if has_gaps else log_start_offset
+        # In a compacted log offsets are missing by right.
+        whole_from = None if config.cleanup_compact else log_start_offset
         recovery = Recovery(segments, recovery_point, epochs, whole_from=whole_from)
         recovery.run(_number_of(segments, recovery_point))
         end, damage, dirty_from = recovery.end_offset, recovery.damage, recovery_point

@@ -3,8 +3,9 @@
 Below the recovery point everything was synced: batches there are walked by their headers, never truncated, and what is
 damaged is reported and stays for whoever can save it. From there on every CRC is checked, and the log is cut at the
 first batch that is not whole, as in Kafka, with everything behind it: a power cut may have kept later pages and later
-segments and lost earlier ones, and no reader gets past the hole. A segment that is missing altogether is such a hole,
-too: a replica that kept what follows would never fetch what it lacks. Only a compacted log has gaps of its own.
+segments and lost earlier ones, and no reader gets past the hole. A segment that is missing altogether, or ends too
+early with a whole batch, is such a hole, too: a replica that kept what follows would never fetch what it lacks. Only a
+compacted log has gaps of its own.
 """
 
 from __future__ import annotations

@@ -98,9 +98,10 @@ def play_aloud(seed: int, given: dict[str, int | None]) -> Outcome:
 def play_many(seeds: Iterable[int], jobs: int, given: dict[str, int | None]) -> Iterator[Summary]:
     one = partial(play_quietly, given=given)
     if jobs == 1:
+        gc.freeze()  # what is there now stays: the collections between two seeds need not look at it
         yield from map(one, seeds)
         return
-    with ProcessPoolExecutor(jobs) as processes:
+    with ProcessPoolExecutor(jobs, initializer=gc.freeze) as processes:
         yield from processes.map(one, seeds, chunksize=8)
 
 
