@@ -143,7 +143,8 @@ class TestOnASecuredOttla:
     def settings(broker: Broker) -> dict[str, str]:
         given = broker.java_settings()
         del given["bootstrap.servers"]
-        return {**given, "ssl.truststore.certificates": Path(given.pop("ssl.truststore.location")).read_text()}
+        authority = Path(given.pop("ssl.truststore.location")).read_text()
+        return {**given, "ssl.truststore.certificates": authority}
 
     def test_source_and_sinks(self, spark: Any, broker: tuple[Broker, str], tmp_path: Path) -> None:
         running, plain = broker
