@@ -104,9 +104,8 @@ def test_all_scenarios_give_the_same_in_the_test_driver_and_on_spark(spark: Any,
     topology = everything()
     inputs = [topic for topic in topology.source_topics() if topic not in topology.internal_topics]
     outputs = [f"out-{number}" for number in range(len(CASES))]
-    made = AdminClient({"bootstrap.servers": servers}).create_topics(
-        [NewTopic(each, 1) for each in {*inputs, *outputs}]
-    )
+    admin = AdminClient({"bootstrap.servers": servers})
+    made = admin.create_topics([NewTopic(each, 1) for each in {*inputs, *outputs}])
     for answer in made.values():
         answer.result(30)
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, "linger.ms": 0})
