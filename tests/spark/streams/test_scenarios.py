@@ -41,6 +41,8 @@ SETTINGS: dict[str, list[Settings]] = {
     "grouped versioned table": [{"history": 20}],
     "timer": [{"every": 15}],
 }
+# Times are of 1970: such records are too old for any broker that is not told to keep them.
+KEPT = {"retention.ms": "-1"}
 # A record of a global table may be seen before one of the stream that came earlier: neither has a task for it.
 NOT_IN_ORDER = ("global table join",)
 # Subscriptions and answers are under way while records come: what a key has in the end is the same.
@@ -104,9 +106,8 @@ def test_all_scenarios_give_the_same_in_the_test_driver_and_on_spark(spark: Any,
     topology = everything()
     inputs = [topic for topic in topology.source_topics() if topic not in topology.internal_topics]
     outputs = [f"out-{number}" for number in range(len(CASES))]
-    made = AdminClient({"bootstrap.servers": servers}).create_topics(
-        [NewTopic(each, 1) for each in {*inputs, *outputs}]
-    )
+    admin = AdminClient({"bootstrap.servers": servers})
+    made = admin.create_topics([NewTopic(each, 1, config=KEPT) for each in {*inputs, *outputs}])
     for answer in made.values():
         answer.result(30)
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, "linger.ms": 0})
