@@ -406,6 +406,30 @@ def markers_request(who: Identity, *, coordinator_epoch: int, version: int = 0, 
     )
 
 
+async def test_a_marker_that_the_leader_before_did_not_get_committed_is_written_again(
+    brokers: JoinedBrokers, coordinator: Desk
+) -> None:
+    """Its epoch is known from the marker itself. Refused for good, the coordinator would not ask for it any more, and
+    if the next leader lacks it, a committed transaction would be aborted. Found by seed 242 of the simulation."""
+    who = await coordinator.init()
+    await write(brokers, who, 0, b"x")
+    ended = Identity(who.producer_id, who.epoch + 1)
+    marker = markers_request(ended, coordinator_epoch=5, version=2)
+    assert [await code(brokers, 1, marker, 2) for _ in range(2)] == [ErrorCode.NONE] * 2
+    assert await read(brokers, 0) == [b"x"]
+
+
+async def test_a_marker_of_long_ago_ends_no_later_transaction(brokers: JoinedBrokers, coordinator: Desk) -> None:
+    who = await coordinator.init()
+    await write(brokers, who, 0, b"x")
+    who = await coordinator.end(who, True)
+    await write(brokers, who, 0, b"y")
+    assert await code(brokers, 1, markers_request(who, coordinator_epoch=5, version=2), 2) is (
+        ErrorCode.INVALID_PRODUCER_EPOCH
+    )
+    assert await read(brokers, 0) == [b"x"]
+
+
 async def test_an_earlier_coordinator_is_fenced(brokers: JoinedBrokers, coordinator: Desk) -> None:
     who = await coordinator.init()
     await coordinator.ask(add_request("t", who, {"data": [0]}), 3)
