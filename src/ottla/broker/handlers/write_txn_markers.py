@@ -55,9 +55,9 @@ def _write(broker: Broker, marker: _Marker, where: TopicPartition) -> Awaitable[
     partition = broker.partitions.get(*where)
     known = None if partition is None else partition.log.producers.entries.get(marker.producer_id)
     if known is not None and marker.transaction_version >= _BUMPS_SINCE:
-        # The epoch that is known may be the marker's own: a leader before us wrote it and did not get it committed. Then
-        # it is written once more. Refused (as in Kafka) it would be taken for needless, and could still be cut off.
-        # With a transaction open in that epoch it is one of long ago.
+        # The epoch that is known may be the marker's own: a leader before us wrote it and did not get it committed.
+        # Then it is written once more. Refused, as in Kafka, it would be taken for needless, and could still be cut
+        # off. With a transaction open in that epoch it is one of long ago.
         is_open = known.txn_first_offset >= 0
         if marker.producer_epoch < known.epoch or (marker.producer_epoch == known.epoch and is_open):
             raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH)
