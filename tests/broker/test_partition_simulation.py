@@ -173,7 +173,10 @@ class World:
 
 @pytest.mark.parametrize("flush_messages", [EACH_ONE, None], ids=["each one is flushed", "settings change"])
 @pytest.mark.parametrize("seed", range(20))
-async def test_random_histories(tmp_path: Path, seed: int, flush_messages: int | None) -> None:
+async def test_random_histories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, flush_messages: int | None
+) -> None:
+    monkeypatch.setattr("ottla.broker.partitions.partition._FLUSH_AGAIN_S", 0)  # the next turn will do
     rng = random.Random(seed)
     world = World(tmp_path / "topic-0", rng, flush_messages)
     acts = [world.append] * 6 + [world.end_flush] * 4 + [world.look] * 2

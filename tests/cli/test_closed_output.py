@@ -71,6 +71,28 @@ EXAMPLES = {
     ("pipeline", "check"): "--help",
     ("pipeline", "logs"): "--help",
     ("pipeline", "delete"): "--help",
+    ("streams", "run"): "--help",
+    ("streams", "describe"): "--help",
+    ("streams", "list"): "--data-dir FOLDER",
+    ("streams", "status"): "--help",
+    ("streams", "logs"): "--help",
+    ("streams", "stop"): "--help",
+    ("streams", "delete"): "--help",
+    ("security", "init"): "--help",  # tells on stderr, too, what it has made
+    ("security", "add-broker"): "--help",  # these need what init makes
+    ("security", "add-client"): "--help",
+    ("security", "renew"): "--help",
+    ("security", "show"): "--help",
+    ("user", "list"): "",
+    ("user", "create"): "--help",  # these read a password
+    ("user", "passwd"): "--help",
+    ("user", "delete"): "--help",
+    ("acl", "list"): "--help",  # these need an authorizer
+    ("acl", "add"): "--help",
+    ("acl", "remove"): "--help",
+    ("quota", "describe"): "",
+    ("quota", "set"): "--help",
+    ("quota", "remove"): "--help",
     ("perf", "produce"): "t -n 1",
     ("perf", "consume"): "t",
     ("perf", "e2e"): "t -n 1",

@@ -187,6 +187,10 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
     one = m.DescribeTopicPartitionsRequest.TopicRequest(name=TOPIC)
     yield m.DescribeTopicPartitionsRequest(topics=[one], response_partition_limit=10, cursor=None), 0
     yield m.UnregisterBrokerRequest(broker_id=7), 0
+    yield m.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 2
+    yield m.RenewDelegationTokenRequest(hmac=b"x", renew_period_ms=1000), 2
+    yield m.ExpireDelegationTokenRequest(hmac=b"x", expiry_time_period_ms=-1), 2
+    yield m.DescribeDelegationTokenRequest(owners=None), 2
     yield m.UpdateFeaturesRequest(timeout_ms=1000, feature_updates=[]), 1
 
 

@@ -38,7 +38,6 @@ from ottla.spark.sink.marker import MARKER_TOPIC, Marker
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from ottla.spark.sink.shape import check_columns, described, merged, shaped
 from ottla.spark.sink.spooling import EncodedFrame, encode_here, spooled
-from ottla.spark.sink.used_columns import with_used_columns
 from ottla.spark.spool.server import SpoolServer
 
 if TYPE_CHECKING:
@@ -164,7 +163,7 @@ def write_stream(
     spool.open_folder()
     writer = _BatchWriter(publisher, spool, place, plan, outputs, load, tables, has_state)
     try:
-        joined = with_used_columns(frame if tables is None else tables.with_lookups(frame))
+        joined = frame if tables is None else tables.with_lookups(frame)
         started = joined.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
         if trigger is not None:
             started = started.trigger(**trigger)
