@@ -85,6 +85,6 @@ def read_partition(partition: InputPartition, options: SourceOptions, schema: An
         partition.ranges,
         options.client,
         to_arrow_schema(schema, timezone="UTC"),
-        with_headers=options.include_headers and "headers" in schema.names,
+        with_headers=options.include_headers,
         fail_on_data_loss=options.fail_on_data_loss,
     )

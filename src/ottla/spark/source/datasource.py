@@ -30,7 +30,7 @@ from ottla.kernel.loading import slow_notice
 from ottla.spark.requirements import refuse_connect
 from ottla.spark.source.batch import BatchReader
 from ottla.spark.source.gate import TOKEN, Knocker
-from ottla.spark.source.options import USED_COLUMNS, includes_headers, parse_options
+from ottla.spark.source.options import includes_headers, parse_options
 from ottla.spark.source.stream import StreamReader
 from ottla.spark.spool.sending import SpoolAddress
 
@@ -65,9 +65,7 @@ class OttlaDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        columns = [*COLUMNS, HEADERS] if includes_headers(self.options) else [*COLUMNS]
-        wanted = self.options.get(USED_COLUMNS)
-        return StructType([column for column in columns if wanted is None or column.name in wanted.split(",")])
+        return StructType([*COLUMNS, HEADERS] if includes_headers(self.options) else [*COLUMNS])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return BatchReader(parse_options(self.options, is_streaming=False), schema, self.cores)

@@ -43,8 +43,6 @@ KNOWN = (
     "startingTimestamp",
     "wholePartitions",
 )
-# Ours: those that the query has a use for, with commas between them (`sink/used_columns.py`).
-USED_COLUMNS = "ottla.columns"
 _MAX_TRIGGER_DELAY = "15m"
 # A backlog is worked off in steps of so many bytes: large enough that what a batch costs by itself does not count.
 BYTES_PER_TRIGGER_DEFAULT = 256 * 1024 * 1024
@@ -111,7 +109,7 @@ def _canonical(options: Mapping[str, str]) -> dict[str, str]:
     spelling = {name.lower(): name for name in KNOWN}
     given: dict[str, str] = {}
     for name, value in options.items():
-        if name.lower().startswith(PREFIX) or name.lower() in (TOKEN, USED_COLUMNS):
+        if name.lower().startswith(PREFIX) or name.lower() == TOKEN:
             continue
         if name.lower() not in spelling:
             close = difflib.get_close_matches(name.lower(), sorted(spelling), 1)

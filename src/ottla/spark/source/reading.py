@@ -24,9 +24,6 @@ ROWS_MAX = 10_000
 # As much as stays in a processor's cache while it is copied to Spark.
 BYTES_MAX = 1024 * 1024
 
-# As the decoder gives them; the last one if it is asked to.
-_DECODED = ("key", "value", "offset", "timestamp", "timestampType", "headers")
-
 _readers: dict[tuple[int, ClientSettings], ClusterReader] = {}
 
 
@@ -64,12 +61,11 @@ def _pieces(fetched: Fetched, settings: ClientSettings, schema: Any, with_header
     decoder = Decoder(
         fetched.records, fetched.start, fetched.range.end, fetched.aborted, with_headers, settings.check_crcs
     )
-    topic, partition = _constants(fetched.range.topic, fetched.range.partition)
     while (columns := _next_columns(decoder, fetched.range)) is not None:
-        found = dict(zip(_DECODED, columns, strict=False))
-        rows = len(found["key"])
-        found |= {"topic": topic[:rows], "partition": partition[:rows]}
-        yield pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)
+        key, value, *rest = columns
+        topic, partition = _constants(fetched.range.topic, fetched.range.partition)
+        here = [topic[: len(key)], partition[: len(key)]]
+        yield pa.RecordBatch.from_arrays([key, value, *here, *rest], schema=schema)
 
 
 def _next_columns(decoder: Decoder, where: OffsetRange) -> list[Any] | None:
