@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.protocol import messages as m
 from ottla.records import batch as v2
 from ottla.records.record import iterate_batches
 from tests.hostile.conftest import TOPICS, make_topics
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.xdist_group("hostile")
 PING = struct.pack(">ihhih", 10, 18, 0, 0x70696E67, -1)  # ApiVersions v0 with a correlation id of its own
 PING_ID = b"ping"
 ANSWER_S = 20.0
+LATEST = -1
 GROWTH_BYTES_MAX = 400 << 20
 
 
@@ -122,8 +124,13 @@ def assert_logs_are_sound(broker: OttlaProcess) -> None:
 
 
 def ends(broker: OttlaProcess) -> dict[str, int]:
+    """Not by a fetch from the beginning: a frame may have deleted what was there."""
+    asked = m.ListOffsetsRequest
+    row = asked.ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+    topics = [asked.ListOffsetsTopic(name=topic, partitions=[row]) for topic in TOPICS]
     with RawClient.to(broker.bootstrap) as client:
-        return {topic: client.fetch(topic, 0, max_wait_ms=0).high_watermark for topic in TOPICS}
+        answer = client.call(asked(replica_id=-1, topics=topics), 7)
+    return {topic.name: topic.partitions[0].offset for topic in answer.topics}
 
 
 def seeds(first: int, count: int) -> list[int]:

@@ -158,6 +158,19 @@ def test_offsets_and_times_at_both_ends(client: RawClient, mistreated: Mistreate
         assert client.produce("plain", batch_of(b"still works")).error_code == 0
 
 
+@pytest.mark.parametrize("retention_ms", [2**63 - 1, -(2**63)])
+def test_offsets_that_are_kept_beyond_reason(client: RawClient, mistreated: Mistreated, retention_ms: int) -> None:
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic(
+        name="plain",
+        partitions=[OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)],
+    )
+    request = OffsetCommitRequest(
+        group_id="kept", retention_time_ms=retention_ms, generation_id_or_member_epoch=-1, topics=[topic]
+    )
+    coordinator(client, "kept")
+    assert client.call(request, 4).topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
 def test_limits_of_a_fetch_at_both_ends(client: RawClient, mistreated: Mistreated) -> None:
     with mistreated():
         client.produce("plain", batch_of(b"something"))

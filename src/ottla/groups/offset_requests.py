@@ -21,6 +21,8 @@ from ottla.groups.state import Group, GroupState
 from ottla.protocol.messages import OffsetCommitRequest, TxnOffsetCommitRequest
 
 DEFAULT_RETENTION = -1
+# The latest time that a record can hold: a client may ask for that of a thousand million years.
+_TIME_MAX_MS = 2**63 - 1
 
 
 class CommitTopic(NamedTuple):
@@ -65,7 +67,7 @@ def commit_offsets(
     if member is not None:
         _check_partitions(state, member, topics, epoch)
     asked_ms = request.retention_time_ms
-    expire_ms = -1 if asked_ms == DEFAULT_RETENTION else out.now_ms + asked_ms
+    expire_ms = -1 if asked_ms == DEFAULT_RETENTION else min(out.now_ms + asked_ms, _TIME_MAX_MS)
     return _write(state, request.group_id, topics, expire_ms, out)
 
 
