@@ -43,6 +43,7 @@ def main() -> None:
     wanted: tuple[tuple[str, Callable[[], str | None]], ...] = (
         ("Java", install_java),
         ("Apache Kafka's jars", partial(fetch_jars, "fetch_kafka.py")),
+        ("Kafka Streams' jars", partial(fetch_jars, "fetch_kafka_streams.py")),
         ("Spark's Kafka connector", partial(fetch_jars, "fetch_spark_kafka.py")),
         ("a Java client of registries", partial(fetch_jars, "fetch_registry_jars.py")),
         ("kcat", install_kcat),

@@ -6,6 +6,7 @@ The same topology runs in Kafka Streams' own test driver (one JVM for all cases)
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,6 +65,8 @@ class Oracle:
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
     if java() is None or not any(JARS.glob("kafka-streams-test-utils-*.jar")):
         pytest.skip("Kafka Streams' jars are not there: run `python tools/fetch_kafka_streams.py`")
+    if shutil.which("javac") is None:
+        pytest.skip("there is no Java compiler: install a JDK")
     running = Oracle(tmp_path_factory.mktemp("oracle"))
     yield running
     running.close()
