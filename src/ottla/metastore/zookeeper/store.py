@@ -2,8 +2,8 @@
 
 Theory of operation: calls go to the current `Session` and succeed only within it. A keeper thread looks after it: it
 arms the watches again after every reconnect, ends a session that may be over, tells everybody, waits until the server
-has forgotten it, and only then begins the next one. Reads that lose their connection are made again within the
-session; changes never.
+has forgotten it (or did not hear our goodbye), and only then begins the next one. Reads that lose their connection are
+made again within the session; changes never.
 """
 
 from __future__ import annotations
