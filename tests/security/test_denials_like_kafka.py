@@ -14,6 +14,7 @@ from ottla.protocol import codec
 from ottla.protocol import messages as m
 from ottla.testing import Broker
 from tests.security.test_acls import AUTHORIZER, USERS
+from tests.support.kafka_jars import require_kafka_libs
 from tests.support.kafka_peer import KafkaPeer
 from tests.support.raw_client import ConnectionClosed, RawClient, batch_of, fetch_request, produce_request
 
@@ -254,6 +255,7 @@ def test_the_requests_are_of_every_api() -> None:
 
 
 def test_a_user_without_permissions_hears_the_same(tmp_path: Path) -> None:
+    require_kafka_libs()
     security = {
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": USERS,
