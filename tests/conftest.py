@@ -8,6 +8,7 @@ write and other people's clients, which take their time in one process too, are 
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from collections.abc import Generator
 
@@ -16,6 +17,9 @@ from collections.abc import Generator
 import hypothesis  # noqa: F401
 import pytest
 
+from tests.support.kafka_jars import QUICK_JVM
+from tests.support.kafka_peer import KafkaPeer
+
 pytest_plugins = [
     "pytester",
     "tests.support.brokers",
@@ -23,6 +27,10 @@ pytest_plugins = [
     "tests.support.descriptors",
     "tests.support.zookeeper",
 ]
+
+# Of every Spark and every Kafka that a test starts.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JVM))
+KafkaPeer.options = QUICK_JVM
 
 # Groups that one worker runs from end to end, longest first: begun late, they would go on when all others are done.
 STARTERS = {"subprocess", "multiprocessing", "OttlaProcess", "KafkaPeer", "Cli", "Zookeeper"}

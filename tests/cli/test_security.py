@@ -21,7 +21,7 @@ from cryptography import x509
 
 from ottla.common.certificates import certificates_in
 from tests.cli.command import OUTSIDE, Cli
-from tests.support.kafka_jars import REPO_ROOT, class_path, java, require_kafka_libs
+from tests.support.kafka_jars import REPO_ROOT, class_path, quick_java, require_kafka_libs
 
 Tool = Callable[..., str]
 
@@ -275,7 +275,7 @@ def test_a_cluster_gets_brokers_one_by_one(tmp_path: Path) -> None:
 class TestKafkasOwnTools:
     @pytest.fixture(scope="class")
     def tool(self, secured: Secured) -> Tool:
-        start = [str(java()), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        start = quick_java("128m")
         start += ["-cp", class_path(require_kafka_libs())]
 
         def run(client: str, name: str, *arguments: str) -> str:

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from ottla.testing.records import read_all
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 from tests.support.trio import OttlaTrio, require
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
@@ -43,7 +43,7 @@ def trio(running: OttlaTrio) -> Iterator[OttlaTrio]:
 @pytest.fixture
 def tool(trio: OttlaTrio, tmp_path: Path) -> Tool:
     """`tool("LeaderElectionCommand", "--election-type", "preferred", ...)`: what it prints."""
-    start = [str(java()), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    start = quick_java("128m")
     start += ["-cp", class_path(require_kafka_libs())]
 
     def run(name: str, *arguments: str) -> str:

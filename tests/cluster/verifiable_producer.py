@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ottla.testing.records import Record
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 
 
 class VerifiableProducer(threading.Thread):
@@ -25,7 +25,7 @@ class VerifiableProducer(threading.Thread):
         settings = folder / "verifiable-producer.properties"
         settings.write_text("retries=2147483647\nenable.idempotence=true\ndelivery.timeout.ms=300000\n")
         self._command = [
-            *(str(java()), "-Xmx128M", "-cp", class_path(libs), "org.apache.kafka.tools.VerifiableProducer"),
+            *(*quick_java("128m"), "-cp", class_path(libs), "org.apache.kafka.tools.VerifiableProducer"),
             *("--bootstrap-server", bootstrap, "--topic", topic, "--acks", "-1", "--throughput", str(per_second)),
             *("--command-config", str(settings)),
         ]

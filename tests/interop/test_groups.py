@@ -20,7 +20,7 @@ from tests.support.group_members import (
     Partition,
     eventually,
 )
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 
 pytestmark = pytest.mark.xdist_group("group-members")
 
@@ -239,7 +239,7 @@ def test_kafkas_dump_tool_reads_our_group_records(members: Members, group: str, 
             eventually(lambda one=member: len(one.values) == 12, lambda one=member: one.values)  # type: ignore[misc]
             member.stop()
     segment = tmp_path / "__consumer_offsets-0" / "00000000000000000000.log"
-    command = [str(java()), "-cp", class_path(libs), "org.apache.kafka.tools.DumpLogSegments"]
+    command = [*quick_java(), "-cp", class_path(libs), "org.apache.kafka.tools.DumpLogSegments"]
     command += ["--offsets-decoder", "--print-data-log", "--files", str(segment)]
     outcome = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert outcome.returncode == 0, outcome.stderr

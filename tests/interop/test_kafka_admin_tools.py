@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ottla.testing import Broker
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 
 pytestmark = [pytest.mark.jvm, pytest.mark.xdist_group("kafka-tools")]
 
@@ -27,7 +27,7 @@ def broker() -> Iterator[Broker]:
 @pytest.fixture(scope="module")
 def tool(broker: Broker) -> Tool:
     """`tool("TopicCommand", "--list")`: what it prints."""
-    start = [str(java()), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    start = quick_java("128m")
     start += ["-cp", class_path(require_kafka_libs())]
 
     def run(name: str, *arguments: str) -> str:

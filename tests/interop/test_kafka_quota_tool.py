@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from ottla.testing import Broker
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 from tests.support.quotas import quotas
 from tests.support.raw_client import RawClient
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.jvm
 
 
 def _kafka_configs(broker: Broker, *arguments: str) -> str:
-    tool = [str(java()), "-cp", class_path(require_kafka_libs()), "kafka.admin.ConfigCommand"]
+    tool = [*quick_java(), "-cp", class_path(require_kafka_libs()), "kafka.admin.ConfigCommand"]
     command = [*tool, "--bootstrap-server", broker.bootstrap_servers, *arguments]
     outcome = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr

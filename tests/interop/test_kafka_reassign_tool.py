@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Cli
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 from tests.support.trio import OttlaTrio, require
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow, pytest.mark.xdist_group("trio")]
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.slow, pytest.mark.xdist_group("trio")
 
 def _reassign(bootstrap: str, *arguments: str) -> str:
     tool = [
-        str(java()),
+        *quick_java(),
         "-cp",
         class_path(require_kafka_libs()),
         "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",

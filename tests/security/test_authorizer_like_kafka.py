@@ -10,7 +10,7 @@ import pytest
 
 from ottla.metadata.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from ottla.security.authorizer import Authorizer
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 
 pytestmark = pytest.mark.jvm
 
@@ -109,7 +109,7 @@ def kafka_answers(lines: list[str]) -> list[str]:
     libs = require_kafka_libs()
     source = Path(__file__).parent / "KafkaAuthorizer.java"
     outcome = subprocess.run(
-        [str(java()), "-Dfile.encoding=UTF-8", "-cp", class_path(libs), str(source)],
+        [*quick_java(), "-Dfile.encoding=UTF-8", "-cp", class_path(libs), str(source)],
         input="\n".join(lines),
         capture_output=True,
         encoding="utf-8",

@@ -15,7 +15,7 @@ from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.testing import Broker
 from tests.security.test_acls import AUTHORIZER
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 from tests.support.raw_client import ConnectionClosed, RawClient
 from tests.support.scram_login import log_in
 
@@ -224,7 +224,7 @@ def test_kafkas_own_tool_makes_tokens_and_its_clients_log_in_with_them(broker: B
         settings.write_text(
             f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config={MODULE} {login};\n"
         )
-        command = [str(java()), "-cp", class_path(libs), main, "--bootstrap-server", broker.bootstrap_servers]
+        command = [*quick_java(), "-cp", class_path(libs), main, "--bootstrap-server", broker.bootstrap_servers]
         outcome = subprocess.run(
             [*command, "--command-config", str(settings), *arguments], capture_output=True, text=True, timeout=120
         )

@@ -21,6 +21,8 @@ pytest.importorskip("pyspark")
 HERE = Path(__file__).parent
 
 
+# First, also where the folder is named on the command line: xdist must see the groups when it names the tests.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents and "spark" in getattr(item, "fixturenames", ()):

@@ -20,7 +20,7 @@ from ottla.storage.segments.segment import TXN_INDEX_SUFFIX
 from tests.storage.batches import open_log
 from tests.storage.cleaning import COMPACT, clean, headers, put, put_marker
 from tests.storage.test_kafka_dump_tool import dump
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 
 pytestmark = pytest.mark.jvm
 
@@ -92,7 +92,7 @@ def run_kafka(rounds: list[tuple[Path, int]]) -> None:
     libs = require_kafka_libs()
     source = Path(__file__).parent / "KafkaCleaner.java"
     arguments = [text for folder, now_ms in rounds for text in (str(folder), str(now_ms))]
-    command = [str(java()), "-Xmx512m", "-cp", class_path(libs), str(source)]
+    command = [*quick_java("512m"), "-cp", class_path(libs), str(source)]
     outcome = subprocess.run(
         [*command, str(CONFIG.segment_bytes), str(RETENTION_MS), *arguments],
         capture_output=True,

@@ -14,14 +14,14 @@ from ottla.storage.log_config import LogConfig
 from ottla.storage.results import Origin
 from tests.storage.batches import NOW_MS, append, batch, open_log
 from tests.storage.markers import marker
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 
 pytestmark = pytest.mark.jvm
 
 
 def dump(*paths: Path) -> str:
     libs = require_kafka_libs()
-    command = [str(java()), "-Xmx256m", "-cp", class_path(libs), "org.apache.kafka.tools.DumpLogSegments"]
+    command = [*quick_java(), "-cp", class_path(libs), "org.apache.kafka.tools.DumpLogSegments"]
     command += ["--files", ",".join(map(str, paths)), "--deep-iteration", "--print-data-log", "--index-sanity-check"]
     if not any(path.suffix == ".index" for path in paths):
         command.remove("--index-sanity-check")

@@ -3,9 +3,9 @@
     with KafkaPeer(tmp_path) as kafka:
         kafka.bootstrap
 
-The JVM options are those of Kafka's own start script. What differs from Kafka's defaults is what one node demands
-(replication factor 1 of the internal topics), and what the caller passes as `properties`. `listeners` are more ways in,
-by the names of their security protocols, each on a port of its own:
+The JVM options are those of Kafka's own start script, except in tests (`options`). What differs from Kafka's defaults
+is what one node demands (replication factor 1 of the internal topics), and what the caller passes as `properties`.
+`listeners` are more ways in, by the names of their security protocols, each on a port of its own:
 
     with KafkaPeer(tmp_path, {"ssl.keystore.location": ...}, listeners=["SSL"]) as kafka:
         kafka.address("SSL")
@@ -39,6 +39,8 @@ READY_POLL_S = 0.005
 class KafkaPeer(BrokerProcess):
     name = "kafka"
     heap = HEAP
+    # Set by tests/conftest.py: what is compared there is what Kafka does, not how fast.
+    options: Sequence[str] = START_SCRIPT_OPTIONS
     # What runs Java, where that is not simply a child of ours.
     prefix: Sequence[str] = ()
 
@@ -56,7 +58,7 @@ class KafkaPeer(BrokerProcess):
         self.cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "a")
         libs = kafka_libs()
         assert libs is not None
-        self._java = [str(java()), *self.heap, *START_SCRIPT_OPTIONS, "-cp", class_path(libs)]
+        self._java = [str(java()), *self.heap, *self.options, "-cp", class_path(libs)]
 
     def start(self, timeout_s: float = 120.0) -> Self:
         return super().start(timeout_s)

@@ -13,6 +13,7 @@ from ottla.common.certificates import Authority
 from ottla.common.errors import OttlaError
 from ottla.protocol.messages import MetadataRequest
 from ottla.testing import Broker, Security
+from tests.support.refusals import refusals
 
 
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
@@ -84,8 +85,7 @@ def test_settings_of_a_listener_are_changed_without_a_restart(tmp_path_factory: 
         alter(admin, f"{prefix}ssl.keystore.location", str(folder / "broker.pem"), node)
         renewed = {**broker.client_settings(), "ssl.ca.location": str(folder / "ca.pem")}
         assert AdminClient(renewed).list_topics(timeout=20).brokers
-        with pytest.raises(KafkaException):
-            AdminClient(broker.client_settings() | {"log_level": "0"}).list_topics(timeout=2)
+        assert refusals(broker.client_settings())
 
 
 def test_users_of_plain_are_changed_without_a_restart() -> None:
@@ -114,8 +114,7 @@ def test_users_of_plain_are_changed_without_a_restart() -> None:
             alter(admin, name, f"{module};", node)
         alter(admin, name, f'{module} user_ada="new";', node)
         assert AdminClient(settings(broker, "new")).list_topics(timeout=20).brokers
-        with pytest.raises(KafkaException):
-            AdminClient(settings(broker, "old")).list_topics(timeout=2)
+        assert refusals(settings(broker, "old"))
         shown = admin.describe_configs([ConfigResource(ResourceType.BROKER, node)])
         (entries,) = (answer.result(30) for answer in shown.values())
         assert entries[name].is_sensitive and entries[name].value is None

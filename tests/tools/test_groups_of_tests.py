@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 GROUPED = """
@@ -22,3 +24,10 @@ def test_a_group_stays_in_one_worker(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess(*arguments)
     result.assert_outcomes(passed=6)
     assert len({line for line in result.outlines if line.startswith("ran in")}) == 1
+
+
+@pytest.mark.parametrize("folder", ["spark", "cluster"])
+def test_a_folder_that_groups_its_tests_does_so_before_xdist_looks(folder: str) -> None:
+    """Else `pytest tests/spark -n 2` starts two Sparks: a folder that is named is read before xdist is there."""
+    hook = import_module(f"tests.{folder}.conftest").pytest_collection_modifyitems
+    assert hook.pytest_impl["tryfirst"] is True

@@ -52,8 +52,8 @@ def test_zookeeper_is_lost_and_comes_back(tmp_path: Path, own_zookeeper: Zookeep
         until(lambda: not any(_leader_of_metadata(broker) >= 0 for broker in brokers), "somebody still reaches it")
         first.produce("orders", b"meanwhile", partition=0)
         refused = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
-        assert create(first, "later") in refused
-        assert create(second, "later") in refused
+        assert create(first, "later", timeout_ms=1_000) in refused
+        assert create(second, "later", timeout_ms=1_000) in refused
         assert [record.value for record in second.records("orders", count=2)] == [b"before", b"meanwhile"]
         assert metadata(first).controller_id == metadata(second).controller_id >= 0, "clients that hear of none wait"
         own_zookeeper.start()

@@ -38,12 +38,12 @@ def metadata(broker: Broker) -> m.MetadataResponse:
         return answer
 
 
-def create(broker: Broker, name: str, partitions: int = 3, replicas: int = 1) -> int:
+def create(broker: Broker, name: str, partitions: int = 3, replicas: int = 1, timeout_ms: int = 30_000) -> int:
     topic = m.CreateTopicsRequest.CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=replicas, assignments=(), configs=()
     )
     with RawClient.to(broker.bootstrap_servers) as client:
-        answer = client.call(m.CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7)
+        answer = client.call(m.CreateTopicsRequest(topics=[topic], timeout_ms=timeout_ms), 7)
         return int(answer.topics[0].error_code)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ottla.common.config import BrokerConfig, ClientMetricsConfig, GroupConfig, Scope, Setting, TopicConfig
-from tests.support.kafka_jars import class_path, java, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 
 pytestmark = pytest.mark.jvm
 
@@ -46,7 +46,7 @@ class Facts(NamedTuple):
 def kafka() -> Facts:
     libs = require_kafka_libs()
     program = Path(__file__).with_name("KafkaConfigFacts.java")
-    command = [str(java()), "-cp", class_path(libs), str(program)]
+    command = [*quick_java(), "-cp", class_path(libs), str(program)]
     output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     facts = Facts(defaultdict(dict), defaultdict(list))
     for line in output.splitlines():

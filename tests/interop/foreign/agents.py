@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.support.kafka_jars import CACHE, class_path, kafka_libs, why_no_kafka
+from tests.support.kafka_jars import CACHE, class_path, kafka_libs, quick_java, why_no_kafka
 from tests.support.process import is_readable
 
 HERE = Path(__file__).resolve().parent
@@ -123,9 +123,7 @@ def java_command() -> list[str]:
     with _built_once("java", sources) as (folder, done):
         if not done:
             _build(["javac", "-d", str(folder), "-cp", class_path(libs), *map(str, sources)], folder, "javac")
-    # A short-lived JVM on a small machine: no second compiler, no parallel collector.
-    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx768M"]
-    return ["java", *quick, "-cp", class_path(libs, folder), "Agent"]
+    return [*quick_java("768m"), "-cp", class_path(libs, folder), "Agent"]
 
 
 def kafkajs_command() -> list[str]:

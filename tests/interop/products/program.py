@@ -11,10 +11,9 @@ from typing import Self
 
 import pytest
 
-from tests.support.kafka_jars import class_path, require_kafka_libs
+from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 
 # Short-lived JVMs on a small machine: no second compiler, no parallel collector.
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx512M")
 
 
 class Program:
@@ -26,7 +25,7 @@ class Program:
             pytest.skip("Streams, Connect and MirrorMaker are not there: run `python tools/fetch_kafka.py`")
         if isinstance(main, Path) and shutil.which("javac") is None:
             pytest.skip("there is a Java runtime but no javac")
-        self._command = ["java", *QUICK, "-cp", class_path(libs), str(main), *map(str, arguments)]
+        self._command = [*quick_java("512m"), "-cp", class_path(libs), str(main), *map(str, arguments)]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ottla.streams import TopologyTestDriver
 from tests.streams.oracle.scenarios import Settings, build
-from tests.support.kafka_jars import CACHE, java
+from tests.support.kafka_jars import CACHE, java, quick_java
 
 JARS = CACHE / "kafka-streams"
 HERE = Path(__file__).parent
@@ -33,7 +33,7 @@ class Oracle:
         class_path = f"{JARS}/*"
         subprocess.run(["javac", "-cp", class_path, "-d", str(classes), str(HERE / "Oracle.java")], check=True)
         self._process = subprocess.Popen(
-            [str(java()), "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", f"{classes}:{class_path}", "Oracle"],
+            [*quick_java(), "-cp", f"{classes}:{class_path}", "Oracle"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=(folder / "stderr").open("w"),

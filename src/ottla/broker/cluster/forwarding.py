@@ -81,8 +81,6 @@ class Forwarding:
     async def forward(self, context: RequestContext, frame: bytes) -> bytes:
         """The bytes of the controller's answer to a client's request."""
         broker, clock = self._broker, self._broker.clock
-        if broker.is_controller:  # since a moment ago
-            return await broker.answer_enclosed(context, frame)
         envelope = EnvelopeRequest(
             request_data=frame,
             request_principal=context.principal.encode(),
@@ -90,6 +88,8 @@ class Forwarding:
         )
         began_ms = clock.monotonic_ms()
         while True:
+            if broker.is_controller:  # since a moment ago: it may be elected while a request waits for a controller
+                return await broker.answer_enclosed(context, frame)
             try:
                 answer: EnvelopeResponse = await self.ask(envelope)
                 if answer.error_code == ErrorCode.NONE:
