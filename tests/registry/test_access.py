@@ -78,7 +78,8 @@ def test_a_read_only_instance_answers_and_changes_nothing(broker: Broker) -> Non
         while reply.status_code == 404:  # it follows
             reply = reader.get(f"/schemas/ids/{number}")
         assert reply.json()["schema"] == '"int"'
-        assert refused(reader.post("/subjects/a/versions", json=BODY)) == (422, 42205)
+        assert reader.post("/subjects/a/versions", json=BODY).json()["id"] == number, "nothing is changed by that"
+        assert refused(reader.post("/subjects/a/versions", json={"schema": '"long"'})) == (422, 42205)
         assert refused(reader.delete("/subjects/a")) == (422, 42205)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import httpx
 import pytest
@@ -93,6 +94,89 @@ def test_replay_refuses_an_id_that_belongs_to_another_schema() -> None:
 def test_records_of_nobody_are_told_apart(key: bytes | None) -> None:
     with pytest.raises(UnreadableRecord):
         RegistryState().replay(decode(key, b"{}"))
+
+
+NO_SCHEMAS = [
+    {},
+    {"id": 1},
+    {"id": "x", "schema": "{}"},
+    {"id": float("inf"), "schema": "{}"},
+    {"id": 1, "schema": 5},
+    {"id": 1, "schema": "{}", "schemaType": 5},
+    {"id": 1, "schema": "{}", "references": ["a"]},
+    {"id": 1, "schema": "{}", "references": [{"name": "a", "subject": {}, "version": 1}]},
+    {"id": 1, "schema": "{}", "metadata": [1]},
+    {"id": 1, "schema": "{}", "guid": 7},
+    {"id": 1, "schema": "{}", "ts": "now"},
+    {"id": 1, "schema": "\ud800"},
+]
+
+
+@pytest.mark.parametrize("value", NO_SCHEMAS, ids=str)
+def test_a_schema_record_of_another_shape_is_passed_over_and_does_not_end_the_replay(value: dict[str, Any]) -> None:
+    state = RegistryState()
+    with pytest.raises(UnreadableRecord):
+        key = records.Key(records.SCHEMA, "a", 1).encode()
+        state.replay(decode(key, json.dumps({"subject": "a", "version": 1} | value).encode()))
+    assert not state.subjects and not state.guids
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b'{"keytype":"SCHEMA","subject":["a"],"version":1}', b"{}"),
+        (b'{"keytype":"SCHEMA","subject":"a","version":"1"}', b"{}"),
+        (b'{"keytype":"DELETE_SUBJECT","subject":"a"}', b'{"subject":"a","version":"x"}'),
+        (b'{"keytype":"CONTEXT","tenant":"t"}', b"{}"),
+        (b'{"keytype":"CONFIG","subject":"a"}', b'{"compatibilityLevel":"SOMEHOW"}'),
+        (b"[" * 100_000, b"{}"),
+    ],
+)
+def test_keys_and_settings_of_another_shape_are_passed_over(key: bytes, value: bytes) -> None:
+    with pytest.raises(UnreadableRecord):
+        RegistryState().replay(decode(key, value))
+
+
+def test_the_key_says_where_a_schema_belongs() -> None:
+    """By the key the topic is compacted: what the value says besides would be lost with it."""
+    value = {"subject": "b", "version": 9, "id": 1, "schema": '"int"'}
+    state = replayed((records.Key(records.SCHEMA, "a", 1).encode(), json.dumps(value).encode()))
+    assert list(state.subjects) == ["a"] and list(state.versions("a")) == [1]
+
+
+def test_settings_in_small_letters_are_understood() -> None:
+    state = replayed(
+        (b'{"keytype":"CONFIG","subject":null,"magic":0}', b'{"compatibilityLevel":"full"}'),
+        (b'{"keytype":"MODE","subject":"a","magic":0}', b'{"subject":"a","mode":"readonly"}'),
+    )
+    assert state.level("a") == "FULL" and state.mode("a") == "READONLY"
+
+
+def test_a_clearing_is_for_a_subject_a_context_or_all() -> None:
+    for scope, left in (("a", [":.c:a", "b"]), (":.c:", ["a", "b"]), (None, [])):
+        state = RegistryState()
+        for subject in ("a", "b", ":.c:a"):
+            register(state, subject, '"int"')
+            for record in changes.delete_subject(state, subject, permanent=False).records:
+                state.replay(decode(*record.encode()))
+        state.replay(decode(*records.clear_subject(scope).encode()))
+        assert sorted(state.subjects) == left, scope
+
+
+def test_a_context_is_saved_once_in_a_record_of_its_own() -> None:
+    """Confluent's registry finds contexts by these records."""
+    state = RegistryState()
+    schema = SchemaText("AVRO", '"int"')
+    change = changes.register(state, Registration(":.c:a", schema))
+    assert change.records[0].encode() == (
+        b'{"keytype":"CONTEXT","tenant":"default","context":".c","magic":0}',
+        b'{"tenant":"default","context":".c"}',
+    )
+    for record in change.records:
+        state.replay(decode(*record.encode()))
+    assert state.context_names() == {".", ".c"}
+    assert [record.key.type for record in changes.register(state, Registration(":.c:b", schema)).records] == ["SCHEMA"]
+    assert [record.key.type for record in changes.register(state, Registration("a", schema)).records] == ["SCHEMA"]
 
 
 def test_references_in_a_circle_are_refused() -> None:

@@ -47,6 +47,7 @@ def test_every_change_is_a_record_of_confluents(broker: Broker) -> None:
         KEY.format("MODE", '"a"'),
         '{"keytype":"SCHEMA","subject":"a","version":1,"magic":1}',
         '{"keytype":"SCHEMA","subject":"a","version":1,"magic":1}',
+        KEY.format("CONFIG", '"a"'),
         KEY.format("DELETE_SUBJECT", '"b"'),
     ]
     values = [value for _, value in found]
@@ -56,7 +57,8 @@ def test_every_change_is_a_record_of_confluents(broker: Broker) -> None:
     assert values[2]["schemaType"] == "JSON"
     assert values[3]["compatibilityLevel"] == "FULL" and values[5] == {"subject": "a", "mode": "READONLY"}
     assert values[6] is None and values[7]["deleted"] is True and values[8] is None
-    assert values[9] == {"subject": "b", "version": 1}
+    assert values[9] is None, "the settings of a subject go with it"
+    assert values[10] == {"subject": "b", "version": 1}
 
 
 def test_what_another_registry_writes_meanwhile_is_followed(broker: Broker) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.avro.schema import ABSENT, PRIMITIVES, Field, Name, Schema
-from ottla.common.schemas import InvalidSchema
+from ottla.common.schemas import InvalidSchema, no_constant
 
 DEPTH_MAX = 200
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -36,7 +36,7 @@ def read_json(text: str) -> Any:
     if text.strip() in PRIMITIVES:
         return text.strip()
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidSchema(f"the schema is no JSON: {error}") from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class InvalidSchema(Exception):
@@ -31,3 +31,8 @@ class Difference(NamedTuple):
     def message(self) -> str:
         more = f", additionalInfo:'{self.detail}'" if self.detail else ""
         return f"{{errorType:'{self.rule}', description:'{self.text}'{more}}}"
+
+
+def no_constant(name: str) -> Any:
+    """For `json.loads(..., parse_constant=...)`: Python reads NaN and Infinity, which JSON does not have."""
+    raise ValueError(f"{name} is no number of JSON")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ottla.registry import errors, levels, records
 from ottla.registry.checking import compatibility_messages
 from ottla.registry.metadata import inherited
-from ottla.registry.names import parse_subject, valid_subject
+from ottla.registry.names import DEFAULT_CONTEXT, meant_in, parse_subject, valid_subject
 from ottla.registry.parsing import parse, resolve
 from ottla.registry.records import StoredRecord
 from ottla.registry.schemas import SchemaText, Version
@@ -21,7 +21,7 @@ from ottla.registry.state import RegistryState
 
 MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "FORWARD", "IMPORT")
 _READ_ONLY = ("READONLY", "READONLY_OVERRIDE")
-_CONFIG_FIELDS = (
+CONFIG_FIELDS = (
     "alias",
     "normalize",
     "validateFields",
@@ -31,7 +31,9 @@ _CONFIG_FIELDS = (
     "defaultRuleSet",
     "overrideRuleSet",
 )
-_ID_MAX = 2**31 - 1
+# Schemas come with their ids, from another registry.
+_IMPORTING = ("IMPORT", "FORWARD")
+_ID_MAX = _VERSION_MAX = 2**31 - 1
 
 
 class Change(NamedTuple):
@@ -55,20 +57,21 @@ class Registration:
 
 def register(state: RegistryState, asked: Registration) -> Change:
     subject = valid_subject(asked.subject)
+    if (there := already_there(state, asked)) is not None:
+        return Change([], registered(there))
     mode = state.mode(subject)
     _require_writable(state, subject)
     _require_mode(asked, mode)
     config = state.config(subject)
-    schema = canonical(state, asked.schema, normalises=asked.normalises or bool(config.get("normalize")))
-    before = state.latest(subject)
-    existing = find(state, subject, schema)
-    if existing is not None and asked.id in (None, existing.id) and _says_nothing_new(asked.schema, existing):
-        return Change([], registered(existing))
-    schema = inherited(schema, before.schema if before is not None else None, config)
-    if existing is not None and existing.schema == schema and asked.id in (None, existing.id):
-        return Change([], registered(existing))
-    if mode != "IMPORT" and (messages := compatibility_messages(state, subject, schema)):
-        raise errors.incompatible(f'"{subject}", details: [{", ".join(messages)}]')
+    schema = canonical(state, subject, asked.schema, normalises=asked.normalises or bool(config.get("normalize")))
+    if mode not in _IMPORTING:
+        before = state.latest(subject)
+        schema = inherited(schema, before.schema if before is not None else None, config)
+        existing = find(state, subject, schema)
+        if existing is not None and existing.schema == schema and _is_where_asked(asked, existing):
+            return Change([], registered(existing))
+        if messages := compatibility_messages(state, subject, schema):
+            raise errors.incompatible(f'"{subject}", details: [{", ".join(messages)}]')
     version = Version(
         subject, _next_version(state, subject, asked, mode), _id_for(state, subject, schema, asked), schema
     )
@@ -79,7 +82,27 @@ def register(state: RegistryState, asked: Registration) -> Change:
         for number, old in state.versions(subject, deleted=True).items()
         if old.is_deleted and old.schema == schema and old.id == version.id and number != version.version
     ]
-    return Change([records.schema_record(version), *again], registered(version))
+    context = parse_subject(subject).context
+    is_saved = context == DEFAULT_CONTEXT or context in state.saved_contexts
+    saved = [] if is_saved else [records.context_record(context)]
+    return Change([*saved, records.schema_record(version), *again], registered(version))
+
+
+def already_there(state: RegistryState, asked: Registration) -> Version | None:
+    """The version that has the schema already: serialisers register whatever they write, and that changes nothing,
+    so it needs no writer and is allowed in every mode. Raises what the API answers for a schema that is not valid."""
+    subject = valid_subject(asked.subject)
+    if not state.versions(subject):
+        return None
+    config = state.config(subject)
+    schema = canonical(state, subject, asked.schema, normalises=asked.normalises or bool(config.get("normalize")))
+    existing = find(state, subject, schema, number=asked.version or None)
+    is_same = existing is not None and _is_where_asked(asked, existing) and _says_nothing_new(asked.schema, existing)
+    return existing if is_same else None
+
+
+def _is_where_asked(asked: Registration, existing: Version) -> bool:
+    return asked.id in (None, existing.id) and asked.version in (None, 0, existing.version)
 
 
 def registered(version: Version) -> dict[str, Any]:
@@ -87,18 +110,21 @@ def registered(version: Version) -> dict[str, Any]:
     return {"id": version.id, "version": version.version, "guid": version.guid}
 
 
-def canonical(state: RegistryState, schema: SchemaText, *, normalises: bool, is_new: bool = True) -> SchemaText:
+def canonical(
+    state: RegistryState, subject: str, schema: SchemaText, *, normalises: bool, is_new: bool = True
+) -> SchemaText:
     """As it is stored. Raises what the API answers for one that is not valid."""
+    context = parse_subject(subject).context
     if not schema.text.strip():
         raise errors.invalid_schema("Empty schema")
     pinned = tuple(
         reference._replace(version=latest.version)
-        if reference.version < 0 and (latest := state.latest(reference.subject)) is not None
+        if reference.version < 0 and (latest := state.latest(meant_in(context, reference.subject))) is not None
         else reference
         for reference in schema.references
     )
     schema = replace(schema, references=pinned)
-    parsed = parse(schema, resolve(state, schema), is_new=is_new)
+    parsed = parse(schema, resolve(state, schema, context), is_new=is_new)
     text = parsed.normalised() if normalises else parsed.canonical()
     if not _is_text(text):
         raise errors.invalid_schema(
@@ -116,9 +142,14 @@ def _is_text(text: str) -> bool:
     return True
 
 
-def find(state: RegistryState, subject: str, schema: SchemaText, *, deleted: bool = False) -> Version | None:
-    """The last version of the subject with this schema; one that names no metadata and no rules fits any."""
+def find(
+    state: RegistryState, subject: str, schema: SchemaText, *, deleted: bool = False, number: int | None = None
+) -> Version | None:
+    """The last version of the subject with this schema; one that names no metadata and no rules fits any.
+    `number`: only this version."""
     for version in reversed(state.versions(subject, deleted=deleted).values()):
+        if number not in (None, version.version):
+            continue
         its = version.schema
         if schema.metadata is None:
             its = replace(its, metadata=None)
@@ -134,10 +165,14 @@ def _says_nothing_new(asked: SchemaText, existing: Version) -> bool:
 
 
 def _require_mode(asked: Registration, mode: str) -> None:
-    if asked.id is not None and asked.id >= 0 and mode != "IMPORT":
+    if asked.id is None and mode != "READWRITE":
+        raise errors.not_permitted(
+            f"Subject {asked.subject} is not in read-write mode: in mode {mode} the id of the schema has to be named"
+        )
+    if asked.id is not None and mode not in _IMPORTING:
         raise errors.not_permitted(f"Subject {asked.subject} is not in import mode")
-    if mode == "IMPORT" and (asked.id is None or not 0 <= asked.id <= _ID_MAX):
-        raise errors.not_permitted(f"Subject {asked.subject} is in import mode: name the id of the schema")
+    if asked.id is not None and not 0 <= asked.id <= _ID_MAX:
+        raise errors.not_permitted(f"The id {asked.id} is not between 0 and {_ID_MAX}")
 
 
 def _id_for(state: RegistryState, subject: str, schema: SchemaText, asked: Registration) -> int:
@@ -153,7 +188,9 @@ def _next_version(state: RegistryState, subject: str, asked: Registration, mode:
     following = state.last_number(subject) + 1
     if asked.version is None or asked.version <= 0:
         return following
-    if mode != "IMPORT" and asked.version != following:
+    if asked.version > _VERSION_MAX:
+        raise errors.invalid_version(str(asked.version))
+    if mode not in _IMPORTING and asked.version != following:
         raise errors.invalid_schema("Version is not one more than previous version")
     if asked.version in state.subjects.get(subject, {}):
         raise errors.not_permitted(f"Overwrite of version {asked.version} of subject {subject} is not permitted.")
@@ -175,7 +212,9 @@ def delete_version(state: RegistryState, subject: str, number: int, *, permanent
         return Change([records.schema_record(found.deleted())], found.version)
     if not found.is_deleted:
         raise errors.version_not_soft_deleted(subject, found.version)
-    return Change([records.tombstone(subject, found.version)], found.version)
+    is_last = len(state.versions(subject, deleted=True)) == 1
+    settings = _without_settings(state, subject) if is_last else []
+    return Change([records.tombstone(subject, found.version), *settings], found.version)
 
 
 def delete_subject(state: RegistryState, subject: str, *, permanent: bool) -> Change:
@@ -189,15 +228,16 @@ def delete_subject(state: RegistryState, subject: str, *, permanent: bool) -> Ch
         raise errors.subject_not_soft_deleted(subject)
     for number in alive or all_versions:
         _require_unreferenced(state, subject, number)
-    settings = []
-    if subject in state.modes:
-        settings.append(records.mode_record(subject, None))
-    if subject in state.configs:
-        settings.append(records.config_record(subject, None))
     if permanent:
         gone = [records.tombstone(subject, number) for number in all_versions]
-        return Change([*gone, *settings], list(all_versions))
-    return Change([records.delete_subject(subject, max(alive)), *settings], list(alive))
+        return Change([*gone, *_without_settings(state, subject)], list(all_versions))
+    return Change([records.delete_subject(subject, max(alive))], list(alive))
+
+
+def _without_settings(state: RegistryState, subject: str) -> list[StoredRecord]:
+    """A subject that is gone for good takes its settings along; one that may come back keeps them."""
+    mode = [records.mode_record(subject, None)] if subject in state.modes else []
+    return mode + ([records.config_record(subject, None)] if subject in state.configs else [])
 
 
 def _require_unreferenced(state: RegistryState, subject: str, number: int) -> None:
@@ -217,7 +257,7 @@ def put_config(state: RegistryState, subject: str | None, asked: dict[str, Any])
         if level not in levels.LEVELS:
             raise errors.invalid_level()
         config["compatibilityLevel"] = level
-    for name in _CONFIG_FIELDS:
+    for name in CONFIG_FIELDS:
         if name in asked:
             config[name] = asked[name]
     config = {name: value for name, value in config.items() if value is not None}
@@ -237,9 +277,9 @@ def put_mode(state: RegistryState, subject: str | None, mode: Any, *, force: boo
     if not isinstance(mode, str) or mode.upper() not in MODES:
         raise errors.invalid_mode(str(mode))
     mode = mode.upper()
-    if mode == "IMPORT" and not force and _has_schemas(state, subject):
-        raise errors.not_permitted("Cannot import since found existing subjects")
-    return Change([records.mode_record(subject, mode)], {"mode": mode})
+    current = state.mode(subject) if subject is not None else state.modes.get(None)
+    cleared = _cleared_for_import(state, subject) if mode == "IMPORT" != current and not force else []
+    return Change([*cleared, records.mode_record(subject, mode)], {"mode": mode})
 
 
 def delete_mode(state: RegistryState, subject: str | None) -> Change:
@@ -249,13 +289,16 @@ def delete_mode(state: RegistryState, subject: str | None) -> Change:
     return Change([records.mode_record(subject, None)], {"mode": mode or "READWRITE"})
 
 
-def _has_schemas(state: RegistryState, subject: str | None) -> bool:
-    if subject is None:
-        return bool(state.subjects)
-    its = parse_subject(subject)
-    if its.name:
-        return bool(state.versions(subject, deleted=True))
-    return any(state.subject_names(its.context, deleted=True))
+def _cleared_for_import(state: RegistryState, scope: str | None) -> list[StoredRecord]:
+    """Ids come from outside, so none may be in use: what is deleted goes for good, what is not stands in the way."""
+    gone: list[StoredRecord] = []
+    for subject in state.subjects_in(scope):
+        if state.versions(subject):
+            raise errors.not_permitted("Cannot import since found existing subjects")
+        for number in state.versions(subject, deleted=True):
+            _require_unreferenced(state, subject, number)
+            gone.append(records.tombstone(subject, number))
+    return [*gone, records.clear_subject(scope)]
 
 
 def _require_writable(state: RegistryState, subject: str | None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ottla.registry import levels
 from ottla.registry.levels import Earlier
+from ottla.registry.names import parse_subject
 from ottla.registry.parsing import parse, resolve
 from ottla.registry.schemas import SchemaText, Version
 from ottla.registry.state import RegistryState
@@ -21,14 +22,15 @@ def compatibility_messages(
     wanted = list(versions) if only is not None and level != "NONE" else levels.compared_with(level, list(versions))
     if not wanted:
         return []
-    new = parse(schema, resolve(state, schema), is_new=True)
+    new = parse(schema, resolve(state, schema, parse_subject(subject).context), is_new=True)
     earlier = (_earlier(state, versions[number]) for number in wanted)
     return levels.check(level, schema.type, new, list(earlier))
 
 
 def _earlier(state: RegistryState, version: Version) -> Earlier:
     schema = version.schema
-    return Earlier(version.version, schema.type, schema.text, parse(schema, resolve(state, schema), is_new=False))
+    references = resolve(state, schema, parse_subject(version.subject).context)
+    return Earlier(version.version, schema.type, schema.text, parse(schema, references, is_new=False))
 
 
 def _comparable(state: RegistryState, subject: str, schema: SchemaText) -> list[Version]:

@@ -11,6 +11,7 @@ from ottla.registry.errors import invalid_subject
 
 DEFAULT_CONTEXT = "."
 _RESERVED = ("__GLOBAL", "__EMPTY")
+ANY_CONTEXT = ":*:"
 
 
 class Subject(NamedTuple):
@@ -40,9 +41,25 @@ def valid_subject(text: str, *, may_be_context: bool = False) -> str:
 
 def in_context(context: str, subject: str) -> str:
     """A subject of a path below `/contexts/NAME`; one that names its own context keeps it."""
-    if context == DEFAULT_CONTEXT or subject.startswith(":."):
+    if context == DEFAULT_CONTEXT or subject.startswith((":.", ANY_CONTEXT)):
         return subject
     return f":{context}:{subject}"
+
+
+def meant_in(context: str, subject: str) -> str:
+    """What a reference or an alias means in this context: unless it names one, a subject of the same."""
+    named = parse_subject(subject)
+    return Subject(context, named.name).qualified if named.context == DEFAULT_CONTEXT else named.qualified
+
+
+def has_prefix(subject: str, prefix: str) -> bool:
+    """Whether a list that is asked for with this prefix has the subject: a prefix without context is one of the
+    default context, and `:*:` stands for any."""
+    its = parse_subject(subject)
+    if prefix.startswith(ANY_CONTEXT):
+        return its.name.startswith(prefix.removeprefix(ANY_CONTEXT))
+    wanted = parse_subject(prefix)
+    return its.context == wanted.context and its.name.startswith(wanted.name)
 
 
 def context_prefix(context: str) -> str:

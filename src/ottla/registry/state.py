@@ -8,13 +8,13 @@ that is removed for good was deleted before, and whoever asks for that knows tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ottla.registry import errors, records
-from ottla.registry.names import DEFAULT_CONTEXT, context_prefix, parse_subject
+from ottla.registry.levels import LEVELS
+from ottla.registry.names import DEFAULT_CONTEXT, context_prefix, meant_in, parse_subject
 from ottla.registry.records import Key, StoredRecord, UnreadableRecord
-from ottla.registry.schemas import SchemaText, Version
+from ottla.registry.schemas import Reference, SchemaText, Version
 
 DEFAULT_LEVEL = "BACKWARD"
 DEFAULT_MODE = "READWRITE"
@@ -38,7 +38,10 @@ class RegistryState:
         # By subject; None is for all.
         self.configs: dict[str | None, dict[str, Any]] = {}
         self.modes: dict[str | None, str] = {}
-        self.guids: dict[str, tuple[str, int]] = {}
+        # The places of schemas with this guid, in whatever contexts.
+        self.guids: dict[str, dict[tuple[str, int], None]] = {}
+        # Those that Confluent's registry would know of: it finds a context by a record of its own.
+        self.saved_contexts: set[str] = set()
         # Who refers to a version of a subject.
         self.referrers: dict[tuple[str, int], dict[tuple[str, int], None]] = {}
 
@@ -49,14 +52,18 @@ class RegistryState:
         key, value = record
         if key.type == records.SCHEMA:
             self._replay_schema(key, value, timestamp_ms)
+        elif key.type == records.CONTEXT:
+            self._replay_context(key, value)
         elif key.type == records.CONFIG:
-            _put(self.configs, key.subject or None, value and {k: v for k, v in value.items() if k != "subject"})
+            _put(self.configs, key.subject or None, value and config_in(value))
         elif key.type == records.MODE:
-            _put(self.modes, key.subject or None, value and str(value.get("mode")))
+            _put(self.modes, key.subject or None, value and str(value.get("mode")).upper())
         elif key.type == records.DELETE_SUBJECT and value is not None:
-            self._delete_up_to(str(value.get("subject")), int(value.get("version") or 0))
+            if not isinstance(value.get("version"), int) or key.subject is None:
+                raise UnreadableRecord("a deletion without subject or version")
+            self._delete_up_to(key.subject, value["version"])
         elif key.type == records.CLEAR_SUBJECT and value is not None:
-            self._clear(str(value.get("subject")))
+            self._clear(key.subject)
 
     def _replay_schema(self, key: Key, value: dict[str, Any] | None, timestamp_ms: int | None) -> None:
         if key.subject is None or key.version is None:
@@ -64,7 +71,7 @@ class RegistryState:
         if value is None:
             self._remove(key.subject, key.version)
             return
-        version = records.version_of(value, timestamp_ms)
+        version = records.version_of(key.subject, key.version, value, timestamp_ms)
         ids = self._ids_of(version.subject)
         if ids.schemas.get(version.id, version.schema) != version.schema and _has_text(ids, version):
             raise UnreadableRecord(f"id {version.id} belongs to another schema already")
@@ -75,9 +82,9 @@ class RegistryState:
         ids.of_schema.setdefault(version.schema, version.id)
         place = (version.subject, version.version)
         ids.places.setdefault(version.id, {})[place] = None
-        self.guids.setdefault(version.guid, (parse_subject(version.subject).context, version.id))
+        self.guids.setdefault(version.guid, {})[place] = None
         for reference in version.schema.references:
-            self.referrers.setdefault((reference.subject, reference.version), {})[place] = None
+            self.referrers.setdefault(_place(version.subject, reference), {})[place] = None
 
     def _remove(self, subject: str, number: int) -> None:
         versions = self.subjects.get(subject, {})
@@ -92,9 +99,19 @@ class RegistryState:
             del ids.places[version.id], ids.schemas[version.id]
             if ids.of_schema.get(version.schema) == version.id:
                 del ids.of_schema[version.schema]
-            self.guids.pop(version.guid, None)
+        del self.guids[version.guid][place]
+        if not self.guids[version.guid]:
+            del self.guids[version.guid]
         for reference in version.schema.references:
-            self.referrers.get((reference.subject, reference.version), {}).pop(place, None)
+            self.referrers.get(_place(subject, reference), {}).pop(place, None)
+
+    def _replay_context(self, key: Key, value: dict[str, Any] | None) -> None:
+        if not key.context:
+            raise UnreadableRecord("a context without a name")
+        if value is None:
+            self.saved_contexts.discard(key.context)
+        else:
+            self.saved_contexts.add(key.context)
 
     def _delete_up_to(self, subject: str, number: int) -> None:
         versions = self.subjects.get(subject, {})
@@ -102,10 +119,11 @@ class RegistryState:
             if each <= number:
                 versions[each] = version.deleted()
 
-    def _clear(self, subject: str) -> None:
-        for number, version in list(self.subjects.get(subject, {}).items()):
-            if version.is_deleted:
-                self._remove(subject, number)
+    def _clear(self, scope: str | None) -> None:
+        for subject in self.subjects_in(scope):
+            for number, version in list(self.subjects[subject].items()):
+                if version.is_deleted:
+                    self._remove(subject, number)
 
     def _ids_of(self, subject: str) -> Ids:
         return self.contexts.setdefault(parse_subject(subject).context, Ids())
@@ -120,7 +138,8 @@ class RegistryState:
 
     def versions(self, subject: str, *, deleted: bool = False) -> dict[int, Version]:
         """In their order; empty for a subject that is not there."""
-        its = self.subjects.get(subject, {})
+        # A copy, since other threads than the one that replays look, too.
+        its = self.subjects.get(subject, {}).copy()
         return {number: its[number] for number in sorted(its) if deleted or not its[number].is_deleted}
 
     def latest(self, subject: str, *, deleted: bool = False) -> Version | None:
@@ -144,10 +163,18 @@ class RegistryState:
             not self.subjects[place[0]][place[1]].is_deleted for place in self.referrers.get((subject, number), {})
         )
 
-    def subject_names(self, context: str, *, deleted: bool = False) -> Iterator[str]:
-        for subject in sorted(self.subjects):
-            if parse_subject(subject).context == context and self.versions(subject, deleted=deleted):
-                yield subject
+    def subjects_in(self, scope: str | None) -> list[str]:
+        """Those that a setting is for: one, those of a context, or all; deleted ones too."""
+        if scope is None:
+            return list(self.subjects)
+        its = parse_subject(scope)
+        if its.name:
+            return [scope] if scope in self.subjects else []
+        return [subject for subject in self.subjects if parse_subject(subject).context == its.context]
+
+    def context_names(self) -> set[str]:
+        used = {parse_subject(subject).context for subject in self.subjects}
+        return {DEFAULT_CONTEXT} | used | self.saved_contexts
 
     # --- settings, each from the nearest that has one: the subject, its context, all
 
@@ -170,6 +197,23 @@ class RegistryState:
 
     def level(self, subject: str) -> str:
         return str(self.config(subject)["compatibilityLevel"])
+
+
+def config_in(value: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a record. Levels were written in small letters once."""
+    config = {name: setting for name, setting in value.items() if name != "subject"}
+    level = config.get("compatibilityLevel")
+    if level is None:
+        config.pop("compatibilityLevel", None)
+    elif isinstance(level, str) and level.upper() in LEVELS:
+        config["compatibilityLevel"] = level.upper()
+    else:
+        raise UnreadableRecord(f"a level that is none: {str(level)[:100]}")
+    return config
+
+
+def _place(referrer: str, reference: Reference) -> tuple[str, int]:
+    return meant_in(parse_subject(referrer).context, reference.subject), reference.version
 
 
 def _put(table: dict[str | None, Any], name: str | None, value: Any) -> None:

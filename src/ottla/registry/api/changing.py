@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
+from typing import Any
 
 import httpx
 from starlette.requests import Request
@@ -20,8 +22,9 @@ from ottla.registry.api.requests import (
     subject_of,
     version_of,
 )
-from ottla.registry.api.shapes import config_of
-from ottla.registry.changes import Decision
+from ottla.registry.api.shapes import config_of, mode_of
+from ottla.registry.changes import Decision, Registration
+from ottla.registry.errors import RegistryError
 from ottla.registry.instance import Forwarded
 from ottla.registry.names import DEFAULT_CONTEXT, context_prefix
 
@@ -32,7 +35,18 @@ _PASSED_ON = ("authorization", "content-type", "accept")
 
 async def register(request: Request) -> Response:
     asked = await registration_of(request, access.WRITE)
+    if (there := await _already_there(request, asked)) is not None:
+        return answer(there)
     return await _change(request, lambda state: changes.register(state, asked))
+
+
+async def _already_there(request: Request, asked: Registration) -> dict[str, Any] | None:
+    """Every instance answers for what it knows. It may know less than the writer, who refuses what is to be refused."""
+    try:
+        found = await asyncio.to_thread(changes.already_there, instance_of(request).state, asked)
+    except RegistryError:
+        return None
+    return None if found is None else changes.registered(found)
 
 
 async def delete_version(request: Request) -> Response:
@@ -56,7 +70,7 @@ async def delete_config(request: Request) -> Response:
 
 
 async def put_mode(request: Request) -> Response:
-    scope, body, force = _scope(request), await body_of(request), flag(request, "force")
+    scope, body, force = _scope(request), mode_of(await body_of(request)), flag(request, "force")
     return await _change(request, lambda state: changes.put_mode(state, scope, body.get("mode"), force=force))
 
 

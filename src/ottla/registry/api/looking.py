@@ -15,6 +15,7 @@ from ottla.registry.api import access
 from ottla.registry.api.answers import MEDIA_TYPE, answer
 from ottla.registry.api.gate import name_in
 from ottla.registry.api.requests import (
+    aliased,
     context_of,
     flag,
     id_of,
@@ -26,7 +27,7 @@ from ottla.registry.api.requests import (
 )
 from ottla.registry.changes import canonical, find
 from ottla.registry.checking import compatibility_messages
-from ottla.registry.names import DEFAULT_CONTEXT, context_prefix, parse_subject
+from ottla.registry.names import ANY_CONTEXT, DEFAULT_CONTEXT, context_prefix, has_prefix, in_context, parse_subject
 from ottla.registry.parsing import parse, resolve
 from ottla.registry.protobuf.format import ProtobufSchema
 from ottla.registry.schemas import PROTOBUF, TYPES, SchemaText, Version
@@ -48,57 +49,69 @@ async def schema_by_id(request: Request) -> Response:
     number = id_of(request)
     schema, context = _by_id(request, number)
     tree: dict[str, Any] = {"schemaType": schema.type} | schema.as_json() | {"guid": schema.guid}
-    tree["schema"] = formatted(request, schema)
+    tree["schema"] = formatted(request, schema, context)
     if flag(request, "fetchMaxId"):
         tree["maxId"] = state_of(request).ids(context).largest
     return answer(tree)
 
 
 async def schema_text_by_id(request: Request) -> Response:
-    schema, _ = _by_id(request, id_of(request))
-    return PlainTextResponse(formatted(request, schema), media_type=MEDIA_TYPE)
+    schema, context = _by_id(request, id_of(request))
+    return PlainTextResponse(formatted(request, schema, context), media_type=MEDIA_TYPE)
 
 
 async def schema_by_guid(request: Request) -> Response:
-    guid, state = name_in(request.path_params["guid"]), state_of(request)
-    if guid not in state.guids:
-        raise errors.schema_not_found(guid)
-    context, number = state.guids[guid]
-    if not any(access.may(request, access.READ, subject) for subject, _ in state.ids(context).places[number]):
-        raise errors.schema_not_found(guid)
-    schema = state.ids(context).schemas[number]
-    return answer({"schemaType": schema.type} | schema.as_json() | {"schema": formatted(request, schema), "guid": guid})
+    guid, found = _with_guid(request)
+    schema, context = found[0].schema, parse_subject(found[0].subject).context
+    text = formatted(request, schema, context)
+    return answer({"schemaType": schema.type} | schema.as_json() | {"schema": text, "guid": guid})
 
 
 async def ids_by_guid(request: Request) -> Response:
+    _, found = _with_guid(request)
+    places = dict.fromkeys((parse_subject(version.subject).context, version.id) for version in found)
+    return answer([{"context": context, "id": number} for context, number in places])
+
+
+def _with_guid(request: Request) -> tuple[str, list[Version]]:
+    """The versions that the user may see; there is at least one."""
     guid, state = name_in(request.path_params["guid"]), state_of(request)
-    if guid not in state.guids:
+    places = [place for place in state.guids.get(guid, {}) if _may_see(request, place[0])]
+    if not places:
         raise errors.schema_not_found(guid)
-    found = [
-        {"context": context, "id": number}
-        for context, ids in state.contexts.items()
-        for number, schema in ids.schemas.items()
-        if schema.guid == guid
-    ]
-    return answer(found)
+    return guid, [state.subjects[subject][number] for subject, number in places]
 
 
 def _by_id(request: Request, number: int) -> tuple[SchemaText, str]:
     """In the context of the query's subject, or of the path."""
     state = state_of(request)
-    named = request.query_params.get("subject")
-    context = parse_subject(named).context if named else context_of(request)
+    context = _context_of_id(request, number)
     places = state.ids(context).places.get(number, {})
-    if not any(access.may(request, access.READ, subject) for subject, _ in places):
+    if not any(_may_see(request, subject) for subject, _ in places):
         raise errors.schema_not_found(number)
     return state.ids(context).schemas[number], context
 
 
-def formatted(request: Request, schema: SchemaText) -> str:
+def _context_of_id(request: Request, number: int) -> str:
+    """Clients that know of no contexts name a subject only: if the id is none of its ids in the default context, it is
+    looked for in the other contexts that have such a subject."""
+    state, context = state_of(request), context_of(request)
+    if not (given := request.query_params.get("subject")):
+        return context
+    named = parse_subject(aliased(state, in_context(context, given)))
+    if named.context != DEFAULT_CONTEXT:
+        return named.context
+    for other in (DEFAULT_CONTEXT, *sorted(state.contexts)):
+        if any(parse_subject(subject).name == named.name for subject, _ in state.ids(other).places.get(number, {})):
+            return other
+    return DEFAULT_CONTEXT
+
+
+def formatted(request: Request, schema: SchemaText, context: str) -> str:
     """`format=serialized`: Protobuf as the bytes of its descriptor, in base64."""
     if request.query_params.get("format") != "serialized" or schema.type != PROTOBUF:
         return schema.text
-    parsed = parse(schema, resolve(state_of(request), schema), is_new=False)
+    parsed = parse(schema, resolve(state_of(request), schema, context), is_new=False)
     assert isinstance(parsed, ProtobufSchema)
     return parsed.serialised()
 
@@ -123,12 +136,10 @@ def _places(request: Request) -> list[Version]:
 
 async def all_schemas(request: Request) -> Response:
     state, deleted = state_of(request), flag(request, "deleted")
-    prefix = request.query_params.get("subjectPrefix") or context_prefix(context_of(request))
     found = []
-    for subject in sorted(state.subjects):
-        if (subject.startswith(prefix) or prefix == ":*:") and _may_see(request, subject):
-            versions = list(state.versions(subject, deleted=deleted).values())
-            found += versions[-1:] if flag(request, "latestOnly") else versions
+    for subject in _listed(request):
+        versions = list(state.versions(subject, deleted=deleted).values())
+        found += versions[-1:] if flag(request, "latestOnly") else versions
     return answer([version.as_json() for version in page(request, found)])
 
 
@@ -138,19 +149,25 @@ async def all_schemas(request: Request) -> Response:
 async def subjects(request: Request) -> Response:
     state, deleted = state_of(request), flag(request, "deleted")
     only_deleted = flag(request, "deletedOnly") or flag(request, "deleted_only")
-    prefix = request.query_params.get("subjectPrefix")
-    if prefix is None:
-        names = list(state.subject_names(context_of(request), deleted=deleted or only_deleted))
-    else:
-        wanted = "" if prefix == ":*:" else prefix
-        names = [
-            name
-            for name in sorted(state.subjects)
-            if name.startswith(wanted) and state.versions(name, deleted=deleted or only_deleted)
-        ]
+    names = [name for name in _listed(request) if state.versions(name, deleted=deleted or only_deleted)]
     if only_deleted:
         names = [name for name in names if not state.versions(name)]
-    return answer(page(request, [name for name in names if _may_see(request, name)]))
+    return answer(page(request, names))
+
+
+def _listed(request: Request) -> list[str]:
+    """Subjects that the user may see, in order: those with one of the prefixes of the query. Without a prefix those of
+    the context of the path, or of all."""
+    prefixes = request.query_params.getlist("subjectPrefix")
+    if prefixes or "context" in request.path_params:
+        prefixes = [in_context(context_of(request), prefix) for prefix in prefixes or [""]]
+    else:
+        prefixes = [ANY_CONTEXT]
+    return [
+        subject
+        for subject in sorted(state_of(request).subjects)
+        if any(has_prefix(subject, prefix) for prefix in prefixes) and _may_see(request, subject)
+    ]
 
 
 def _may_see(request: Request, subject: str) -> bool:
@@ -169,11 +186,15 @@ async def versions(request: Request) -> Response:
 
 async def version(request: Request) -> Response:
     found = _version(request)
-    return answer(found.as_json() | {"schema": formatted(request, found.schema)})
+    return answer(_whole(request, found))
 
 
 async def version_text(request: Request) -> Response:
-    return PlainTextResponse(formatted(request, _version(request).schema), media_type=MEDIA_TYPE)
+    return PlainTextResponse(_whole(request, _version(request))["schema"], media_type=MEDIA_TYPE)
+
+
+def _whole(request: Request, found: Version) -> dict[str, Any]:
+    return found.as_json() | {"schema": formatted(request, found.schema, parse_subject(found.subject).context)}
 
 
 def _version(request: Request) -> Version:
@@ -197,7 +218,7 @@ async def latest_with_metadata(request: Request) -> Response:
     for each in reversed(found.values()):
         metadata = json.loads(each.schema.metadata) if each.schema.metadata else {}
         if wanted.items() <= (metadata.get("properties") or {}).items():
-            return answer(each.as_json() | {"schema": formatted(request, each.schema)})
+            return answer(_whole(request, each))
     raise errors.schema_not_found()
 
 
@@ -207,11 +228,11 @@ async def look_up(request: Request) -> Response:
     if not state.versions(asked.subject, deleted=deleted):
         raise errors.subject_not_found(asked.subject)
     normalises = asked.normalises or bool(state.config(asked.subject).get("normalize"))
-    schema = await asyncio.to_thread(canonical, state, asked.schema, normalises=normalises, is_new=False)
+    schema = await asyncio.to_thread(canonical, state, asked.subject, asked.schema, normalises=normalises, is_new=False)
     found = find(state, asked.subject, schema, deleted=deleted)
     if found is None:
         raise errors.schema_not_found()
-    return answer(found.as_json() | {"schema": formatted(request, found.schema)})
+    return answer(_whole(request, found))
 
 
 # --- compatibility
@@ -228,7 +249,7 @@ async def compatibility(request: Request) -> Response:
         only = [state.version(asked.subject, number)]
 
     def check() -> list[str]:
-        schema = canonical(state, asked.schema, normalises=asked.normalises)
+        schema = canonical(state, asked.subject, asked.schema, normalises=asked.normalises)
         return compatibility_messages(state, asked.subject, schema, only)
 
     messages = await asyncio.to_thread(check)
@@ -277,8 +298,7 @@ def _all_of(request: Request) -> str | None:
 
 async def contexts(request: Request) -> Response:
     state = state_of(request)
-    found = [name for name in state.contexts if name == DEFAULT_CONTEXT or any(state.subject_names(name, deleted=True))]
-    return answer(page(request, sorted(found)))
+    return answer(page(request, sorted(state.context_names())))
 
 
 async def root(request: Request) -> Response:

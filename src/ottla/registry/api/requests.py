@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from ottla.common.schemas import no_constant
 from ottla.registry import errors
 from ottla.registry.api import access
 from ottla.registry.api.gate import name_in
@@ -14,10 +15,13 @@ from ottla.registry.api.shapes import metadata_of, rules_of
 from ottla.registry.changes import Registration
 from ottla.registry.errors import RegistryError
 from ottla.registry.instance import Instance
-from ottla.registry.names import DEFAULT_CONTEXT, context_name, in_context, valid_subject
+from ottla.registry.names import DEFAULT_CONTEXT, context_name, in_context, meant_in, parse_subject, valid_subject
 from ottla.registry.schemas import AVRO, Reference, SchemaText, frozen_json
+from ottla.registry.state import RegistryState
 
 _VERSION_MAX = 2**31 - 1
+_DIGITS_MAX = 20
+_SHOWN_MAX = 100
 _MEDIA_TYPES = (
     "application/vnd.schemaregistry.v1+json",
     "application/vnd.schemaregistry+json",
@@ -36,7 +40,7 @@ def instance_of(request: Request) -> Instance:
 
 
 def context_of(request: Request) -> str:
-    """From a path below /contexts, or from the query `subject` or `context`."""
+    """Of a path below /contexts."""
     if "context" in request.path_params:
         name = context_name(name_in(request.path_params["context"]))
         return DEFAULT_CONTEXT if name == "." else name
@@ -44,28 +48,42 @@ def context_of(request: Request) -> str:
 
 
 def subject_of(request: Request, right: str = access.READ, *, may_be_context: bool = False) -> str:
-    """The subject of the path. Raises for a user who has not this right on it."""
+    """The subject of the path, or the one that it is an alias of; settings are an alias's own. Raises for a user who
+    has not this right on it."""
     subject = in_context(context_of(request), name_in(request.path_params["subject"]))
     subject = valid_subject(subject, may_be_context=may_be_context)
+    if not may_be_context:
+        subject = aliased(instance_of(request).state, subject)
     access.require(request, right, subject)
     return subject
+
+
+def aliased(state: RegistryState, subject: str) -> str:
+    """One step only: an alias of an alias is none."""
+    alias = state.configs.get(subject, {}).get("alias")
+    return meant_in(parse_subject(subject).context, alias) if alias else subject
 
 
 def version_of(request: Request) -> int:
     """-1 is the latest."""
     text = name_in(request.path_params["version"])
-    if text in ("latest", "-1"):
+    if text.lower() in ("latest", "-1"):
         return -1
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _VERSION_MAX:
-        raise errors.invalid_version(text)
+    if not _is_number(text) or not 1 <= int(text) <= _VERSION_MAX:
+        raise errors.invalid_version(text[:_SHOWN_MAX])
     return int(text)
 
 
 def id_of(request: Request) -> int:
     text = name_in(request.path_params["id"])
-    if not text.isascii() or not text.isdigit():
+    if not _is_number(text):
         raise RegistryError(404, "HTTP 404 Not Found")
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    """Of a length that Python reads: more digits than these are no id and no version of anything."""
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
 
 
 def flag(request: Request, name: str) -> bool:
@@ -107,7 +125,7 @@ async def body_of(request: Request) -> dict[str, Any]:
             raise errors.too_large(f"The request has more than {limit} bytes")
     request.state.body = bytes(received)  # another instance may have to be asked
     try:
-        tree = json.loads(request.state.body)
+        tree = json.loads(request.state.body, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise RegistryError(400, f"The request is no JSON: {error}") from None
     if not isinstance(tree, dict):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
+from ottla.registry.changes import CONFIG_FIELDS
 from ottla.registry.errors import RegistryError
 
 _RULES = ("migrationRules", "domainRules", "encodingRules")
@@ -35,6 +37,7 @@ def rules_of(tree: Any, name: str = "ruleSet") -> Any:
 
 
 def config_of(tree: dict[str, Any]) -> dict[str, Any]:
+    _require_known(tree, ("compatibility", *CONFIG_FIELDS))
     for name in ("defaultMetadata", "overrideMetadata"):
         metadata_of(tree.get(name), name)
     for name in ("defaultRuleSet", "overrideRuleSet"):
@@ -44,6 +47,17 @@ def config_of(tree: dict[str, Any]) -> dict[str, Any]:
     for name in ("normalize", "validateFields"):
         _require(tree.get(name) is None or isinstance(tree[name], bool), f"{name} is true or false")
     return tree
+
+
+def mode_of(tree: dict[str, Any]) -> dict[str, Any]:
+    _require_known(tree, ("mode",))
+    return tree
+
+
+def _require_known(tree: dict[str, Any], names: Collection[str]) -> None:
+    """Somebody who misspells a level would believe in it."""
+    for name in tree:
+        _require(name in names, f"Unrecognized field: {name}")
 
 
 def _is_texts(listed: Any) -> bool:

@@ -10,7 +10,7 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.validators import Draft7Validator, validator_for
 
 from ottla.avro.text import dump, sorted_keys
-from ottla.common.schemas import Difference, InvalidSchema, Sides
+from ottla.common.schemas import Difference, InvalidSchema, Sides, no_constant
 from ottla.registry.json_schema import compatibility
 from ottla.registry.json_schema.node import Node, references, root
 from ottla.registry.parsed import Parsed, Resolved
@@ -59,7 +59,7 @@ def _collect(referred: Sequence[Resolved], others: dict[str, Any]) -> None:
 
 def _read(text: str) -> Any:
     try:
-        tree = json.loads(text)
+        tree = json.loads(text, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidSchema(f"the schema is no JSON: {error}") from None
     if _depth(tree) > DEPTH_MAX:
