@@ -121,10 +121,37 @@ def test_each_thing_that_matters_leaves_one_line(broker: Broker, trail: Path) ->
         ("token created", "User:admin", "success"),
     }
     assert {line["client"] for line in found} == {"127.0.0.1"} and all("time" in line for line in found)
-    assert len([line for line in found if line["event"] == "login refused"]) == 3
+    refused = [line for line in found if line["event"] == "login refused"]
+    said = [(line.get("mechanism"), line.get("user")) for line in refused]
+    assert said == [("PLAIN", "ada"), ("SCRAM-SHA-256", "bob"), (None, None)]
     (changed,) = [line for line in found if line["event"] == "quota changed"]
     assert (changed["for_user"], changed["limits"]) == ("eve", "producer_byte_rate=1000")
     assert stat.S_IMODE(trail.stat().st_mode) == 0o600
+
+
+def test_who_logs_in_again_as_somebody_else_is_told_by_both_names(broker: Broker, trail: Path) -> None:
+    with plain(broker, "admin", f"{PLANTED}plain") as client:
+        for user in ("admin", "ada"):
+            client.call(m.SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            password = f"{PLANTED}{'plain' if user == 'admin' else user}"
+            client.call(m.SaslAuthenticateRequest(auth_bytes=f"\0{user}\0{password}".encode()), 2)
+    told = [(line["event"], line["principal"], line.get("user")) for line in lines(trail)]
+    assert told == [
+        ("login", "User:admin", None),
+        ("login again", "User:admin", None),
+        ("login refused", "User:admin", "ada"),
+    ]
+
+
+def test_names_of_a_clients_choice_do_not_fill_the_file(broker: Broker, trail: Path) -> None:
+    with plain(broker, "ada", f"{PLANTED}ada") as ada:
+        for number in range(3):
+            ada.call(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g" * 30_000 + str(number)]), 4)
+    plain(broker, "u" * 30_000, "guess").close()
+    denied = [line for line in lines(trail) if line["event"] == "denied"]
+    (refused,) = [line for line in lines(trail) if line["event"] == "login refused"]
+    assert len(denied) == 1 and len(denied[0]["resource"]) < 300
+    assert refused["user"] == "u" * 256
 
 
 def test_no_secret_comes_out_anywhere(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
+
+import pytest
 
 from ottla.metadata.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType, decode_acl, encode_acl
 from ottla.security.authorizer import Authorizer
@@ -50,6 +53,35 @@ def test_an_acl_may_be_for_everybody_or_for_one_address() -> None:
     assert may(Authorizer([replace(READ_ORDERS, principal="User:*")]), principal="User:bob")
     from_one = Authorizer([replace(READ_ORDERS, host=HOST)])
     assert may(from_one) and not may(from_one, host="10.0.0.2")
+
+
+@pytest.mark.parametrize("written", ["0:0:0:0:0:0:0:1", "::1", "0000::0001"])
+def test_an_address_may_be_written_in_every_way_it_has(written: str) -> None:
+    """Java writes 0:0:0:0:0:0:0:1 for what a socket here calls ::1. A DENY must not depend on it."""
+    denial = replace(READ_ORDERS, host=written, permission=Permission.DENY)
+    authorizer = Authorizer([READ_ORDERS, denial])
+    assert not may(authorizer, host="::1") and may(authorizer, host="::2")
+
+
+def test_an_ipv4_address_in_ipv6_form_is_the_ipv4_address() -> None:
+    denial = replace(READ_ORDERS, host=f"::ffff:{HOST}", permission=Permission.DENY)
+    assert not may(Authorizer([READ_ORDERS, denial]))
+    nonsense = replace(READ_ORDERS, host="not:an:address", permission=Permission.DENY)
+    assert may(Authorizer([READ_ORDERS, nonsense]))
+
+
+def test_names_that_no_topic_can_have_are_not_remembered() -> None:
+    """They are the client's choice, up to 32 KiB each: 20,000 of them would be the broker's memory."""
+    authorizer = Authorizer([replace(READ_ORDERS, resource_name="a", pattern_type=PatternType.PREFIXED)])
+    tracemalloc.start()
+    try:
+        for number in range(300):
+            assert may(authorizer, name=f"a{number:030000}")
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 1_000_000
+    assert not may(authorizer, name="b" * 30_000)
 
 
 def test_to_read_or_alter_implies_to_describe_but_a_deny_implies_nothing() -> None:

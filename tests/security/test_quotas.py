@@ -312,6 +312,19 @@ class TestMutations:
             assert throttle_ms > 0
 
 
+class TestBrokers:
+    @pytest.mark.parametrize("partitions", [1, 5_000], ids=["small", "in turns"])
+    def test_a_connection_that_fetched_as_a_replica_once_has_its_quotas_all_the_same(
+        self, broker: Broker, client: RawClient, partitions: int
+    ) -> None:
+        """Without an authorizer anybody may do so; only that fetch is not counted."""
+        set_quota(client, {"client-id": "slow"}, producer_byte_rate=KIB)
+        with named(broker, "slow") as slow:
+            wanted = [("t", number, 0) for number in range(partitions)]
+            slow.call(fetch_request(wanted, replica_id=7, max_wait_ms=0), 12)
+            assert produced(slow, 50 * KIB) > 0
+
+
 class TestConnections:
     @pytest.mark.parametrize("broker", [SHORT], indirect=True)
     def test_an_address_that_connects_too_often_is_left_waiting(self, broker: Broker, client: RawClient) -> None:

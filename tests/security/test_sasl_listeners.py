@@ -29,6 +29,7 @@ from ottla.client.scram import Scram
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.protocol.messages import (
     ApiVersionsRequest,
+    IncrementalAlterConfigsRequest,
     MetadataRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
@@ -36,6 +37,7 @@ from ottla.protocol.messages import (
 from ottla.testing import Broker
 from tests.support.raw_client import ConnectionClosed, RawClient
 from tests.support.refusals import refusals
+from tests.support.scram_login import log_in as scram_log_in
 
 USERS = "SCRAM-SHA-256=[name=ada,password=secret];SCRAM-SHA-512=[name=ada,password=secret]"
 PLAIN_USERS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_ada="secret";'
@@ -221,18 +223,56 @@ def test_a_replayed_scram_login_is_refused(broker: Broker) -> None:
         assert say(client, heard).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
-def test_a_user_who_does_not_exist_is_not_told_from_one_with_another_password(broker: Broker) -> None:
-    def challenge_and_refusal(user: str) -> tuple[str, str]:
-        scram = Scram("SCRAM-SHA-256", user, "wrong")
-        with RawClient.to(broker.bootstrap_servers) as client:
-            handshake(client, "SCRAM-SHA-256")
-            challenge = bytes(say(client, scram.first()).auth_bytes)
-            refused = say(client, scram.final(challenge))
-            salt = challenge.decode().split(",")[1]
-            return salt, f"{refused.error_code} {refused.error_message}"
+def challenge_and_refusal(broker: Broker, user: str) -> tuple[str, int, str]:
+    """The salt, the iterations, and what is told in the end."""
+    scram = Scram("SCRAM-SHA-256", user, "wrong")
+    with RawClient.to(broker.bootstrap_servers) as client:
+        handshake(client, "SCRAM-SHA-256")
+        challenge = bytes(say(client, scram.first()).auth_bytes)
+        refused = say(client, scram.final(challenge))
+        _, salt, iterations = challenge.decode().split(",")
+        return salt, int(iterations.removeprefix("i=")), f"{refused.error_code} {refused.error_message}"
 
-    assert challenge_and_refusal("nobody")[1] == challenge_and_refusal("ada")[1]
-    assert challenge_and_refusal("nobody") == challenge_and_refusal("nobody"), "the salt is always the same"
+
+def test_a_user_who_does_not_exist_is_not_told_from_one_with_another_password(broker: Broker) -> None:
+    nobody, ada = challenge_and_refusal(broker, "nobody"), challenge_and_refusal(broker, "ada")
+    assert nobody[1:] == ada[1:] and len(nobody[0]) == len(ada[0]) and nobody[0] != ada[0]
+    assert challenge_and_refusal(broker, "nobody") == nobody, "the salt is always the same"
+
+
+def test_who_does_not_exist_changes_as_little_as_who_does() -> None:
+    """Users who all have more iterations, and settings that change, tell nobody from them."""
+    users = "SCRAM-SHA-256=[name=ada,password=secret,iterations=8192]"
+    with secured(**{"ottla.first.users": users}) as broker:
+        before = challenge_and_refusal(broker, "nobody")
+        assert before[1] == 8192
+        more = PLAIN_USERS.replace(";", ' user_bob="secret";')
+        with RawClient.to(broker.bootstrap_servers) as admin:
+            log_in(admin)
+            name = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+            change = IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=0, value=more)
+            resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+                resource_type=4, resource_name="1", configs=[change]
+            )
+            request = IncrementalAlterConfigsRequest(resources=[resource])
+            assert admin.call(request, 1).responses[0].error_code == 0
+        with RawClient.to(broker.bootstrap_servers) as bob:
+            assert log_in(bob, "bob").error_code == 0, "the change is there"
+        assert challenge_and_refusal(broker, "nobody") == before
+
+
+def test_a_client_of_ipv4_is_known_by_its_address_on_a_listener_of_both(caplog: pytest.LogCaptureFixture) -> None:
+    """ACLs and quotas name 10.0.0.1, not ::ffff:10.0.0.1."""
+    settings = {
+        "listeners": "SASL_PLAINTEXT://[::]:0",
+        "advertised.listeners": "SASL_PLAINTEXT://localhost:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    }
+    with secured(**settings) as broker:
+        port = broker.bootstrap_servers.rpartition(":")[2]
+        with caplog.at_level("INFO", "ottla.audit"), RawClient.to(f"127.0.0.1:{port}") as client:
+            assert scram_log_in(client, "ada", "secret").error_code == 0
+    assert [record.client for record in caplog.records if record.message == "login"] == ["127.0.0.1"]
 
 
 def test_a_large_request_before_the_login_closes_the_connection(broker: Broker) -> None:
@@ -353,6 +393,17 @@ def test_a_token_must_be_signed_for_us_and_good_now(token_broker: Broker, key: R
     }
     for why, text in bad.items():
         assert show(token_broker, text).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED, why
+
+
+def test_a_refused_token_is_told_with_its_user_if_the_signature_holds(
+    token_broker: Broker, key: RSAKey, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a token says that somebody else has signed is anybody's word."""
+    with caplog.at_level("INFO", "ottla.audit"):
+        show(token_broker, token(key, exp=int(time.time()) - 600))
+        show(token_broker, token(RSAKey.generate_key(2048, {"kid": "one"}), sub="admin"))
+    refused = [record for record in caplog.records if record.message == "login refused"]
+    assert [getattr(record, "user", None) for record in refused] == ["ada", None]
 
 
 # --- settings

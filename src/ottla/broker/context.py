@@ -23,7 +23,7 @@ class RequestContext:
     listener: str
     connection_id: int
     principal: str = ANONYMOUS
-    # It comes from another broker, which quotas are not for.
+    # This Fetch is of a follower, which quotas are not for. The next request of the connection may be anybody's.
     is_of_broker: bool = False
     # It came to another broker, which sent it on to the controller.
     is_forwarded: bool = False

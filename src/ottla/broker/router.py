@@ -90,6 +90,7 @@ class Router:
         header = read_request_header(frame)
         context = self._context(connection, header.client_id)
         context.api_key, context.version, context.correlation_id = header[:3]
+        context.is_of_broker = False  # the request before this one may have been
         api = APIS.get(header.api_key)
         if api is None or not api.min_version <= header.version <= api.max_version:
             return self._unsupported(connection, context, api)

@@ -14,7 +14,9 @@ a client asks the same again with every request.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ottla.metadata.acls import EVERYBODY, WILDCARD, Acl, Operation, PatternType, Permission, ResourceType
 
@@ -24,8 +26,10 @@ _IMPLY = {
     ),
     Operation.DESCRIBE_CONFIGS: frozenset((Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)),
 }
-# Names are the client's choice, so what is remembered of them has an end.
+# Names are the client's choice, so what is remembered of them has an end: so many, and none that is longer than those
+# of topics. A group may be called by 32 KiB, and 20,000 of them would be the broker's memory.
 _REMEMBERED_MAX = 20_000
+_REMEMBERED_NAME_MAX = 256
 
 Question = tuple[str, str, Operation, ResourceType, str]
 
@@ -50,6 +54,8 @@ class Authorizer:
             self._add(acl)
 
     def _add(self, acl: Acl) -> None:
+        if ":" in acl.host:
+            acl = replace(acl, host=_as_clients_have_it(acl.host))
         key = acl.resource_type, acl.resource_name
         self._by_type.setdefault(acl.resource_type, []).append(acl)
         if acl.pattern_type is PatternType.PREFIXED:
@@ -67,6 +73,8 @@ class Authorizer:
         question = principal, host, operation, resource_type, name
         answer = self._remembered.get(question)
         if answer is None:
+            if len(name) > _REMEMBERED_NAME_MAX:
+                return self._decide(principal, host, operation, resource_type, name)
             if len(self._remembered) >= _REMEMBERED_MAX:
                 self._remembered.clear()
             answer = self._remembered[question] = self._decide(principal, host, operation, resource_type, name)
@@ -121,6 +129,16 @@ def _leaves_something(acl: Acl, denied_names: set[str], denied_prefixes: set[str
         if name in denied_names:
             return False
     return not any(name[:length] in denied_prefixes for length in range(1, len(name) + 1))
+
+
+def _as_clients_have_it(host: str) -> str:
+    """An IPv6 address has several spellings: Java writes 0:0:0:0:0:0:0:1 for what a socket here calls ::1. A DENY must
+    not depend on it."""
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError:
+        return host
+    return str(address.ipv4_mapped or address)
 
 
 def _is_about(acl: Acl, principal: str, host: str) -> bool:

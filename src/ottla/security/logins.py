@@ -14,13 +14,15 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.metadata.scram import HASHES, ITERATIONS_MIN, ScramCredential
 
-_CHANNEL_BINDING = "biws"  # "n,," in base 64: none
+# What Java's clients say whatever header they began with: "n,," in base 64.
+_CHANNEL_BINDING = "biws"
 _NAME_BYTES_MAX = 1024
+_DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
 # The extension with which a client says that its name is the id of a delegation token (KIP-48).
 _WITH_TOKEN = "tokenauth=true"
 _ACTS_FOR_ANOTHER = "Authentication failed: Client requested an authorization id that is different from username"
@@ -34,6 +36,24 @@ class TokenLogin(NamedTuple):
     expires_ms: int
 
 
+class Shape(NamedTuple):
+    """What anybody can see of a user's credential: what is made up for others must look like it."""
+
+    salt_bytes: int
+    iterations: int
+    # Java's admin clients make salts of digits and small letters.
+    is_text: bool = False
+
+    @classmethod
+    def of(cls, credential: ScramCredential) -> Shape:
+        is_text = credential.salt.isalnum() and credential.salt == credential.salt.lower()
+        return cls(len(credential.salt), credential.iterations, is_text)
+
+
+# That of users whom our own tools have made.
+USUAL_SHAPE = Shape(24, ITERATIONS_MIN)
+
+
 class LoginRefused(Exception):
     """The message is what the client is told: it has no secret in it, and not whether the user exists."""
 
@@ -43,6 +63,8 @@ class PlainExchange:
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
+        # Who the client says it is, and who it is.
+        self.claimed = ""
         self.user: str | None = None
 
     def answer(self, message: bytes) -> bytes:
@@ -53,17 +75,16 @@ class PlainExchange:
             acting_for, user, password = (part.decode() for part in parts)
         except UnicodeDecodeError:
             raise LoginRefused("Invalid SASL/PLAIN response: not UTF-8") from None
+        self.claimed = user
         if not user or not password:
             raise LoginRefused("Authentication failed: username or password not specified")
         known = self._passwords.get(user)
-        # The same work for those who do not exist.
-        is_right = hmac.compare_digest((known if known is not None else user + password).encode(), password.encode())
+        # The same work for those who do not exist, and for passwords of every length.
+        is_right = hmac.compare_digest(_digest(known if known is not None else user + password), _digest(password))
         if known is None or not is_right:
             raise LoginRefused("Authentication failed: Invalid username or password")
         if acting_for and acting_for != user:
-            raise LoginRefused(
-                "Authentication failed: Client requested an authorization id that is different from username"
-            )
+            raise LoginRefused(_ACTS_FOR_ANOTHER)
         self.user = user
         return b""
 
@@ -77,18 +98,22 @@ class ScramExchange:
         nonce: str,
         decoy: bytes,
         find_token: Callable[[str], TokenLogin | None] = lambda _: None,
+        shapes: Sequence[Shape] = (USUAL_SHAPE,),
     ) -> None:
-        """`nonce`: ours, of this exchange; `decoy`: a secret of this broker for the salts of those who do not exist."""
+        """`nonce`: ours, of this exchange; `decoy`: a secret of this broker for the salts of those who do not exist,
+        which have one of the `shapes` of those who do."""
         self._mechanism, self._hash = mechanism, HASHES[mechanism]
         self._find, self._own_nonce, self._decoy = find, nonce, decoy
         self._name = ""
-        self._first_bare = self._challenge = ""
+        self._header = self._first_bare = self._challenge = ""
         self._nonce = ""
         self._credential: ScramCredential | None = None
         self._is_decoy = False
         self._find_token = find_token
+        self._shapes = shapes
         # Of a client that logs in with a delegation token.
         self.token: TokenLogin | None = None
+        self.claimed = ""
         self.user: str | None = None
 
     def answer(self, message: bytes) -> bytes:
@@ -105,17 +130,16 @@ class ScramExchange:
         parts = text.split(",", 2)
         if len(parts) != 3 or parts[0] not in ("n", "y"):
             raise self._invalid()
-        _, acting_for, self._first_bare = parts
+        kind, acting_for, self._first_bare = parts
+        self._header = f"{kind},{acting_for},"
         fields = self._first_bare.split(",")
         if len(fields) < 2 or not fields[0].startswith("n=") or not fields[1].startswith("r=") or len(fields[1]) < 3:
             raise self._invalid()
-        self._name = _plain_name(fields[0][2:])
+        self._name = self.claimed = _plain_name(fields[0][2:])
         if not self._name or len(fields[0]) > _NAME_BYTES_MAX:
             raise self._invalid()
         if acting_for and acting_for != f"a={fields[0][2:]}":
-            raise LoginRefused(
-                "Authentication failed: Client requested an authorization id that is different from username"
-            )
+            raise LoginRefused(_ACTS_FOR_ANOTHER)
         self._nonce = fields[1][2:] + self._own_nonce
         if _WITH_TOKEN in fields[2:]:
             self.token = self._find_token(self._name)
@@ -132,7 +156,8 @@ class ScramExchange:
         """Channel binding, the nonce of both, the proof: `c=biws,r=NONCE,...,p=PROOF`."""
         without_proof, _, proof_text = text.rpartition(",p=")
         fields = without_proof.split(",")
-        if len(fields) < 2 or fields[0] != f"c={_CHANNEL_BINDING}":
+        bindings = f"c={_CHANNEL_BINDING}", f"c={base64.b64encode(self._header.encode()).decode()}"
+        if len(fields) < 2 or fields[0] not in bindings:
             raise self._invalid()
         if not hmac.compare_digest(fields[1].encode(), f"r={self._nonce}".encode()):
             raise self._wrong()
@@ -154,8 +179,17 @@ class ScramExchange:
         return b"v=" + base64.b64encode(hmac.digest(credential.server_key, spoken, self._hash))
 
     def _made_up(self) -> ScramCredential:
-        salt = hmac.digest(self._decoy, self._name.encode(), self._hash)
-        return ScramCredential(salt[:20], salt, salt, ITERATIONS_MIN)
+        """Always the same for a name. Which shape it has changes for few names when there is one more."""
+
+        def digest(what: str) -> bytes:
+            return hmac.digest(self._decoy, f"{what} {self._name}".encode(), self._hash)
+
+        shape = max(self._shapes, key=lambda one: digest(f"shape {tuple(one)}"))
+        salt = hashlib.shake_256(digest("salt")).digest(shape.salt_bytes)
+        if shape.is_text:
+            salt = bytes(_DIGITS[byte % len(_DIGITS)] for byte in salt)
+        key = digest("key")
+        return ScramCredential(salt, key, key, shape.iterations)
 
     def _invalid(self) -> LoginRefused:
         return LoginRefused(f"Invalid {self._mechanism} message")
@@ -165,6 +199,10 @@ class ScramExchange:
             "Authentication failed during authentication due to invalid credentials with SASL mechanism "
             + self._mechanism
         )
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
 
 
 def _plain_name(text: str) -> str:

@@ -226,7 +226,8 @@ class Listener:
             if self._is_refusing:
                 self._is_refusing = False
                 log.info("accepting connections again", extra={"listener": self.name})
-            self._admit(sock, address[0])
+            # A socket for both families has IPv4 clients as ::ffff:10.0.0.1; ACLs and quotas call them 10.0.0.1.
+            self._admit(sock, address[0].removeprefix("::ffff:"))
 
     def _pause_accepting(self, seconds: float) -> None:
         if self._sock is not None:

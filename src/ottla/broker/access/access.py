@@ -14,8 +14,10 @@ from ottla.metadata.acls import CLUSTER_NAME, Operation, ResourceType
 from ottla.metadata.image import ClusterImage
 from ottla.security.authorizer import Authorizer
 
-# Denials that are told of, once each, until an ACL changes.
+# Denials that are told of, once each, until an ACL changes. Names are the client's choice: what is kept and written of
+# one is no longer than the name of a topic.
 _TOLD_MAX = 10_000
+_TOLD_NAME_MAX = 256
 
 
 class Access:
@@ -46,12 +48,15 @@ class Access:
         return None if topic is None else topic.name
 
     def denied(self, question: tuple[str, str, Operation, ResourceType, str]) -> None:
+        principal, host, operation, kind, name = question
+        if len(name) > _TOLD_NAME_MAX:
+            name = f"{name[:_TOLD_NAME_MAX]}..."
+            question = principal, host, operation, kind, name
         if question in self._told:
             return
         if len(self._told) >= _TOLD_MAX:
             self._told.clear()
         self._told.add(question)
-        principal, host, operation, kind, name = question
         facts = {"operation": operation.name, "resource_type": kind.name, "resource": name}
         audit.tell("denied", principal, host, "denied", **facts)
 

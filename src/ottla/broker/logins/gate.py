@@ -34,6 +34,8 @@ SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 _VERSIONS = {SASL_HANDSHAKE: (1, 1), SASL_AUTHENTICATE: (0, 2)}
 # From this version on the answer says how long the session may last.
 _LIFETIME_SINCE = 1
+# A name that is longer than this is none of ours.
+_USER_TOLD_MAX = 256
 _AGAIN = "Cannot change principals during re-authentication"
 
 
@@ -82,16 +84,20 @@ class SaslGate:
         try:
             return self._log_in(connection, frame)
         except (MalformedMessage, CloseConnection) as error:
-            audit.tell(
-                "login refused",
-                None,
-                connection.client_host,
-                "failure",
-                listener=self._listener,
-                why=str(error),
-            )
+            self._tell_refused(connection, str(error))
             connection.close()
             return None
+
+    def _tell_refused(self, connection: Connection, why: str) -> None:
+        """`user` is who the client said it is, which is anybody's word; the principal is who it was known to be."""
+        login: Login = connection.login
+        facts = {"listener": self._listener}
+        if login.mechanism:
+            facts["mechanism"] = login.mechanism
+        if login.exchange is not None and login.exchange.claimed:
+            facts["user"] = login.exchange.claimed[:_USER_TOLD_MAX]
+        known = connection.principal if connection.is_known else None
+        audit.tell("login refused", known, connection.client_host, "failure", **facts, why=why)
 
     def _log_in(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
         if connection.login is None:
@@ -119,15 +125,7 @@ class SaslGate:
             failure = SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(refused), auth_bytes=b""
             )
-            audit.tell(
-                "login refused",
-                None,
-                connection.client_host,
-                "failure",
-                listener=self._listener,
-                mechanism=connection.login.mechanism,
-                why=str(refused),
-            )
+            self._tell_refused(connection, str(refused))
             return self._refuse(connection, framed(failure))
 
     def _begin(self, connection: Connection, mechanism: str) -> SaslHandshakeResponse:
@@ -148,16 +146,18 @@ class SaslGate:
         answer = exchange.answer(message)
         if exchange.user is None:
             return SaslAuthenticateResponse(auth_bytes=answer)
-        login.exchange = None
         principal = f"User:{exchange.user}"
         if connection.is_known and principal != connection.principal:
             raise LoginRefused(f"{_AGAIN} from {connection.principal}")
+        login.exchange = None
         login.is_by_token = getattr(exchange, "token", None) is not None
         lifetime_ms = self._lifetime_ms(exchange)
         login.ends_ms = self._broker.clock.monotonic_ms() + lifetime_ms if lifetime_ms else 0
+        connection.context = None  # it says whether the login was by a token
+        what = "login" if not connection.is_known else "login again"
         if not connection.is_known:
             connection.admit(principal)
-            audit.tell("login", principal, connection.client_host, listener=self._listener, mechanism=login.mechanism)
+        audit.tell(what, principal, connection.client_host, listener=self._listener, mechanism=login.mechanism)
         told_ms = lifetime_ms if version >= _LIFETIME_SINCE else 0
         return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=told_ms)
 

@@ -12,7 +12,7 @@ from ottla.common.config import BrokerConfig
 from ottla.common.config.security import MECHANISMS
 from ottla.common.errors import OttlaError
 from ottla.metadata.scram import HASHES, ScramCredential
-from ottla.security.logins import PlainExchange, ScramExchange
+from ottla.security.logins import USUAL_SHAPE, PlainExchange, ScramExchange, Shape
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -24,6 +24,8 @@ _USER = "user_"
 class Exchange(Protocol):
     """One login: messages in, answers out, until `user` is known. Raises LoginRefused."""
 
+    # Who the client says it is, as far as it has said so; and who it is.
+    claimed: str
     user: str | None
 
     def answer(self, message: bytes) -> bytes: ...
@@ -49,7 +51,10 @@ class Mechanisms:
         self._broker = broker
         self._listener = listener
         self.names = _offered(broker.config, listener)
-        self._decoy = secrets.token_bytes(32)
+        self._decoy = secrets.token_bytes(32) if before is None else before._decoy
+        # What the credentials of users look like, by mechanism, and of which users.
+        self._shapes: dict[str, tuple[Shape, ...]] = {}
+        self._shapes_of: object = None
         self._passwords = _plain_users(broker.config, listener) if "PLAIN" in self.names else {}
         self._tokens: Tokens | None = None if before is None else before._tokens
         if "OAUTHBEARER" in self.names and self._tokens is None:
@@ -69,12 +74,23 @@ class Mechanisms:
                 nonce=nonce,
                 decoy=self._decoy,
                 find_token=lambda token: self._broker.tokens.login(token, mechanism),
+                shapes=self._shapes_now(mechanism),
             )
         assert self._tokens is not None
         return self._tokens.exchange()
 
     def _credential(self, user: str, mechanism: str) -> ScramCredential | None:
         return self._broker.image.scram.get(user, {}).get(mechanism)
+
+    def _shapes_now(self, mechanism: str) -> tuple[Shape, ...]:
+        users = self._broker.image.scram
+        if users is not self._shapes_of:
+            self._shapes_of = users
+            self._shapes.clear()
+        if mechanism not in self._shapes:
+            seen = {Shape.of(found) for one in users.values() if (found := one.get(mechanism)) is not None}
+            self._shapes[mechanism] = tuple(sorted(seen)) or (USUAL_SHAPE,)
+        return self._shapes[mechanism]
 
     def _make_tokens(self) -> Tokens:
         try:

@@ -56,8 +56,8 @@ class Tokens:
             self._read_again(now_ms)
         return TokenExchange(self)
 
-    def claims(self, token: bytes) -> Mapping[str, Any]:
-        """What a token says, if all of it holds. Raises LoginRefused."""
+    def signed_claims(self, token: bytes) -> Mapping[str, Any]:
+        """What a token says that is signed with a key of ours. Raises LoginRefused."""
         try:
             signed = jws.deserialize_compact(token, self._key, algorithms=list(ALGORITHMS))
             claims = json.loads(signed.payload)
@@ -65,7 +65,6 @@ class Tokens:
             raise LoginRefused("Authentication failed: the token is not signed by a key that is trusted") from None
         if not isinstance(claims, dict):
             raise LoginRefused("Authentication failed: the token has no claims")
-        self._check(claims)
         return claims
 
     def _key(self, found: Any) -> Any:
@@ -80,7 +79,8 @@ class Tokens:
             self._read_again(now_ms)
         raise ValueError("no such key")
 
-    def _check(self, claims: Mapping[str, Any]) -> None:
+    def check(self, claims: Mapping[str, Any]) -> None:
+        """Raises LoginRefused for a token of another issuer, for somebody else, or of another time."""
         config = self._broker.config
         now_s, skew_s = self._broker.clock.now_ms() / _SECOND_MS, config.sasl_oauthbearer_clock_skew_seconds
         if claims.get("iss") != config.sasl_oauthbearer_expected_issuer:
@@ -95,8 +95,12 @@ class Tokens:
         if now_s < begins - skew_s:
             raise LoginRefused("Authentication failed: the token is not good yet")
 
+    @property
+    def user_claim(self) -> str:
+        return self._broker.config.sasl_oauthbearer_sub_claim_name
+
     def user(self, claims: Mapping[str, Any]) -> str:
-        user = claims.get(self._broker.config.sasl_oauthbearer_sub_claim_name)
+        user = claims.get(self.user_claim)
         if not isinstance(user, str) or not user:
             raise LoginRefused("Authentication failed: the token names no user")
         return user
@@ -119,10 +123,15 @@ class TokenExchange:
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
         self._expires_ms = 0
+        # Only of a token that is signed as it should be: what any other says is anybody's word.
+        self.claimed = ""
         self.user: str | None = None
 
     def answer(self, message: bytes) -> bytes:
-        claims = self._tokens.claims(_token_in(message))
+        claims = self._tokens.signed_claims(_token_in(message))
+        named = claims.get(self._tokens.user_claim)
+        self.claimed = named if isinstance(named, str) else ""
+        self._tokens.check(claims)
         self._expires_ms = int(claims["exp"] * _SECOND_MS)
         self.user = self._tokens.user(claims)
         return b""

@@ -95,7 +95,7 @@ class Throttling:
     def _settle(self, charge: Charge, answer: Answer) -> Answer:
         """The answer is here: it leaves at once, and says how long the client has to wait."""
         context = charge.context
-        if context.is_of_broker or _is_between_brokers(charge):
+        if _is_between_brokers(charge):
             return answer
         quotas, now_ms = self.quotas, self._broker.clock.monotonic_ms()
         who = user_of(context), context.client_id or ""
@@ -133,6 +133,8 @@ def user_of(context: RequestContext) -> str:
 
 
 def _is_between_brokers(charge: Charge) -> bool:
+    if charge.key == _FETCH:
+        return charge.context.is_of_broker
     if charge.key == _ADD_PARTITIONS_TO_TXN:
         return charge.version >= _ADD_PARTITIONS_BY_BROKERS
     return charge.key in _OF_BROKERS
