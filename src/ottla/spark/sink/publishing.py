@@ -13,6 +13,7 @@ from typing import Any
 
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
+from ottla.client.idempotent import IdempotentProducer
 from ottla.client.lookup import MISSING_TOPIC_TIMEOUT_S
 from ottla.client.producing import Committed, TransactionalProducer
 from ottla.client.retrying import Deadline, retried
@@ -39,6 +40,8 @@ class PublisherSettings:
     marker_topic: str
     transaction_timeout_ms: int = 60_000
     retry_timeout_s: float = 60.0
+    # At least once: records come before the transaction, not in it.
+    records_are_transactional: bool = True
 
 
 class Publisher:
@@ -51,6 +54,9 @@ class Publisher:
             transaction_timeout_ms=settings.transaction_timeout_ms,
             retry_timeout_s=settings.retry_timeout_s,
         )
+        self._records: IdempotentProducer | None = None
+        if not settings.records_are_transactional:
+            self._records = IdempotentProducer(self._cluster, retry_timeout_s=settings.retry_timeout_s)
         self._marker_partition = TopicPartition(settings.marker_topic, 0)
         self._topics_here: set[str] = set()
         self._missing: set[str] = set()
@@ -113,7 +119,8 @@ class Publisher:
         )
 
     def publish(self, marker: Marker, batches: Iterable[Encoded]) -> None:
-        """All of these batches, the source's offsets and the marker, or nothing.
+        """All of these batches, the source's offsets and the marker, or nothing. At least once: the batches, and when all
+        of them are written the rest; a batch that does not get that far is written again.
 
         `batches` may be read again: a transaction that was lost on its way is aborted, and unless the marker says that
         it was committed after all, everything is published once more. Raises ProducerFenced when another writer has
@@ -125,7 +132,10 @@ class Publisher:
     def _transact(self, marker: Marker, batches: Iterable[Encoded]) -> None:
         producer = self._producer
         producer.begin()
-        producer.produce(batches)
+        if self._records is None:
+            producer.produce(batches)
+        else:
+            self._records.write(batches)
         producer.produce([(self._marker_partition, marker_batch(self._settings.name, marker))])
         offsets = dict(self._committed(marker))
         if offsets:
@@ -154,6 +164,8 @@ class Publisher:
 
     def close(self) -> None:
         self._producer.close()
+        if self._records is not None:
+            self._records.close()
         self._cluster.close()
 
 
