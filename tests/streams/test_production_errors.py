@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 from ottla.common.errors import OttlaError
-from ottla.streams import ErrorHandling, OnError, RecordFailed, StreamsBuilder, Topology, TopologyTestDriver, serdes
+from ottla.streams import (
+    Application,
+    ErrorHandling,
+    OnError,
+    RecordFailed,
+    StreamsBuilder,
+    Topology,
+    TopologyTestDriver,
+    serdes,
+)
 from ottla.testing import Broker
 
 _numbers = itertools.count(1)
@@ -30,9 +39,9 @@ def doubled_and_plain() -> Topology:
 def test_without_a_handler_a_value_that_no_bytes_can_be_made_of_fails_whatever_the_others_say() -> None:
     handling = ErrorHandling(deserialization=OnError.CONTINUE, processing=OnError.CONTINUE)
     sentence = "in-0@0: what comes of it cannot be written to 'numbers' in node numbers: "
-    with TopologyTestDriver(doubled_and_plain(), handling=handling) as driver:
-        with pytest.raises(RecordFailed, match=sentence):
-            driver.input_topic("in").pipe("x")
+    driver = TopologyTestDriver(doubled_and_plain(), handling=handling)
+    with driver, pytest.raises(RecordFailed, match=sentence):
+        driver.input_topic("in").pipe("x")
 
 
 def test_going_on_leaves_out_one_result_and_logs_it(caplog: pytest.LogCaptureFixture) -> None:
@@ -68,6 +77,20 @@ def test_the_dead_letter_is_the_record_that_came() -> None:
 def test_dead_letters_of_results_need_a_topic() -> None:
     with pytest.raises(OttlaError, match="dead_letter_topic"):
         ErrorHandling(production=OnError.DEAD_LETTER)
+
+
+def test_where_there_is_no_cluster_a_partitioner_may_choose_any_partition() -> None:
+    builder = StreamsBuilder(key=serdes.string, value=serdes.string)
+    builder.stream("in").to("out", partitioner=lambda topic, key, value, count: 7 * count)
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.input_topic("in").pipe("x")
+        assert driver.output_topic("out").read_values() == ["x"]
+
+
+def test_a_guarantee_that_there_is_not_is_refused() -> None:
+    with pytest.raises(OttlaError, match="no processing_guarantee 'exactly_once': choose exactly_once_v2 or at_least"):
+        Application("app", doubled_and_plain(), processing_guarantee="exactly_once")
+    assert Application("a", doubled_and_plain(), processing_guarantee="at_least_once").called("b").id == "b"
 
 
 # --- on executors, with a cluster but without Spark

@@ -16,7 +16,7 @@ from ottla.client.retrying import Deadline, retried
 from ottla.common.errors import ApiError
 from ottla.common.failures import check, failure_of
 from ottla.common.ids import TopicPartition
-from ottla.kernel.patching import patch, record_count
+from ottla.kernel.patching import patch, record_count, take_out_of_transaction
 from ottla.protocol.messages import InitProducerIdRequest
 
 _INIT_MAX, _PRODUCE_MAX = 5, 12
@@ -76,6 +76,7 @@ class IdempotentProducer:
         data = batch if isinstance(batch, bytearray | BatchInFile) else bytearray(batch)
         head = data.head if isinstance(data, BatchInFile) else data
         first = self._sequences.get(partition, 0)
+        take_out_of_transaction(head, size=len(data))
         patch(head, *self._producer, first, size=len(data))
         self._sequences[partition] = (first + record_count(head)) & _SEQUENCE_MASK
         return Outgoing(partition, data)

@@ -30,17 +30,13 @@ class EncodePlan:
     codec: int = 0
     level: int | None = None
     batch_bytes: int = 512 * 1024
-    # Whether batches are written in a transaction: they say so themselves.
-    transactional: bool = True
     # Where rows without a key begin, so that small batches do not all go to partition 0.
     turn: int = 0
 
     def encode(self, rows: Iterator[pa.RecordBatch], task: int) -> Iterator[tuple[str, int, int, bytes]]:
         """(topic, partition, record count, batch) of one task. Raises OttlaError for rows that cannot be written."""
         table = _Slots(self, task)
-        encoder = BatchEncoder(
-            codec=self.codec, level=self.level, batch_bytes=self.batch_bytes, transactional=self.transactional
-        )
+        encoder = BatchEncoder(codec=self.codec, level=self.level, batch_bytes=self.batch_bytes)
         for batch in rows:
             if batch.num_rows:
                 yield from table.named(_append(encoder, table, shaped_arrow(batch), batch.num_rows))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,6 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.client.settings import parse_named
 from ottla.common.errors import OttlaError
+from ottla.common.guarantees import EXACTLY_ONCE, check_guarantee
 from ottla.kernel.compressing import NUMBERS
 from ottla.spark.requirements import refuse_connect
 from ottla.spark.sink.checkpoint import Checkpoint
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-# By Kafka Streams' names.
-EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once_v2", "at_least_once"
 _NOTED_S_MAX = 5.0
 _KEEPING_TRIES_MAX = 3
 Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
@@ -134,6 +133,7 @@ def write_stream(
     tables: Tables | None = None,
     has_state: bool = True,
     processing_guarantee: str = EXACTLY_ONCE,
+    transactional_topics: Collection[str] = (),
 ) -> WriteQuery:
     """Start a query that writes `frame` to topics exactly once. Raises OttlaError for what cannot work.
 
@@ -145,7 +145,8 @@ def write_stream(
     "transaction.timeout.ms": "120000"}. `has_state`: whether Spark may keep state for the query. A batch that was
     published is computed once more for its sake; where there is none, its functions are not called again.
     `processing_guarantee`: "exactly_once_v2", or "at_least_once", which writes rows without a transaction: they are seen
-    at once, and some of them twice when a batch is broken off; offsets and marker follow when all are written.
+    at once, and some of them twice when a batch is broken off. When all are written, offsets and marker follow, in one
+    transaction with the rows of `transactional_topics`.
     """
     refuse_connect(frame)
     check_guarantee(processing_guarantee)
@@ -158,23 +159,15 @@ def write_stream(
     timeout = {} if transaction_timeout_ms is None else {"transaction.timeout.ms": str(transaction_timeout_ms)}
     client = parse_named(bootstrap, {**(kafka or {}), **timeout})
     address = client.address
-    is_exact = processing_guarantee == EXACTLY_ONCE
     settings = PublisherSettings(
         address,
         name,
         group or name,
         marker_topic,
         client.transaction_timeout_ms,
-        records_are_transactional=is_exact,
+        transactional_topics=None if processing_guarantee == EXACTLY_ONCE else frozenset(transactional_topics),
     )
-    plan = EncodePlan(
-        address,
-        topic,
-        codec=NUMBERS[compression],
-        level=compression_level,
-        batch_bytes=batch_bytes,
-        transactional=is_exact,
-    )
+    plan = EncodePlan(address, topic, codec=NUMBERS[compression], level=compression_level, batch_bytes=batch_bytes)
     load = Load(is_bound_to_input=output_mode != "complete")
     publisher = Publisher(settings)
     publisher.check_cluster(topic)
@@ -193,11 +186,6 @@ def write_stream(
     except BaseException:
         writer.close()  # Spark refused the query: nobody else would
         raise
-
-
-def check_guarantee(name: str) -> None:
-    if name not in (EXACTLY_ONCE, AT_LEAST_ONCE):
-        raise OttlaError(f"there is no processing_guarantee '{name}': choose {EXACTLY_ONCE} or {AT_LEAST_ONCE}.")
 
 
 def _choose_file_manager(spark: SparkSession, *, is_local: bool) -> None:

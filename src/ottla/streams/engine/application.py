@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.client.settings import parse_named
 from ottla.common.errors import OttlaError
+from ottla.common.guarantees import EXACTLY_ONCE, check_guarantee
 from ottla.spark.sink.checkpoint import Checkpoint
 from ottla.spark.sink.progress import published
-from ottla.spark.sink.streaming import AT_LEAST_ONCE, EXACTLY_ONCE, WriteQuery, check_guarantee, write_stream
+from ottla.spark.sink.streaming import WriteQuery, write_stream
 from ottla.streams.engine.housekeeping import Housekeeping
 from ottla.streams.engine.identity import check_identity, shape_of
 from ottla.streams.engine.observing import observed
@@ -47,28 +48,20 @@ class StreamsApplication:
         processing_guarantee: str = EXACTLY_ONCE,
     ) -> None:
         """`application_id`: of its consumer group, transactional id and topics. `kafka`: settings of the cluster.
-        `processing_guarantee`: "exactly_once_v2", or "at_least_once": results are seen before a batch is done, and
-        after a failure some come twice and some records are counted twice."""
+        `processing_guarantee`: "exactly_once_v2", or "at_least_once": results are seen before their batch is done,
+        and after a failure some come twice. State is exact either way."""
         check_name(application_id, "an application")
-        check_guarantee(processing_guarantee)
         self.topology = topology
         self.application_id = application_id
         self._bootstrap = bootstrap
         self._kafka = dict(kafka or {})
         self._settings = parse_named(bootstrap, self._kafka)
         self._handling = handling
-        self._guarantee = processing_guarantee
+        self._guarantee = check_guarantee(processing_guarantee)
 
     def prepare(self) -> Prepared:
         """Checks the topics that are read, makes those of the application. Raises OttlaError for what cannot work."""
-        return prepare(
-            self.topology,
-            self.application_id,
-            self._settings,
-            self._handling,
-            # A first batch that was broken off has left state there.
-            wants_a_marker=self._guarantee != AT_LEAST_ONCE,
-        )
+        return prepare(self.topology, self.application_id, self._settings, self._handling)
 
     def reset(self) -> None:
         """Forget how far it was and delete its state: the next start, with an empty checkpoint, begins anew. One that
@@ -111,6 +104,7 @@ class StreamsApplication:
             has_state=False,
             batch_bytes=prepared.batch_bytes,
             processing_guarantee=self._guarantee,
+            transactional_topics=prepared.own,
         )
 
     def _refuse_other_checkpoint(self, place: Checkpoint) -> None:

@@ -49,17 +49,9 @@ class Prepared:
     batch_bytes: int
 
 
-def prepare(
-    topology: Topology,
-    application_id: str,
-    settings: ClientSettings,
-    handling: ErrorHandling,
-    *,
-    wants_a_marker: bool = True,
-) -> Prepared:
-    """`wants_a_marker`: state without one is refused."""
+def prepare(topology: Topology, application_id: str, settings: ClientSettings, handling: ErrorHandling) -> Prepared:
     with ClusterReader(settings) as reader:
-        return _Preparing(topology, application_id, reader).run(handling, wants_a_marker)
+        return _Preparing(topology, application_id, reader).run(handling)
 
 
 class _Preparing:
@@ -70,13 +62,12 @@ class _Preparing:
         # Asked once for all: a cluster that has just started may deny a topic, so one that is missing is waited for.
         self._there = reader.partitions(own_topics(shape_of(topology, application_id)))
 
-    def run(self, handling: ErrorHandling, wants_a_marker: bool) -> Prepared:
+    def run(self, handling: ErrorHandling) -> Prepared:
         topology, reader = self._topology, self._reader
         existing, named = self._existing()
         counts = plan_partitions(topology, existing)
         self._check_outputs(handling)
-        if wants_a_marker:
-            self._refuse_state_without_a_marker()
+        self._refuse_state_without_a_marker()
         for topic, name in named.items():
             self._make(name, counts[topic], _REPARTITION)
         tasks, own = 0, list(named.values())

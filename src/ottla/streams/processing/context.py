@@ -16,7 +16,8 @@ Emit = Callable[[str, bytes | None, bytes | None, int, Headers, int | None], Non
 class TopicFacts(NamedTuple):
     """Of a topic that is written to."""
 
-    partitions: int
+    # None where there is no cluster to ask: partitioners are told of one, and may choose any.
+    partitions: int | None
     # Of a record batch, as it is on the wire; none where nobody knows.
     bytes_max: int | None = None
 
@@ -24,9 +25,9 @@ class TopicFacts(NamedTuple):
 Topics = Callable[[str], TopicFacts | None]
 
 
-def one_partition(topic: str) -> TopicFacts:
+def nothing_known(topic: str) -> TopicFacts:
     """Where there is no cluster."""
-    return TopicFacts(1)
+    return TopicFacts(None)
 
 
 class TaskContext:

@@ -62,9 +62,9 @@ class SinkOperator(Operator):
                 context.not_written(self.node_name, topic, "the topic does not exist")
                 return
             if self._node.partitioner is not None:
-                partition = self._node.partitioner(topic, key, value, facts.partitions)
-                if partition is not None and not 0 <= partition < facts.partitions:
-                    why = f"partition {partition} is not one of its {facts.partitions}"
+                partition = self._node.partitioner(topic, key, value, facts.partitions or 1)
+                if partition is not None and not 0 <= partition < (facts.partitions or partition + 1):
+                    why = f"partition {partition} is not one of its {facts.partitions or 1}"
                     context.not_written(self.node_name, topic, why)
                     return
             if facts.bytes_max is not None and context.checks_outputs:
@@ -76,9 +76,7 @@ class SinkOperator(Operator):
         self._emit(topic, key_bytes, value_bytes, timestamp, headers, partition)
 
 
-def _bytes_on_the_wire(
-    key: bytes | None, value: bytes | None, headers: Headers, timestamp: int, limit: int
-) -> int:
+def _bytes_on_the_wire(key: bytes | None, value: bytes | None, headers: Headers, timestamp: int, limit: int) -> int:
     """At most so many, if that is within the limit; else as many as it has, compressed, in a batch by itself."""
     plain = len(key or b"") + len(value or b"") + _OVERHEAD_BYTES
     plain += sum(len(name.encode()) + len(data or b"") + 10 for name, data in headers)

@@ -15,7 +15,7 @@ from ottla.streams import errors, serdes
 from ottla.streams.errors import DEFAULT_HANDLING, BatchFailed, ErrorHandling, NotWritten, OnError, RecordFailed
 from ottla.streams.operators.batches import MapBatches
 from ottla.streams.operators.stateless import Branch
-from ottla.streams.processing.context import Emit, TaskContext, Topics, one_partition
+from ottla.streams.processing.context import Emit, TaskContext, Topics, nothing_known
 from ottla.streams.processing.operator import Operator, forward_to
 from ottla.streams.processing.processor import ProcessorOperator
 from ottla.streams.processing.sinks import SinkOperator
@@ -38,7 +38,7 @@ class StreamTask:
         application_id: str,
         stores: Mapping[str, Any],
         emit: Emit,
-        topics: Topics = one_partition,
+        topics: Topics = nothing_known,
         handling: ErrorHandling = DEFAULT_HANDLING,
         remembered: Remembered | None = None,
         wall_clock_ms: int = 0,
@@ -156,8 +156,8 @@ class StreamTask:
         self._let_go(choice, kind, problem, key, value, timestamp, headers)
 
     def _not_written(self, node: str, topic: str, why: Exception | str) -> None:
-        """A record that a sink cannot write. The dead letter is the record that it was made of, as it came; where that is
-        not known any more (a timer, `map_batches`) only the headers say which one it was."""
+        """A record that a sink cannot write. The dead letter is the record that it was made of, as it came; where that
+        is not known any more (a timer, `map_batches`) only the headers say which one it was."""
         problem = errors.not_written(self.context.metadata, node, topic, why)
         choice = self._handling.production
         if choice is OnError.FAIL:
