@@ -28,7 +28,7 @@ class ErrorHandling:
     deserialization: OnError = OnError.FAIL
     processing: OnError = OnError.FAIL
     dead_letter_topic: str | None = None
-    # What a sink cannot write: no bytes can be made of it, its topic is not there, or it is larger than the topic takes.
+    # What a sink cannot write: no bytes can be made of it, its topic is not there, or it is too large for the topic.
     production: OnError = OnError.FAIL
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from ottla.spark.sink import publishing
 from ottla.streams import ErrorHandling, OnError, StreamsBuilder, serdes
@@ -59,7 +60,7 @@ def test_results_of_a_batch_that_is_broken_off_come_again_and_state_is_exact(
     checkpoint = str(tmp_path / "checkpoint")
     produce(servers, [(source, "k", value, 5) for value in ("5", "2", "0")], {"k": 0})
     die_before_the_transaction(monkeypatch)
-    with pytest.raises(DriverDied):
+    with pytest.raises(StreamingQueryException, match="DriverDied"):
         application.run_available(spark, checkpoint=checkpoint)
     once = [("2", 5), ("5", 5)]
     # Read by a consumer that sees what is committed only: these are in no transaction.
