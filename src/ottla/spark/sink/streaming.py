@@ -145,8 +145,8 @@ def write_stream(
     "transaction.timeout.ms": "120000"}. `has_state`: whether Spark may keep state for the query. A batch that was
     published is computed once more for its sake; where there is none, its functions are not called again.
     `processing_guarantee`: "exactly_once_v2", or "at_least_once", which writes rows without a transaction: they are
-    seen at once, and some of them twice when a batch is broken off. When all are written, offsets and marker follow, in one
-    transaction with the rows of `transactional_topics`.
+    seen at once, and some of them twice when a batch is broken off. When all are written, offsets and marker follow,
+    in one transaction with the rows of `transactional_topics`.
     """
     refuse_connect(frame)
     check_guarantee(processing_guarantee)
