@@ -201,6 +201,10 @@ def test_a_producer_is_put_into_a_batch_with_a_valid_checksum(kernel: Any, size:
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (2**40 + 7, 12, 2**31 - 1)
     assert header.crc == v2.compute_crc(batch, 0, len(batch))
     assert header.is_transactional
+    patching.take_out_of_transaction(batch)
+    taken_out = v2.read_header(batch)
+    assert not taken_out.is_transactional and taken_out.producer_id == header.producer_id
+    assert taken_out.crc == v2.compute_crc(batch, 0, len(batch)) != header.crc
 
 
 def test_damage_on_the_way_is_still_seen_after_patching() -> None:

@@ -52,7 +52,7 @@ class Delivery:
     def __init__(
         self,
         cluster: ClusterClient,
-        transactional_id: str,
+        transactional_id: str | None,
         *,
         produce_version_max: int,
         retry_timeout_s: float,

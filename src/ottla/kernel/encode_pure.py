@@ -24,9 +24,9 @@ from typing import Any
 
 from ottla.kernel.checksum import crc32c
 from ottla.kernel.compressing import Compressor
+from ottla.kernel.patching import TRANSACTIONAL_BIT
 
 HEADER_BYTES = 61
-TRANSACTIONAL_BIT = 0x10
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CRC = struct.Struct(">I")
 _CRC_AT, _ATTRIBUTES_AT = 17, 21

@@ -11,10 +11,13 @@ import struct
 
 from ottla.kernel.checksum import change
 
+TRANSACTIONAL_BIT = 0x10
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_AT, _COUNT_AT = 43, 57
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
+_ATTRIBUTES = struct.Struct(">h")
+_ATTRIBUTES_AT, _AFTER_ATTRIBUTES_AT = 21, 23
 _COUNT = struct.Struct(">i")
 
 
@@ -27,6 +30,16 @@ def patch(batch: bytearray, producer_id: int, epoch: int, base_sequence: int, *,
     (crc,) = _CRC.unpack_from(batch, _CRC_AT)
     batch[_PRODUCER_AT:_COUNT_AT] = after
     _CRC.pack_into(batch, _CRC_AT, crc ^ change(before, after, size - _COUNT_AT))
+
+
+def take_out_of_transaction(batch: bytearray, *, size: int | None = None) -> None:
+    """Batches are encoded for a transaction; one that is written without any must not say that it belongs to one."""
+    size = len(batch) if size is None else size
+    (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
+    before, after = _ATTRIBUTES.pack(attributes), _ATTRIBUTES.pack(attributes & ~TRANSACTIONAL_BIT)
+    (crc,) = _CRC.unpack_from(batch, _CRC_AT)
+    batch[_ATTRIBUTES_AT:_AFTER_ATTRIBUTES_AT] = after
+    _CRC.pack_into(batch, _CRC_AT, crc ^ change(before, after, size - _AFTER_ATTRIBUTES_AT))
 
 
 def record_count(batch: bytes | bytearray | memoryview) -> int:

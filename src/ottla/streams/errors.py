@@ -14,10 +14,10 @@ from ottla.streams.record import RecordMetadata
 
 
 class OnError(Enum):
-    """What becomes of a record that cannot be read, or for which a function raises."""
+    """What becomes of a record that cannot be read, for which a function raises, or that cannot be written."""
 
     FAIL = "fail"
-    # Counted, and gone.
+    # Logged, counted, and gone.
     CONTINUE = "continue"
     # To the dead-letter topic, as it came, with headers that say why.
     DEAD_LETTER = "dead-letter"
@@ -28,9 +28,12 @@ class ErrorHandling:
     deserialization: OnError = OnError.FAIL
     processing: OnError = OnError.FAIL
     dead_letter_topic: str | None = None
+    # What a sink cannot write: no bytes can be made of it, its topic is not there, or it is too large for the topic.
+    production: OnError = OnError.FAIL
 
     def __post_init__(self) -> None:
-        if OnError.DEAD_LETTER in (self.deserialization, self.processing) and not self.dead_letter_topic:
+        chosen = (self.deserialization, self.processing, self.production)
+        if OnError.DEAD_LETTER in chosen and not self.dead_letter_topic:
             raise OttlaError("dead letters need a `dead_letter_topic`.")
 
 
@@ -45,6 +48,10 @@ class BatchFailed(RecordFailed):
     """Of several records at once: there is no one record that could be left out, so it always ends the batch."""
 
 
+class NotWritten(RecordFailed):
+    """A sink could not write a record. Nobody but the handler of production errors decides about it."""
+
+
 def where(metadata: RecordMetadata | None) -> str:
     if metadata is None:
         return "a timer"
@@ -53,6 +60,11 @@ def where(metadata: RecordMetadata | None) -> str:
 
 def undecodable(metadata: RecordMetadata, part: str, error: Exception) -> str:
     return f"{where(metadata)} has a {part} that cannot be read: {_said(error)}"
+
+
+def not_written(metadata: RecordMetadata | None, node: str, topic: str, why: Exception | str) -> str:
+    said = why if isinstance(why, str) else _said(why)
+    return f"{where(metadata)}: what comes of it cannot be written to '{topic}' in node {node}: {said}"
 
 
 def failed(metadata: RecordMetadata | None, error: Exception) -> str:

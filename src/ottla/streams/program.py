@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from ottla.common.errors import OttlaError
+from ottla.common.guarantees import EXACTLY_ONCE, check_guarantee
 from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.errors import DEFAULT_HANDLING, ErrorHandling
 from ottla.streams.state.specs import check_name
@@ -31,22 +32,30 @@ class Application:
         options: Mapping[str, Any] | None = None,
         every: str | None = None,
         conf: Mapping[str, Any] | None = None,
+        processing_guarantee: str = EXACTLY_ONCE,
     ) -> None:
         """`id`: of its consumer group, its transactional id and its topics. `options`: of the source, as
         {"maxOffsetsPerTrigger": 10_000}; `every`: the least time between two batches, as "1 second"; `conf`: settings
-        of the Spark session."""
+        of the Spark session; `processing_guarantee`: "exactly_once_v2" or "at_least_once"."""
         check_name(id, "an application")
         self.id = id
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
         self.handling = handling
         self.options = dict(options or {})
         self.every = every
+        self.processing_guarantee = check_guarantee(processing_guarantee)
         self.conf = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in _of(conf)}
 
     def called(self, id: str) -> Application:
         """The same with another id, and so with state of its own."""
         return Application(
-            id, self.topology, handling=self.handling, options=self.options, every=self.every, conf=self.conf
+            id,
+            self.topology,
+            handling=self.handling,
+            options=self.options,
+            every=self.every,
+            conf=self.conf,
+            processing_guarantee=self.processing_guarantee,
         )
 
 

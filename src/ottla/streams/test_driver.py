@@ -62,7 +62,6 @@ class TopologyTestDriver:
                 application_id=application_id,
                 stores=self._stores,
                 emit=self._emit,
-                partition_counts={},
                 handling=handling,
                 wall_clock_ms=wall_clock_ms,
             )

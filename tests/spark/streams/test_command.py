@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.spark.pipeline.home import Home, Status
+from ottla.streams import StreamsBuilder, serdes
+from ottla.streams.engine.identity import own_topics, shape_of
 from ottla.testing import Broker
 from tests.cli.command import Cli
 from tests.spark import topics as kafka
@@ -69,6 +72,40 @@ def test_an_application_runs_once_is_listed_fails_with_a_sentence_and_is_deleted
     assert cli.ok("streams", "delete", "words", "--yes").out.endswith("deleted words\n")
     assert "words-counts-changelog" not in cli.ok("topic", "list", "--output", "json").out
     assert cli.ok("streams", "list", "--output", "json").data == []
+
+
+def left_behind(folder: Path, servers: str, name: str, checkpoint: str) -> list[str]:
+    """An application that has run here, as far as deleting one goes. Its topics."""
+    builder = StreamsBuilder(key=serdes.string, value=serdes.string)
+    builder.stream("in").group_by(lambda key, value: value).count(store="counts").to_stream().to("out")
+    shape = shape_of(builder.build(), name)
+    home = Home(folder, name)
+    with home.locked():
+        home.write(Status(name, state="stopped", bootstrap=servers, checkpoint=checkpoint))
+    noted = home.checkpoint / "ottla" / "application" / "0"
+    noted.parent.mkdir(parents=True)
+    noted.write_text(json.dumps(shape))
+    for topic in own_topics(shape):
+        kafka.create(servers, name=topic)
+    return own_topics(shape)
+
+
+def test_deleted_as_a_pipeline_an_application_leaves_no_state_behind(cli: Cli, servers: str, tmp_path: Path) -> None:
+    topics = left_behind(tmp_path / "pipelines", servers, "forgotten", checkpoint="")
+    assert len(topics) == 3 and all(kafka.exists(servers, topic) for topic in topics)
+    cli.ok("pipeline", "delete", "forgotten", "--yes")
+    assert not any(kafka.exists(servers, topic) for topic in topics)
+    assert cli.ok("pipeline", "list", "--output", "json").data == []
+
+
+def test_state_that_only_a_checkpoint_elsewhere_knows_is_not_left_behind_silently(
+    cli: Cli, servers: str, tmp_path: Path
+) -> None:
+    topics = left_behind(tmp_path / "pipelines", servers, "elsewhere", checkpoint="s3a://bucket/elsewhere")
+    said = cli.fails(1, "pipeline", "delete", "elsewhere", "--yes")
+    assert "(the topic 'elsewhere-task-changelog')" in said and "--reset" in said
+    cli.ok("pipeline", "delete", "elsewhere", "--yes", "--local-only")
+    assert all(kafka.exists(servers, topic) for topic in topics)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 @click.option("--local-only", is_flag=True, help="Leave the cluster alone, as when there is none any more.")
 @data_dir_option
 def delete(settings: Settings, names: tuple[str, ...], local_only: bool, data_dir: Path | None) -> None:
-    """Delete pipelines that do not run: checkpoint, status, log, and the marker in their cluster.
+    """Delete pipelines that do not run: checkpoint, status, log, and the marker in their cluster. Of an application of
+    Ottla Streams also its state there: changelogs and repartition topics.
 
     A pipeline of the same name then starts at the beginning. What was written stays, and so do topics and groups:
     `ottla topic delete` and `ottla group delete` remove those.
@@ -64,16 +65,42 @@ def _delete(settings: Settings, home: Home, status: Status, *, local_only: bool)
     with home.locked():
         # A cluster that does not answer is told of while there is still a checkpoint.
         servers, client, has_marker = ("", {}, False) if local_only else _marker(settings, status)
+        folder = _checkpoint(home, status)
+        shape = None if local_only else _application(folder, status, servers, client)
         # In this order: a checkpoint that is gone while the marker is there is refused, the other way round is not.
-        if (folder := _checkpoint(home, status)) is not None:
+        if folder is not None:
             remove_folder(folder)
         else:
             notice(f"the checkpoint {status.checkpoint} is not on this machine: remove it there.")
-        if has_marker:
+        if shape is not None:
+            from ottla.client.settings import parse_named
+            from ottla.streams.engine.preparing import reset
+
+            reset(shape, parse_named(servers, client), servers, client)
+        elif has_marker:
             from ottla.spark.sink.progress import forget
 
             forget(name=status.name, bootstrap=servers, kafka=client)
         home.remove()
+
+
+def _application(folder: Path | None, status: Status, servers: str, client: dict[str, str]) -> dict[str, object] | None:
+    """What an application of Ottla Streams has made in the cluster, as its checkpoint says; None of a pipeline."""
+    from ottla.client.lookup import ClusterReader
+    from ottla.client.settings import parse_named
+    from ottla.streams.engine.identity import shape_in, task_topic
+
+    if folder is not None:
+        return shape_in(folder)
+    tasks = task_topic(status.name)
+    with ClusterReader(parse_named(servers, client)) as reader:
+        if reader.partitions([tasks]):
+            raise OttlaError(
+                f"'{status.name}' is an application with state in the cluster (the topic '{tasks}'), and what belongs "
+                f"to it stands in the checkpoint {status.checkpoint}, which is not on this machine: run its file with "
+                "--reset, which deletes the state, or use --local-only, which leaves it there."
+            )
+    return None
 
 
 def _checkpoint(home: Home, status: Status) -> Path | None:

@@ -7,12 +7,13 @@ which batch was published last, and only then decide. A batch that was published
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
+from ottla.client.idempotent import IdempotentProducer
 from ottla.client.lookup import MISSING_TOPIC_TIMEOUT_S
 from ottla.client.producing import Committed, TransactionalProducer
 from ottla.client.retrying import Deadline, retried
@@ -39,6 +40,8 @@ class PublisherSettings:
     marker_topic: str
     transaction_timeout_ms: int = 60_000
     retry_timeout_s: float = 60.0
+    # At least once: all but those of these topics come before the transaction, not in it. None: all are in it.
+    transactional_topics: frozenset[str] | None = None
 
 
 class Publisher:
@@ -51,6 +54,9 @@ class Publisher:
             transaction_timeout_ms=settings.transaction_timeout_ms,
             retry_timeout_s=settings.retry_timeout_s,
         )
+        self._records: IdempotentProducer | None = None
+        if settings.transactional_topics is not None:
+            self._records = IdempotentProducer(self._cluster, retry_timeout_s=settings.retry_timeout_s)
         self._marker_partition = TopicPartition(settings.marker_topic, 0)
         self._topics_here: set[str] = set()
         self._missing: set[str] = set()
@@ -113,19 +119,40 @@ class Publisher:
         )
 
     def publish(self, marker: Marker, batches: Iterable[Encoded]) -> None:
-        """All of these batches, the source's offsets and the marker, or nothing.
+        """All of these batches, the source's offsets and the marker, or nothing. At least once: first the batches of
+        results, and when all of them are written the rest; if it does not get that far, they are written again.
 
         `batches` may be read again: a transaction that was lost on its way is aborted, and unless the marker says that
         it was committed after all, everything is published once more. Raises ProducerFenced when another writer has
         taken over, and OttlaError for what trying again does not change.
         """
-        self._transacting.run(lambda: self._transact(marker, batches), lambda: self._has_published(marker))
+        outside = self._outside(batches)
+        self._transacting.run(lambda: self._transact(marker, batches, outside), lambda: self._has_published(marker))
         self.last, self._group_is_told = marker, True
 
-    def _transact(self, marker: Marker, batches: Iterable[Encoded]) -> None:
+    def _outside(self, batches: Iterable[Encoded]) -> Callable[[], None]:
+        """Writes what does not belong into the transaction; once, however often that is begun."""
+        within, records = self._settings.transactional_topics, self._records
+        is_written = within is None or records is None
+
+        def write() -> None:
+            nonlocal is_written
+            if not is_written:
+                assert within is not None and records is not None
+                records.write(batch for batch in batches if batch[0].topic not in within)
+                is_written = True
+
+        return write
+
+    def _inside(self, batches: Iterable[Encoded]) -> Iterable[Encoded]:
+        within = self._settings.transactional_topics
+        return batches if within is None else (batch for batch in batches if batch[0].topic in within)
+
+    def _transact(self, marker: Marker, batches: Iterable[Encoded], write_outside: Callable[[], None]) -> None:
         producer = self._producer
         producer.begin()
-        producer.produce(batches)
+        write_outside()
+        producer.produce(self._inside(batches))
         producer.produce([(self._marker_partition, marker_batch(self._settings.name, marker))])
         offsets = dict(self._committed(marker))
         if offsets:
@@ -154,6 +181,8 @@ class Publisher:
 
     def close(self) -> None:
         self._producer.close()
+        if self._records is not None:
+            self._records.close()
         self._cluster.close()
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,6 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.client.settings import parse_named
 from ottla.common.errors import OttlaError
+from ottla.common.guarantees import EXACTLY_ONCE, check_guarantee
 from ottla.kernel.compressing import NUMBERS
 from ottla.spark.requirements import refuse_connect
 from ottla.spark.sink.checkpoint import Checkpoint
@@ -131,6 +132,8 @@ def write_stream(
     kafka: Mapping[str, str] | None = None,
     tables: Tables | None = None,
     has_state: bool = True,
+    processing_guarantee: str = EXACTLY_ONCE,
+    transactional_topics: Collection[str] = (),
 ) -> WriteQuery:
     """Start a query that writes `frame` to topics exactly once. Raises OttlaError for what cannot work.
 
@@ -141,8 +144,12 @@ def write_stream(
     are settings of Kafka's clients, such as {"security.protocol": "SSL", "ssl.ca.location": "/etc/ca.pem",
     "transaction.timeout.ms": "120000"}. `has_state`: whether Spark may keep state for the query. A batch that was
     published is computed once more for its sake; where there is none, its functions are not called again.
+    `processing_guarantee`: "exactly_once_v2", or "at_least_once", which writes rows without a transaction: they are
+    seen at once, and some of them twice when a batch is broken off. When all are written, offsets and marker follow,
+    in one transaction with the rows of `transactional_topics`.
     """
     refuse_connect(frame)
+    check_guarantee(processing_guarantee)
     if compression not in NUMBERS:
         raise OttlaError(f"there is no compression '{compression}': choose one of {', '.join(NUMBERS)}.")
     if not frame.isStreaming:
@@ -152,7 +159,14 @@ def write_stream(
     timeout = {} if transaction_timeout_ms is None else {"transaction.timeout.ms": str(transaction_timeout_ms)}
     client = parse_named(bootstrap, {**(kafka or {}), **timeout})
     address = client.address
-    settings = PublisherSettings(address, name, group or name, marker_topic, client.transaction_timeout_ms)
+    settings = PublisherSettings(
+        address,
+        name,
+        group or name,
+        marker_topic,
+        client.transaction_timeout_ms,
+        transactional_topics=None if processing_guarantee == EXACTLY_ONCE else frozenset(transactional_topics),
+    )
     plan = EncodePlan(address, topic, codec=NUMBERS[compression], level=compression_level, batch_bytes=batch_bytes)
     load = Load(is_bound_to_input=output_mode != "complete")
     publisher = Publisher(settings)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.client.settings import parse_named
 from ottla.common.errors import OttlaError
+from ottla.common.guarantees import EXACTLY_ONCE, check_guarantee
 from ottla.spark.sink.checkpoint import Checkpoint
 from ottla.spark.sink.progress import published
 from ottla.spark.sink.streaming import WriteQuery, write_stream
@@ -44,8 +45,11 @@ class StreamsApplication:
         bootstrap: str,
         kafka: Mapping[str, str] | None = None,
         handling: ErrorHandling = DEFAULT_HANDLING,
+        processing_guarantee: str = EXACTLY_ONCE,
     ) -> None:
-        """`application_id`: of its consumer group, transactional id and topics. `kafka`: settings of the cluster."""
+        """`application_id`: of its consumer group, transactional id and topics. `kafka`: settings of the cluster.
+        `processing_guarantee`: "exactly_once_v2", or "at_least_once": results are seen before their batch is done,
+        and after a failure some come twice. State is exact either way."""
         check_name(application_id, "an application")
         self.topology = topology
         self.application_id = application_id
@@ -53,6 +57,7 @@ class StreamsApplication:
         self._kafka = dict(kafka or {})
         self._settings = parse_named(bootstrap, self._kafka)
         self._handling = handling
+        self._guarantee = check_guarantee(processing_guarantee)
 
     def prepare(self) -> Prepared:
         """Checks the topics that are read, makes those of the application. Raises OttlaError for what cannot work."""
@@ -97,6 +102,9 @@ class StreamsApplication:
             tables=Housekeeping(self._settings, prepared.repartition),
             # State is in the log: a batch that was published has changed it, and must not be computed again.
             has_state=False,
+            batch_bytes=prepared.batch_bytes,
+            processing_guarantee=self._guarantee,
+            transactional_topics=prepared.own,
         )
 
     def _refuse_other_checkpoint(self, place: Checkpoint) -> None:

@@ -15,12 +15,14 @@ from ottla.client.cluster import ClusterClient
 from ottla.client.lookup import EARLIEST, ClusterReader
 from ottla.client.own_topics import delete_topics, grow_topic
 from ottla.client.settings import ClientSettings
+from ottla.client.topic_settings import topic_settings
 from ottla.client.topics import ensure_topic
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.marker import MARKER_TOPIC, read_marker
 from ottla.spark.sink.progress import forget
 from ottla.streams.engine.identity import Shape, own_topics, shape_of, task_topic
+from ottla.streams.engine.outputs import LARGEST
 from ottla.streams.engine.partitions import plan_partitions, task_count
 from ottla.streams.engine.task_state import TaskState, read_records
 from ottla.streams.errors import ErrorHandling
@@ -30,6 +32,8 @@ from ottla.streams.topology import SinkNode, Topology
 _CHANGELOG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.bytes": str(16 * 1024 * 1024)}
 # The driver deletes what was processed; time deletes nothing.
 _REPARTITION = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": str(50 * 1024 * 1024)}
+_BATCH_BYTES = 512 * 1024
+_BATCH_OVERHEAD_BYTES = 100
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Prepared:
     own: list[str]
     # Another one when its topics were made anew.
     generation: str
+    # As large as a batch of several records may be: all topics that are named take it.
+    batch_bytes: int
 
 
 def prepare(topology: Topology, application_id: str, settings: ClientSettings, handling: ErrorHandling) -> Prepared:
@@ -79,7 +85,19 @@ class _Preparing:
         ids = [reader.topic_ids.get(topic, b"") for topic in [*own, *sorted(globally)]]
         digest = hashlib.sha256(b"".join([*ids, reader.settings.bootstrap_servers.encode()])).hexdigest()
         read = {self._real(topic): count for topic, count in counts.items() if topic not in globally}
-        return Prepared(read, list(named.values()), own, f"{self._application_id}@{digest[:32]}")
+        generation = f"{self._application_id}@{digest[:32]}"
+        return Prepared(read, list(named.values()), own, generation, self._batch_bytes(own, handling))
+
+    def _batch_bytes(self, own: list[str], handling: ErrorHandling) -> int:
+        """A batch of many records is put together before anybody knows whether a topic with a small max.message.bytes
+        takes it. What it compresses to is not known either, so it counts as it is."""
+        topics = [*own, *written_topics(self._topology)]
+        if handling.dead_letter_topic is not None:
+            topics.append(handling.dead_letter_topic)
+        reader = self._reader
+        found = reader.retried(lambda: topic_settings(reader, topics, [LARGEST]))
+        limits = [int(its[LARGEST].value or 0) for its in found.values() if LARGEST in its]
+        return min([_BATCH_BYTES, *(max(1, limit - _BATCH_OVERHEAD_BYTES) for limit in limits if limit > 0)])
 
     def _real(self, topic: str) -> str:
         return self._topology.real_name(self._application_id, topic)

@@ -53,6 +53,7 @@ class ApplicationRunner(Runner):
             bootstrap=settings.bootstrap,
             kafka={name.removeprefix("kafka."): value for name, value in settings.client.items()},
             handling=application.handling,
+            processing_guarantee=application.processing_guarantee,
         )
 
     def _check_before_spark(self) -> None:

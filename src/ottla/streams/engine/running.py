@@ -21,6 +21,7 @@ from ottla.common.failures import Retriable
 from ottla.streams.engine.changelogs import to_records
 from ottla.streams.engine.global_tables import open_global
 from ottla.streams.engine.identity import task_topic
+from ottla.streams.engine.outputs import ClusterTopics
 from ottla.streams.engine.task_state import note, open_state
 from ottla.streams.errors import ErrorHandling
 from ottla.streams.processing.task import StreamTask
@@ -118,7 +119,7 @@ class TopologyRun:
             application_id=self.application_id,
             stores={**stores, **shared},
             emit=out.add,
-            partition_counts=self.partition_counts,
+            topics=ClusterTopics(self.settings, self.generation),
             handling=self.handling,
             remembered=state.remembered,
             wall_clock_ms=now_ms,

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.streams.processing.punctuation import Cancellable, PunctuationType, Schedules
 from ottla.streams.record import NO_TIMESTAMP, Headers, RecordMetadata
 
 # topic, key, value, time, headers, partition if it is chosen
 Emit = Callable[[str, bytes | None, bytes | None, int, Headers, int | None], None]
+
+
+class TopicFacts(NamedTuple):
+    """Of a topic that is written to."""
+
+    # None where there is no cluster to ask: partitioners are told of one, and may choose any.
+    partitions: int | None
+    # Of a record batch, as it is on the wire; none where nobody knows.
+    bytes_max: int | None = None
+
+
+Topics = Callable[[str], TopicFacts | None]
+
+
+def nothing_known(topic: str) -> TopicFacts:
+    """Where there is no cluster."""
+    return TopicFacts(None)
 
 
 class TaskContext:
@@ -20,14 +37,22 @@ class TaskContext:
         task_id: str,
         stores: Mapping[str, Any],
         emit: Emit,
-        partition_counts: Mapping[str, int],
+        topics: Topics,
         real_name: Callable[[str], str],
+        not_written: Callable[[str, str, Exception | str], None],
+        *,
+        checks_outputs: bool = False,
     ) -> None:
         self.application_id = application_id
         self.task_id = task_id
         self.stores = stores
         self.emit = emit
-        self.partition_counts = partition_counts
+        # What is known of topics that are written to; None for one that is not there.
+        self.topics = topics
+        # A record that cannot be written: (node, topic, why).
+        self.not_written = not_written
+        # Whether somebody wants to hear of such a record before a broker refuses it.
+        self.checks_outputs = checks_outputs
         # Of a topic: internal ones have the application's name before theirs.
         self.real_name = real_name
         self.stream_time_ms = NO_TIMESTAMP

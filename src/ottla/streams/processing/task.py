@@ -6,15 +6,16 @@ brokers nor Spark. What it must remember besides its stores, times and timers, i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from ottla.streams import errors, serdes
-from ottla.streams.errors import DEFAULT_HANDLING, BatchFailed, ErrorHandling, OnError, RecordFailed
+from ottla.streams.errors import DEFAULT_HANDLING, BatchFailed, ErrorHandling, NotWritten, OnError, RecordFailed
 from ottla.streams.operators.batches import MapBatches
 from ottla.streams.operators.stateless import Branch
-from ottla.streams.processing.context import Emit, TaskContext
+from ottla.streams.processing.context import Emit, TaskContext, Topics, nothing_known
 from ottla.streams.processing.operator import Operator, forward_to
 from ottla.streams.processing.processor import ProcessorOperator
 from ottla.streams.processing.sinks import SinkOperator
@@ -22,6 +23,9 @@ from ottla.streams.record import Headers, RecordMetadata
 from ottla.streams.topology import ProcessorNode, SinkNode, SourceNode, SubTopology, Topology
 
 Remembered = dict[str, Any]
+# Of one task and micro-batch: the first few show what is wrong, and all are counted.
+_LOGGED_MAX = 10
+_log = logging.getLogger("ottla.streams")
 
 
 class StreamTask:
@@ -34,7 +38,7 @@ class StreamTask:
         application_id: str,
         stores: Mapping[str, Any],
         emit: Emit,
-        partition_counts: Mapping[str, int],
+        topics: Topics = nothing_known,
         handling: ErrorHandling = DEFAULT_HANDLING,
         remembered: Remembered | None = None,
         wall_clock_ms: int = 0,
@@ -43,9 +47,19 @@ class StreamTask:
         self.partition = partition
         self._handling = handling
         self._emit = emit
+        # The record that is being processed, as it came; `context.at` says which one that is.
+        self._raw: tuple[tuple[str, int, int], bytes | None, bytes | None, int, Headers] | None = None
+        self._logged = 0
         self._stores = {name: stores[name] for name in sub_topology.stores}
         self.context = TaskContext(
-            application_id, self.id, stores, emit, partition_counts, partial(topology.real_name, application_id)
+            application_id,
+            self.id,
+            stores,
+            emit,
+            topics,
+            partial(topology.real_name, application_id),
+            self._not_written,
+            checks_outputs=handling.production is not OnError.FAIL,
         )
         self.context.wall_clock_ms = wall_clock_ms
         self._operators: dict[str, Operator] = {}
@@ -97,6 +111,7 @@ class StreamTask:
         context = self.context
         reader = self._readers[topic]
         at = context.at = (topic, self.partition, offset)
+        self._raw = (at, key, value, timestamp, headers)
         part = "key"
         try:
             record_key = reader.key(key)
@@ -116,7 +131,7 @@ class StreamTask:
             context.stream_time_ms = timestamp
         try:
             reader.forward(record_key, record_value, timestamp, headers)
-        except BatchFailed:
+        except (BatchFailed, NotWritten):
             raise
         except Exception as error:
             context.at = at
@@ -138,19 +153,51 @@ class StreamTask:
     ) -> None:
         if choice is OnError.FAIL:
             raise RecordFailed(f"{problem}.") from error
+        self._let_go(choice, kind, problem, key, value, timestamp, headers)
+
+    def _not_written(self, node: str, topic: str, why: Exception | str) -> None:
+        """A record that a sink cannot write. The dead letter is the record that it was made of, as it came; where that
+        is not known any more (a timer, `map_batches`) only the headers say which one it was."""
+        problem = errors.not_written(self.context.metadata, node, topic, why)
+        choice = self._handling.production
+        if choice is OnError.FAIL:
+            raise NotWritten(f"{problem}.") from (why if isinstance(why, Exception) else None)
+        raw = self._raw
+        if raw is not None and raw[0] == self.context.at:
+            self._let_go(choice, "not written", problem, *raw[1:])
+        else:
+            self._let_go(choice, "not written", problem, None, None, max(0, self.context.stream_time_ms), ())
+
+    def _let_go(
+        self,
+        choice: OnError,
+        kind: str,
+        problem: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
         self.context.drop(kind)
+        self._logged += 1
+        if self._logged <= _LOGGED_MAX:
+            last = " More of this task and batch are counted only." if self._logged == _LOGGED_MAX else ""
+            _log.warning("%s: %s.%s", self.context.application_id, problem, last)
         if choice is OnError.DEAD_LETTER:
             topic = self._handling.dead_letter_topic
             metadata = self.context.metadata
-            assert topic is not None and metadata is not None
+            assert topic is not None
             why: Headers = (
                 ("ottla.reason", problem.encode()),
                 ("ottla.pipeline", self.context.application_id.encode()),
-                ("ottla.source.topic", metadata.topic.encode()),
-                ("ottla.source.partition", str(metadata.partition).encode()),
-                ("ottla.source.offset", str(metadata.offset).encode()),
-                ("ottla.source.timestamp", str(timestamp).encode()),
             )
+            if metadata is not None:
+                why += (
+                    ("ottla.source.topic", metadata.topic.encode()),
+                    ("ottla.source.partition", str(metadata.partition).encode()),
+                    ("ottla.source.offset", str(metadata.offset).encode()),
+                    ("ottla.source.timestamp", str(timestamp).encode()),
+                )
             self._emit(topic, key, value, max(0, timestamp), (*headers, *why), None)
 
     @property
@@ -178,6 +225,8 @@ class StreamTask:
     def _punctuate(self, schedules: Any, now_ms: int) -> bool:
         try:
             return bool(schedules.run(now_ms))
+        except RecordFailed:
+            raise
         except Exception as error:
             raise RecordFailed(f"{errors.failed(None, error)}.") from error
 
