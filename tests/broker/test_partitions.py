@@ -7,6 +7,7 @@ import os
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ottla.broker.partitions.partition_table import Partitions
@@ -113,7 +114,8 @@ async def _turns() -> None:
 
 def test_a_topic_that_is_led_elsewhere_is_known_and_forgotten() -> None:
     partitions, nothing = Partitions(), ClusterImage("cluster")
-    follower = PartitionsOfImage(1, partitions, Any, lambda _: LogConfig())  # type: ignore[arg-type]
+    logs: Any = SimpleNamespace(unmade={})
+    follower = PartitionsOfImage(1, partitions, logs, lambda _: LogConfig())
     topic = TopicImage("topic", random_topic_id(), (initial_partition((2, 1)),))
     image = with_topics(nothing, [topic])
     follower.on_image(nothing, image)

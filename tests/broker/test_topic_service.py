@@ -33,6 +33,7 @@ class FakeLogs:
 
     def __init__(self) -> None:
         self.made: dict[TopicPartition, TopicId] = {}
+        self.unmade: dict[TopicPartition, TopicId] = {}
         self.fail_at: TopicPartition | None = None
 
     def create(self, tp: TopicPartition, topic_id: TopicId, config: LogConfig) -> object:
@@ -42,7 +43,7 @@ class FakeLogs:
         return object()
 
     def delete(self, tp: TopicPartition) -> object:
-        return self.made.pop(tp)
+        return self.made.pop(tp, None)
 
     def get(self, tp: TopicPartition) -> object | None:
         return self.made.get(tp)

@@ -7,7 +7,7 @@ import pytest
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId
 from ottla.controller.broker_changes import broker_gone, reconcile
-from ottla.controller.log_dirs import replicas_offline
+from ottla.controller.log_dirs import replicas_offline, replicas_online
 from ottla.metadata import image as images
 from ottla.metadata.image import NO_LEADER
 from tests.controller.cluster import TOPIC_ID, applied, cluster, only, partition, registered, rules
@@ -45,10 +45,32 @@ def test_who_comes_back_with_its_directory_must_catch_up_first() -> None:
     assert (back.isr, back.elr, back.offline) == ((2,), (), ())
 
 
+def test_a_replica_whose_log_could_be_made_after_all_catches_up_as_any_other() -> None:
+    image = cluster(partition(isr=(2, 3), offline=(1,)))
+    back = only(replicas_online(image, 1, 11, [(TOPIC_ID, 0)], rules()))
+    assert (back.leader, back.isr, back.elr, back.offline) == (2, (2, 3), (), ())
+    assert (back.leader_epoch, back.partition_epoch) == (5, 8)
+
+
+def test_a_replica_whose_log_could_be_made_after_all_leads_where_it_was_the_last_one_in_sync() -> None:
+    image = cluster(partition(isr=(1,)))
+    image = images.with_topics(image, replicas_offline(image, 1, 11, [(TOPIC_ID, 0)], rules()).values())
+    back = only(replicas_online(image, 1, 11, [(TOPIC_ID, 0)], rules()))
+    assert (back.leader, back.isr, back.offline) == (1, (1,), ())
+
+
+def test_a_replica_that_lost_its_directory_does_not_lead_because_it_has_a_log_now() -> None:
+    image = cluster(partition(leader=NO_LEADER, isr=(), last_known_leader=1, offline=(1,), emptied=(1,)))
+    back = only(replicas_online(image, 1, 11, [(TOPIC_ID, 0)], rules()))
+    assert (back.leader, back.isr, back.offline) == (NO_LEADER, (), ())
+
+
 def test_telling_it_twice_or_of_what_is_not_there_changes_nothing() -> None:
     image = cluster(partition(isr=(2, 3), offline=(1,)), partition((2, 3)))
     there = [(TOPIC_ID, 0), (TOPIC_ID, 1), (TOPIC_ID, 5), (TopicId(b"x" * 16), 0)]
     assert replicas_offline(image, 1, 11, there, rules()) == {}
+    online = cluster(partition(), partition((2, 3)))
+    assert replicas_online(online, 1, 11, there, rules()) == {}
 
 
 @pytest.mark.parametrize(("broker", "epoch"), [(1, 10), (1, 12), (9, 1)])

@@ -48,6 +48,8 @@ FOUND = {
     54: "what a follower has cut off is not back after a power cut",
     65: "replicas join a partition in which nothing is written",
     69: "an answer about in-sync replicas is not taken for that to a later question",
+    83: "a follower whose log could not be made on a full disk has it when there is room",
+    646: "a replica that could not be made stands in the way of no other partition of its broker",
     97: "a watermark is not trusted above what was synced",
     5180: "a broker whose session is lost while it registers says so, and no more",
     5043: "a log is cut where a power cut has left a hole between two segments",

@@ -84,6 +84,9 @@ class LogManager(LogOwner):
         # Logs that were made in place of ones that are gone, and have not caught up with others since. Each directory
         # has a note of all, so that another start knows it of those that it finds there.
         self.made_anew: set[TopicPartition] = set()
+        # Logs that could not be made, for lack of room or of file descriptors: partition -> id of its topic. `create`
+        # is to be tried again.
+        self.unmade: dict[TopicPartition, TopicId] = {}
         # Files and folders to remove, with the monotonic time when it is due.
         self._doomed: list[tuple[int, Path]] = []
         self._closing = False
@@ -240,7 +243,9 @@ class LogManager(LogOwner):
             )
         except OSError as error:
             self._refused(log_dir, error)
+            self.unmade[topic_partition] = topic_id
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} could not be made: {error.strerror}") from error
+        self.unmade.pop(topic_partition, None)
         self._add(log_dir, log)
         return log
 
@@ -270,6 +275,7 @@ class LogManager(LogOwner):
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Take the log away at once; its files go after file.delete.delay.ms, in a full directory without delay."""
+        self.unmade.pop(topic_partition, None)
         log = self._logs.pop(topic_partition, None)
         if log is None:
             return

@@ -20,7 +20,7 @@ from ottla.broker.controller.deletion_notes import concerns, confirm_deletions
 from ottla.broker.controller.features import INITIAL_LEVELS
 from ottla.broker.controller.topic_startup import cluster_id_of
 from ottla.broker.logins.scram_users import add_first_users
-from ottla.common.errors import OttlaError
+from ottla.common.errors import ApiError, OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition, topic_id_from_text, topic_id_text
 from ottla.common.random_ids import random_topic_id
 from ottla.controller.missing_replicas import gone_directories, missing_replicas
@@ -135,7 +135,13 @@ def reconcile(
     }
     _note_lost(image, logs, node_id, list(absent))
     for tp, topic in absent.items():
-        logs.create(tp, topic.id, log_config(topic.configs))
+        try:
+            logs.create(tp, topic.id, log_config(topic.configs))
+        except ApiError as error:
+            if tp not in logs.unmade:
+                raise
+            # Only a broker that runs can be told to make room. It is made when there is some.
+            log.error("a replica could not be made", extra={"partition": str(tp), "why": str(error)})
     confirm_deletions(store, map(topic_id_from_text, sorted(deletions)), node_id)
     _raise_producer_ids(store, logs)
 

@@ -24,11 +24,12 @@ from ottla.broker.controller.damaged_nodes import put_back
 from ottla.broker.controller.metadata_changes import MetadataChanges
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import ApiError, OttlaError
-from ottla.common.ids import TopicId
 from ottla.common.repeated import Repeated
 from ottla.controller import broker_changes, isr_changes, log_dirs, preferred
 from ottla.controller.broker_changes import Changes
+from ottla.controller.log_dirs import Replica
 from ottla.controller.rules import Rules
+from ottla.metadata import image as images
 from ottla.metadata import nodes
 from ottla.metadata.image import NO_LEADER, ClusterImage, TopicImage
 from ottla.metastore.port import (
@@ -373,13 +374,15 @@ class Controlling:
         except ApiError as error:  # the next time, by whoever is the controller then
             log.warning("leaders are not put right now", extra={"why": str(error)})
 
-    def replicas_offline(
-        self, broker: int, broker_epoch: int, partitions: Sequence[tuple[TopicId, int]]
+    def replicas_failed(
+        self, broker: int, broker_epoch: int, lost: Sequence[Replica], found: Sequence[Replica]
     ) -> Awaitable[None]:
-        """A log directory of a broker has failed."""
+        """Replicas of a broker cannot be used, and others can be used after all."""
 
         def plan(image: ClusterImage) -> tuple[None, Mapping[str, TopicImage]]:
-            return None, log_dirs.replicas_offline(image, broker, broker_epoch, partitions, self.rules)
+            offline = log_dirs.replicas_offline(image, broker, broker_epoch, lost, self.rules)
+            then = images.with_topics(image, offline.values())
+            return None, offline | log_dirs.replicas_online(then, broker, broker_epoch, found, self.rules)
 
         return self._metadata.change_topics(plan)
 

@@ -60,6 +60,9 @@ OnImage = Callable[[ClusterImage, ClusterImage], None]
 class Logs(Protocol):
     """What is needed here of the LogManager."""
 
+    @property
+    def unmade(self) -> Mapping[TopicPartition, TopicId]: ...
+
     def create(self, tp: TopicPartition, topic_id: TopicId, config: LogConfig) -> object: ...
 
     def delete(self, tp: TopicPartition) -> object: ...
@@ -286,17 +289,43 @@ class MetadataChanges:
 
     async def make_logs(self, wanted: Sequence[tuple[TopicPartition, TopicImage]]) -> None:
         """On a single node a disk that refuses is the failure of whoever wants them; in a cluster it is that of one
-        replica, which others do without."""
+        replica, which others do without until it can be made."""
         log_config, pause = remembering(self._log_config), Pause()
         await self._forget_deleted([tp for tp, _ in wanted])
+        known = dict(self._logs.unmade)
         for tp, topic in wanted:
             try:
                 self._logs.create(tp, topic.id, log_config(topic.configs))
+                if tp in known:
+                    log.info("a replica could be made after all", extra={"partition": str(tp)})
             except (ApiError, OSError) as error:
                 if not self._is_clustered:
                     raise
-                log.error("a replica could not be made", extra={"partition": str(tp), "why": str(error)})
+                if known.get(tp) != topic.id:  # else it was told
+                    log.error("a replica could not be made", extra={"partition": str(tp), "why": str(error)})
             await pause.when_due()
+
+    async def make_missing_logs(self) -> None:
+        """In a cluster, now and then: those that the disk refused before. Who was told of their topics without them is
+        told again."""
+        if self._logs.unmade:
+            await self.change(self._make_missing_logs())
+
+    async def _make_missing_logs(self) -> None:
+        wanted = []
+        for tp, topic_id in list(self._logs.unmade.items()):
+            topic = self._image.topics.get(tp.topic)
+            if topic is not None and topic.id == topic_id and self._is_here(topic, tp.partition):
+                wanted.append((tp, topic))
+            else:
+                self._logs.delete(tp)
+        await self.make_logs(wanted)
+        made = {topic.name: replace(topic) for tp, topic in wanted if tp not in self._logs.unmade}
+        if made:
+            await self._publish(images.with_topics(self._image, made.values()), is_ours=False)
+
+    def _is_here(self, topic: TopicImage, index: int) -> bool:
+        return index < len(topic.partitions) and self._node_id in topic.partitions[index].replicas
 
     async def _forget_deleted(self, partitions: Sequence[TopicPartition]) -> None:
         """Partitions of these names that were deleted a moment ago leave nothing behind in the checkpoints."""
@@ -314,8 +343,7 @@ class MetadataChanges:
         pause, is_done = Pause(), True
         for tp in partitions:
             try:
-                if self._logs.get(tp) is not None:
-                    self._logs.delete(tp)
+                self._logs.delete(tp)
             except (OSError, ApiError) as error:
                 # Nobody sees it any more; the next start removes what is left.
                 log.error("a log could not be removed", exc_info=error, extra={"partition": str(tp)})

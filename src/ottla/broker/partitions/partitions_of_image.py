@@ -4,6 +4,7 @@
     led here, in the same one           it hears of its in-sync replicas
     a replica here, led elsewhere       a new `FollowedPartition` for each leader epoch, and fetched from there
     no replica here (any more)          nothing
+    its log could not be made           nothing, until it is (`MetadataChanges.make_missing_logs`)
 
 A broker of a cluster that the controller has not taken in yet leads and follows nothing, whatever the image says of the
 one that it was before.
@@ -115,6 +116,8 @@ class PartitionsOfImage:
         failure: Exception | None = None
         for index, image in enumerate(topic.partitions):
             if self._taken_in is None or self._node_id not in image.replicas:
+                continue
+            if TopicPartition(topic.name, index) in self._logs.unmade:
                 continue
             try:
                 if image.leader == self._node_id:

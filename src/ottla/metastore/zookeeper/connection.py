@@ -5,6 +5,7 @@
 - How long the session is safe: an answer proves that the server had heard of us when the request left. kazoo learns
   that a session is over from the server alone, which is no help to one that is cut off from it.
 - A limit for how long an attempt to connect may take: kazoo waits for a whole session, on one server of many.
+- Which session the server may still know: kazoo does not say whether its goodbye was heard.
 - With TLS, answers that came together: kazoo would leave those after the first in OpenSSL's buffer, where no select
   sees them, until something else arrives.
 
@@ -22,9 +23,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError
+from kazoo.exceptions import AuthFailedError, SessionExpiredError
 from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.connection import CLOSE_RESPONSE, ConnectionHandler
 from kazoo.protocol.serialization import Watch, int_struct, write_string
 
 # The share of a session's time-out after which a silent server is given up; the rest is for finding another one.
@@ -33,6 +34,8 @@ _CONNECT_S_MIN = 0.5
 _CREATED, _DELETED, _CHANGED = 1, 2, 3
 _PERSISTENT_RECURSIVE = 1
 
+# Who has both can go on with a session, or end it.
+SessionKey = tuple[int, bytes]
 Ready = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
 
 # It warns of every attempt to connect; what matters of that is logged by the store.
@@ -87,6 +90,14 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         # Why connecting failed, for people.
         self.last_error = ""
         self.is_login_refused = False
+        # The session that the server may have now, by its id and its password.
+        self.open_at_server: SessionKey | None = self._session_key
+
+    @property
+    def _session_key(self) -> SessionKey | None:
+        """Of the session that kazoo asks for, also without a connection."""
+        session = self.client._session_id
+        return (session, self.client._session_passwd) if session else None
 
     def note_connected(self) -> None:
         """The server has answered the request that (re)opens the session."""
@@ -112,8 +123,10 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
             read_timeout_ms, connect_timeout_ms = super()._connect(host, address, port)
         except Exception as error:
             self.is_login_refused = isinstance(error, AuthFailedError)
+            self.open_at_server = None if isinstance(error, SessionExpiredError) else self._session_key
             self.last_error = str(error).removeprefix("socket connection error: ") or type(error).__name__
             raise
+        self.open_at_server = self._session_key
         # kazoo reads for two thirds of the session.
         self.timeout_s = read_timeout_ms * 1.5 / 1000
         return read_timeout_ms, connect_timeout_ms
@@ -133,6 +146,12 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         if sent_at is not None and self.heard_of_us_at is not None:
             self.heard_of_us_at = max(self.heard_of_us_at, sent_at)
         return header, buffer, offset
+
+    def _read_response(self, header: Any, buffer: bytes, offset: int) -> Any:
+        response = super()._read_response(header, buffer, offset)
+        if response is CLOSE_RESPONSE and not header.err:
+            self.open_at_server = None
+        return response
 
     def _read_watch_event(self, buffer: bytes, offset: int) -> None:
         event, _ = Watch.deserialize(buffer, offset)

@@ -31,7 +31,7 @@ from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from ottla.metastore.port import SessionState, StoreUnavailable
-from ottla.metastore.zookeeper.connection import AddWatch, Connection, Handler, make_client
+from ottla.metastore.zookeeper.connection import AddWatch, Connection, Handler, SessionKey, make_client
 from ottla.metastore.zookeeper.options import ZookeeperOptions
 
 # How long a server may take to acknowledge the end of a session before its connection is cut.
@@ -62,8 +62,10 @@ class Session:
         options: ZookeeperOptions,
         on_state: Callable[[Session, SessionState], None],
         on_change: Callable[[str], None],
+        resumed: SessionKey | None = None,
     ) -> None:
-        """`on_state` and `on_change` are called on kazoo's thread and must only take note."""
+        """`on_state` and `on_change` are called on kazoo's thread and must only take note. `resumed` is a session of
+        before, to be ended."""
         self._options = options
         self._on_state = on_state
         # The server has ended it, or we have.
@@ -75,6 +77,7 @@ class Session:
         self.client = make_client(
             {
                 "hosts": options.servers,
+                "client_id": resumed,
                 "handler": Handler(timeout_s / 3 / servers),
                 "auth_data": [("digest", options.digest)] if options.digest else None,
                 "default_acl": CREATOR_ALL_ACL if options.is_acl_set else OPEN_ACL_UNSAFE,
@@ -152,7 +155,8 @@ class Session:
         return self._connection.last_error
 
     def end(self) -> None:
-        """Say goodbye to the server, so that ephemeral nodes go now. If it cannot be reached at once, they go later."""
+        """Say goodbye to the server, so that ephemeral nodes go now. If it cannot be reached at once, they go later:
+        `open_at_server` tells."""
         # One that the server has ended may be connecting to the next already.
         patience_s = _GOODBYE_S if self.client.connected or self._is_ended else 0.0
         stopping = threading.Thread(target=self._stop_client, name="metadata-goodbye", daemon=True)
@@ -163,6 +167,12 @@ class Session:
         while stopping.is_alive() and time.monotonic() < deadline:
             self._connection.cut()
             stopping.join(0.1)
+
+    @property
+    def open_at_server(self) -> SessionKey | None:
+        """After `end`: the session that the server has, unless its time is up, because it may not have heard of the
+        end."""
+        return self._connection.open_at_server
 
     def _stop_client(self) -> None:
         try:

@@ -2,7 +2,7 @@
 
 Theory of operation: calls go to the current `Session` and succeed only within it. A keeper thread looks after it: it
 arms the watches again after every reconnect, ends a session that may be over, tells everybody, waits until the server
-has forgotten it (or did not hear our goodbye), and only then begins the next one. Reads that lose their connection are
+has forgotten it, and only then begins the next one. Reads that lose their connection are
 made again within the session; changes never.
 """
 
@@ -49,6 +49,7 @@ from ottla.metastore.port import (
     operation_bytes,
 )
 from ottla.metastore.zookeeper.callbacks import Callbacks
+from ottla.metastore.zookeeper.connection import SessionKey
 from ottla.metastore.zookeeper.options import ZookeeperOptions
 from ottla.metastore.zookeeper.session import NOT_ALLOWED, ConnectionLost, Session
 
@@ -90,8 +91,10 @@ class ZookeeperStore:
         self._keeper = threading.Thread(target=self._keep, name="metadata-session", daemon=True)
         self._keeper.start()
 
-    def _new_session(self) -> Session:
-        return Session(self._options, lambda session, state: self._states.put((session, state)), self._note_change)
+    def _new_session(self, resumed: SessionKey | None = None) -> Session:
+        return Session(
+            self._options, lambda session, state: self._states.put((session, state)), self._note_change, resumed
+        )
 
     def _begin(self) -> None:
         """The first session. Raises OttlaError."""
@@ -316,6 +319,7 @@ class ZookeeperStore:
             pass
         session.wait_for_server()
         session.end()
+        self._end_at_server(session)
         while not self._is_closing.is_set():
             self._in_hand = session = self._new_session()
             if self._is_closing.is_set():
@@ -325,6 +329,19 @@ class ZookeeperStore:
                 break
             session.end()
             self._is_closing.wait(_PAUSE_S)
+
+    def _end_at_server(self, session: Session) -> None:
+        """Until the server has said that it does not have the session any more. A server that hung for a while may find
+        requests of ours in any order: it closes the connection with our goodbye for that of an earlier attempt."""
+        while (left := session.open_at_server) is not None and not self._is_closing.is_set():
+            log.warning("ZooKeeper may not have heard that the session is over: it is told again")
+            self._in_hand = session = self._new_session(left)
+            if not self._is_closing.is_set():
+                session.begin()
+            session.condemn()
+            session.end()
+            if session.open_at_server is not None:
+                self._is_closing.wait(_PAUSE_S)
 
     def close(self) -> None:
         self._is_closing.set()
