@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -12,12 +13,13 @@ import pytest
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
 from ottla.client.group_offsets import committed_offsets
-from ottla.client.producing import ProducerFenced, TransactionalProducer
+from ottla.client.producing import Committed, ProducerFenced, TransactionalProducer
 from ottla.client.transactions import describe_transactions
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import UpdateFeaturesRequest
 from ottla.spark.sink.marker import Marker, read_marker
+from ottla.spark.sink.progress import committed_offsets as position
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from ottla.testing import Broker
 from tests.client.test_producing import batch, committed_values
@@ -200,3 +202,35 @@ def test_only_offsets_that_moved_are_committed_after_the_first_batch(
         }
         marker = read_marker(cluster, MARKERS, "query")
     assert marker == Marker("id", 2, {"in": {"0": 30, "1": 5}})
+
+
+def test_a_partition_in_which_nothing_moves_keeps_its_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else whoever goes on from the group after a lost checkpoint reads it once more, from its beginning."""
+    monkeypatch.setattr("ottla.spark.sink.publishing._TOLD_AGE_S", 0.0)  # each batch is hours after the last
+    idle = TopicPartition("in", 1)
+    with Broker({"log.retention.ms": "-1"}) as broker, ClusterClient(broker.bootstrap_servers) as cluster:
+        for topic in (OUT, "in"):
+            broker.create_topic(topic, 2)
+        with TransactionalProducer(cluster, "silent") as silent:
+            silent.start()
+            with silent.transaction():
+                silent.commit_offsets("silent", {idle: Committed(5)})
+        publisher = Publisher(PublisherSettings(ClusterAddress(broker.bootstrap_servers), "query", "group", MARKERS))
+        publisher.check_cluster(OUT)
+        for number in range(3):
+            publish(publisher, number, some(number))
+            broker.clock.advance(days=4)
+        publisher.close()
+        while committed_offsets(cluster, "silent"):
+            time.sleep(0.02)
+        assert committed_offsets(cluster, "group")[idle].offset == 5
+
+
+def test_a_group_without_offsets_is_no_reason_to_read_everything_again(broker: Broker, publisher: Publisher) -> None:
+    publish(publisher, 0, some(0))
+    servers = broker.bootstrap_servers
+    assert json.loads(position(group="group", bootstrap=servers, topics=["in"])) == {"in": {"0": 10, "1": 5}}
+    with pytest.raises(OttlaError, match=r"group 'grupo' has no offsets: .* startingOffsets"):
+        position(group="grupo", bootstrap=servers)
+    with pytest.raises(OttlaError, match=r"group 'group' has no offsets of out: "):
+        position(group="group", bootstrap=servers, topics=["out"])

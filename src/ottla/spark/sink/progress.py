@@ -13,7 +13,7 @@ from ottla.client.group_offsets import committed_offsets as offsets_of_group
 from ottla.client.lookup import EARLIEST
 from ottla.client.producing import TransactionalProducer
 from ottla.client.settings import parse_address
-from ottla.common.errors import ErrorCode
+from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.marker import MARKER_TOPIC, Marker, ensure_marker_topic, marker_batch, read_marker
 
@@ -51,10 +51,17 @@ def committed_offsets(
     """Where a group stands, as a value for the option `startingOffsets`: to go on after a checkpoint was lost.
 
     `topics` are those that will be read: of what else the group knows nothing is said, and a partition of them that it
-    does not know is read from its beginning. Without them it is all that the group knows.
+    does not know is read from its beginning. Without them it is all that the group knows. Raises OttlaError where it
+    knows nothing at all: its offsets have expired, or it is called otherwise.
     """
     with ClusterClient(parse_address(bootstrap, kafka)) as cluster:
         known = {partition: committed.offset for partition, committed in offsets_of_group(cluster, group).items()}
+        if not any(topics is None or partition.topic in topics for partition in known):
+            of_topics = "" if topics is None else f" of {', '.join(topics)}"
+            raise OttlaError(
+                f"group '{group}' has no offsets{of_topics}: nothing was committed under that name, or it has expired "
+                "since (offsets.retention.minutes); say with startingOffsets where to begin."
+            )
         if topics is not None:
             known = {partition: known.get(partition, EARLIEST) for partition in cluster.leaders(topics)}
     found: dict[str, dict[str, int]] = {}

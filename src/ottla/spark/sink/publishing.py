@@ -25,6 +25,9 @@ from ottla.spark.sink.transacting import Transacting
 
 Encoded = tuple[TopicPartition, Any]
 _COUNTS_AGE_S = 30.0
+# Kafka forgets what a group without members has not said again for `offsets.retention.minutes`, each partition by
+# itself: seven days, if nobody has changed it.
+_TOLD_AGE_S = 3600.0
 
 
 class StaleCheckpoint(OttlaError):
@@ -63,7 +66,8 @@ class Publisher:
         self._counts: dict[str, int] = {}
         self._counted_s = 0.0
         self._has_started = False
-        self._group_is_told = False
+        # When the group has heard of all partitions.
+        self._told_s: float | None = None
         self._transacting = Transacting(
             self._producer,
             timeout_ms=settings.transaction_timeout_ms,
@@ -128,7 +132,7 @@ class Publisher:
         """
         outside = self._outside(batches)
         self._transacting.run(lambda: self._transact(marker, batches, outside), lambda: self._has_published(marker))
-        self.last, self._group_is_told = marker, True
+        self.last = marker
 
     def _outside(self, batches: Iterable[Encoded]) -> Callable[[], None]:
         """Writes what does not belong into the transaction; once, however often that is begun."""
@@ -154,10 +158,14 @@ class Publisher:
         write_outside()
         producer.produce(self._inside(batches))
         producer.produce([(self._marker_partition, marker_batch(self._settings.name, marker))])
-        offsets = dict(self._committed(marker))
+        now_s = time.monotonic()
+        tells_all = self._told_s is None or now_s > self._told_s + _TOLD_AGE_S
+        offsets = dict(self._committed(marker, tells_all=tells_all))
         if offsets:
             producer.commit_offsets(self._settings.group, offsets)
         producer.commit()
+        if tells_all:
+            self._told_s = now_s
 
     def _has_published(self, marker: Marker) -> bool:
         self.last = self._read_marker()
@@ -165,14 +173,14 @@ class Publisher:
         self._topics_here.clear()
         return is_published_already(self._settings.name, self.last, marker)
 
-    def _committed(self, marker: Marker) -> Iterator[tuple[TopicPartition, Committed]]:
+    def _committed(self, marker: Marker, *, tells_all: bool) -> Iterator[tuple[TopicPartition, Committed]]:
         """A source may be of another cluster, whose topics have no offsets here: the marker has them all the same. The
-        group hears of all partitions once, as its offsets may have expired, and then of those that moved."""
+        group hears of all partitions now and then, as its offsets expire, and else of those that moved."""
         offsets = marker.offsets or {}
         unknown = sorted(offsets.keys() - self._topics_here)
         if unknown:
             self._topics_here |= {topic.name for topic in self._topics(unknown)}
-        before = (self.last.offsets or {}) if self.last is not None and self._group_is_told else {}
+        before = (self.last.offsets or {}) if self.last is not None and not tells_all else {}
         for topic in offsets.keys() & self._topics_here:
             known = before.get(topic, {})
             for partition, offset in offsets[topic].items():
