@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -119,10 +120,14 @@ async def body_of(request: Request) -> dict[str, Any]:
     if stated.isdigit() and int(stated) > limit:
         raise errors.too_large(f"The request has more than {limit} bytes")
     received = bytearray()
-    async for chunk in request.stream():
-        received += chunk
-        if len(received) > limit:
-            raise errors.too_large(f"The request has more than {limit} bytes")
+    try:
+        async with asyncio.timeout(instance_of(request).settings.receive_timeout_s):
+            async for chunk in request.stream():
+                received += chunk
+                if len(received) > limit:
+                    raise errors.too_large(f"The request has more than {limit} bytes")
+    except TimeoutError:
+        raise RegistryError(408, "HTTP 408 Request Timeout") from None
     request.state.body = bytes(received)  # another instance may have to be asked
     try:
         tree = json.loads(request.state.body, parse_constant=no_constant)
@@ -142,10 +147,14 @@ async def registration_of(request: Request, right: str = access.READ) -> Registr
         if name not in _SCHEMA_FIELDS:
             raise RegistryError(422, f"Unrecognized field: {name}")
     normalises = flag(request, "normalize")
+    references = tuple(_reference(one) for one in _listed(tree, "references"))
+    for reference in references:
+        # What a schema refers to could be guessed from what is refused.
+        access.require(request, access.READ, meant_in(parse_subject(subject).context, reference.subject))
     schema = SchemaText(
         _text(tree, "schemaType") or AVRO,
         _text(tree, "schema") or "",
-        tuple(_reference(one) for one in _listed(tree, "references")),
+        references,
         frozen_json(metadata_of(tree.get("metadata"))),
         frozen_json(rules_of(tree.get("ruleSet"))),
     )
