@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 from starlette.requests import Request
@@ -22,6 +23,7 @@ from ottla.registry.state import RegistryState
 
 _VERSION_MAX = 2**31 - 1
 _DIGITS_MAX = 20
+_NUMBER = re.compile("[+-]?[0-9]+")
 _SHOWN_MAX = 100
 _MEDIA_TYPES = (
     "application/vnd.schemaregistry.v1+json",
@@ -101,6 +103,8 @@ def page(request: Request, listed: list[Any]) -> list[Any]:
 def _number(request: Request, name: str, default: int) -> int:
     text = request.query_params.get(name)
     try:
+        if text is not None and not _NUMBER.fullmatch(text):
+            raise ValueError(text)
         return default if text is None else int(text)
     except ValueError:
         raise RegistryError(404, "HTTP 404 Not Found") from None
