@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ssl
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -66,6 +68,67 @@ def test_rights_count_by_subject(guarded: Registry) -> None:
         assert root.put("/config", json={"compatibility": "NONE"}).status_code == 200
 
 
+def test_what_may_not_be_seen_is_not_found_on_any_way(guarded: Registry) -> None:
+    place = '{"type":"record","name":"Place","fields":[{"name":"x","type":"int"}]}'
+    user = '{"type":"record","name":"U","fields":[{"name":"place","type":"Place"}]}'
+    with client(guarded, "root", "r00t") as root, client(guarded, "sales", "s4les") as sales:
+        hidden = root.post("/subjects/hidden/versions", json={"schema": place}).json()
+        referring = {"schema": user, "references": [{"name": "Place", "subject": "hidden", "version": 1}]}
+        root.post("/subjects/:.vault:hidden/versions", json={"schema": place})
+        root.put("/config/orders-alias", json={"alias": "hidden"})
+        for path in (f"/schemas/guids/{hidden['guid']}", f"/schemas/guids/{hidden['guid']}/ids"):
+            assert root.get(path).status_code == 200
+            assert refused(sales.get(path)) == (404, 40403)
+        for path in ("", "/schema", "/versions", "/subjects"):
+            assert refused(sales.get(f"/schemas/ids/{hidden['id']}{path}")) == (404, 40403)
+            assert refused(sales.get(f"/schemas/ids/{hidden['id']}{path}?subject=orders-alias")) == (404, 40403)
+        for path in (
+            "/subjects/hidden",
+            "/contexts/:.:/subjects/hidden",
+            "/subjects/orders-alias",
+            "/subjects/%68idden",
+        ):
+            assert refused(sales.get(f"{path}/versions")) == (403, 40301)
+            assert refused(sales.get(f"{path}/versions/latest")) == (403, 40301)
+            assert refused(sales.post(f"{path}/versions", json=BODY)) == (403, 40301)
+            assert refused(sales.post(path, json={"schema": place})) == (403, 40301)
+            assert refused(sales.delete(path)) == (403, 40301)
+        for path in ("/subjects/orders-u/versions", "/compatibility/subjects/orders-u/versions", "/subjects/orders-u"):
+            assert refused(sales.post(path, json=referring)) == (403, 40301)
+        assert root.post("/subjects/secret-u/versions", json=referring).status_code == 200
+        assert ".vault" in root.get("/contexts").json() and ".vault" not in sales.get("/contexts").json()
+        for query in ("", "?subjectPrefix=:*:", "?subjectPrefix=hidden", "?deleted=true"):
+            assert "hidden" not in sales.get(f"/subjects{query}").text
+            assert "hidden" not in sales.get(f"/schemas{query}").text
+
+
+@pytest.mark.parametrize("name", ["root", "nobody"])
+def test_a_guess_holds_up_nobody_who_is_known(name: str, guarded: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hash takes tens of milliseconds of a core: it is not made where everybody else is answered. And it is made for
+    names that are none too, so that the time does not tell them apart."""
+    begun, answered, in_time = threading.Event(), threading.Event(), []
+
+    def slow(given: str, stored: str) -> bool:
+        begun.set()
+        in_time.append(answered.wait(10))
+        return False
+
+    with client(guarded, "root", "r00t") as root, ThreadPoolExecutor(1) as other:
+        assert root.get("/subjects").status_code == 200
+        monkeypatch.setattr("ottla.registry.api.access.is_password", slow)
+        guess = other.submit(_guess, guarded, name)
+        assert begun.wait(10)
+        assert root.get("/subjects").status_code == 200
+        answered.set()
+        assert guess.result() == 401
+    assert in_time == [True]
+
+
+def _guess(registry: Registry, name: str) -> int:
+    with client(registry, name, "a guess") as http:
+        return http.get("/subjects").status_code
+
+
 def test_a_read_only_instance_answers_and_changes_nothing(broker: Broker) -> None:
     with (
         Registry(broker.bootstrap_servers, topic="_mirror", group="mirror") as writing,
@@ -113,6 +176,7 @@ def test_a_password_is_kept_as_a_hash() -> None:
         ('[users.a]\npassword = "x"\nwrites = []\n', "writes"),
         ('[users.a]\npassword = "x"\nread = "*"\n', "is a list"),
         ("[users", "TOML"),
+        ('[users.a]\npassword = "scrypt:zz:00"\n', "no hash"),
     ],
 )
 def test_a_bad_file_of_users_is_refused_with_a_sentence(text: str, told: str, tmp_path: Path) -> None:

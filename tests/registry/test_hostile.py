@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import select
+import socket
+import time
 from typing import Any
 
 import httpx
@@ -61,6 +64,41 @@ def test_headers_have_a_limit(http: httpx.Client) -> None:
     for size in (HEADER_BYTES_MAX, 5_000_000):
         assert refused(http.get("/subjects", headers={"X-Large": "x" * size})) == (431, 431)
     assert http.get("/subjects", headers={"X-Large": "x" * 8_000}).status_code == 200
+
+
+def raw(registry: Registry) -> socket.socket:
+    address = httpx.URL(registry.url)
+    return socket.create_connection((address.host, address.port or 0), timeout=60)
+
+
+def test_a_head_without_end_is_refused_before_it_is_kept(registry: Registry) -> None:
+    with raw(registry) as connection:
+        connection.sendall(b"GET /subjects HTTP/1.1\r\nX-Large: ")
+        while not select.select([connection], [], [], 0)[0]:
+            connection.sendall(b"x" * 1_000)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_slow_client_is_not_waited_for(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.registry.api.connection.HEAD_S_MAX", 0.3)
+    with Registry(broker.bootstrap_servers, topic="_slow", group="slow", receive_timeout_s=0.3) as registry:
+        beginnings = [
+            b"",
+            b"GET /subj",
+            b"GET /subjects HTTP/1.1\r\nX-Slow: ",
+            b'POST /subjects/a/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"schema',
+        ]
+        for beginning in beginnings:
+            with raw(registry) as connection:
+                connection.sendall(beginning)
+                received = b""
+                while chunk := connection.recv(65_536):
+                    received += chunk
+                assert received.startswith(b"HTTP/1.1 408 "), (beginning, received)
+        with httpx.Client(base_url=registry.url, trust_env=False) as http:
+            assert http.get("/subjects").json() == []
+            time.sleep(0.4)  # longer than a head may take: a connection that is kept is not one
+            assert http.get("/subjects").json() == []
 
 
 def test_halves_of_characters_are_no_text(http: httpx.Client) -> None:

@@ -25,7 +25,8 @@ def test_subjects_of_all_contexts_are_listed_unless_a_prefix_names_one(http: htt
     assert http.get("/subjects?subjectPrefix=:.listed:").json() == [inside]
     assert http.get(f"/contexts/.listed/subjects?subjectPrefix={subject}").json() == [inside]
     assert http.get("/contexts/.listed/subjects?subjectPrefix=nothing").json() == []
-    assert inside not in http.get("/contexts/./subjects").json()
+    default = http.get("/contexts/:.:/subjects").json()
+    assert subject in default and inside not in default
     assert http.get(f"/subjects?subjectPrefix=:*:{subject}").json() == [inside, subject]
     both = http.get(f"/subjects?subjectPrefix={subject}&subjectPrefix=:.listed:").json()
     assert both == [inside, subject]
@@ -117,6 +118,39 @@ def test_deleted_versions_do_not_hinder_an_import_and_go(http: httpx.Client, sub
     http.delete(f"/mode/{subject}")
 
 
+def test_an_id_or_a_version_beyond_the_last_is_not_given(http: httpx.Client, subject: str) -> None:
+    """Both are four bytes with a sign, in records and for every client."""
+    last = 2**31 - 1
+    inside = f":.last:{subject}"
+    http.put(f"/mode/{inside}", json={"mode": "IMPORT"})
+    assert register(http, inside, INT, id=last, version=last)["id"] == last
+    assert refused(http.post(f"/subjects/{inside}/versions", json={"schema": OTHER, "id": 5})) == (500, 50001)
+    http.delete(f"/mode/{inside}")
+    assert refused(http.post(f"/subjects/{inside}-2/versions", json={"schema": OTHER})) == (500, 50001)
+    assert register(http, f"{inside}-2", INT)["id"] == last, "what has an id already needs none"
+
+
+def test_an_id_that_is_zero_is_one(http: httpx.Client, subject: str) -> None:
+    inside = f":.zero:{subject}"
+    http.put(f"/mode/{inside}", json={"mode": "IMPORT"})
+    assert register(http, inside, INT, id=0)["id"] == 0
+    assert register(http, f"{inside}-2", INT)["id"] == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/subjects/:*:a", "/subjects/%ff", "/subjects/%ed%a0%80", "/contexts/.a:b/subjects/a", "/contexts/a:b/subjects/a"],
+)
+def test_names_that_would_mean_something_else_are_refused(path: str, http: httpx.Client) -> None:
+    assert refused(http.post(f"{path}/versions", json={"schema": INT})) == (422, 42208)
+
+
+@pytest.mark.parametrize("number", ["x", "1_0", "2.5", "%20", "%D9%A3", "0x2"])
+def test_a_page_is_asked_for_with_numbers(number: str, http: httpx.Client) -> None:
+    for name in ("limit", "offset"):
+        assert refused(http.get(f"/subjects?{name}={number}")) == (404, 404)
+
+
 # --- settings
 
 
@@ -162,6 +196,7 @@ def test_an_alias_stands_for_another_subject(http: httpx.Client, subject: str) -
     reply = http.post(f"/compatibility/subjects/{subject}-old/versions/latest", json={"schema": OTHER})
     assert reply.json() == {"is_compatible": False}
     assert http.get(f"/config/{subject}-old").json() == {"alias": subject}, "settings are its own"
+    assert refused(http.put(f"/config/{subject}-old", json={"alias": ":.c:"})) == (422, 42208)
     register(http, f":.aliases:{subject}", '"float"')
     http.put(f"/config/:.aliases:{subject}-old", json={"alias": subject})
     within = http.get(f"/contexts/.aliases/subjects/{subject}-old/versions/1").json()

@@ -75,6 +75,8 @@ def register(state: RegistryState, asked: Registration) -> Change:
     version = Version(
         subject, _next_version(state, subject, asked, mode), _id_for(state, subject, schema, asked), schema
     )
+    if version.id > _ID_MAX or version.version > _VERSION_MAX:
+        raise errors.store_error(f"No id or version is left for {subject}: the last one there can be is in use")
     version = replace(version, stored_guid=schema.guid)
     # The same schema, deleted before, is there again: its old places are not needed any more.
     again = [
@@ -181,7 +183,8 @@ def _id_for(state: RegistryState, subject: str, schema: SchemaText, asked: Regis
         if asked.id in ids.schemas and ids.schemas[asked.id].text != schema.text:
             raise errors.not_permitted(f"Overwrite new schema with id {asked.id} is not permitted.")
         return asked.id
-    return ids.of_schema.get(schema) or state.next_id(subject)
+    known = ids.of_schema.get(schema)
+    return state.next_id(subject) if known is None else known
 
 
 def _next_version(state: RegistryState, subject: str, asked: Registration, mode: str) -> int:

@@ -32,9 +32,10 @@ def parse_subject(text: str) -> Subject:
 def valid_subject(text: str, *, may_be_context: bool = False) -> str:
     """The subject in its one spelling. `may_be_context`: settings belong to whole contexts too."""
     subject = parse_subject(text)
-    has_control = any(character < " " or character == "\x7f" for character in text)
+    # What was no UTF-8 has become U+FFFD: different names would be one.
+    is_odd = any(character < " " or character in "\x7f\ufffd" for character in text) or text.startswith(ANY_CONTEXT)
     is_empty = not subject.name and not may_be_context
-    if not text or has_control or subject.name in _RESERVED or is_empty:
+    if not text or is_odd or subject.name in _RESERVED or is_empty:
         raise invalid_subject(text)
     return subject.qualified
 
@@ -69,4 +70,6 @@ def context_prefix(context: str) -> str:
 def context_name(text: str) -> str:
     """As paths and queries have it: `.name`, `name`, `:.name:`."""
     stripped = text.strip(":")
+    if ":" in stripped:
+        raise invalid_subject(text)
     return stripped if stripped.startswith(".") else f".{stripped}"

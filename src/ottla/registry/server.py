@@ -9,6 +9,7 @@ import uvicorn
 
 from ottla.common.errors import OttlaError
 from ottla.registry.api.app import build
+from ottla.registry.api.connection import Connection
 from ottla.registry.instance import Instance
 from ottla.registry.settings import RegistrySettings
 
@@ -39,6 +40,8 @@ class RegistryServer:
             await self.instance.start(self.port)
             config = uvicorn.Config(
                 self._app,
+                http=Connection,
+                ws="none",
                 log_config=None,
                 access_log=False,
                 lifespan="off",

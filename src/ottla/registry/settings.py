@@ -33,6 +33,8 @@ class RegistrySettings:
     heartbeat_ms: int = 3_000
     rebalance_timeout_ms: int = 30_000
     write_timeout_s: float = 30.0
+    # Until a request is there as a whole.
+    receive_timeout_s: float = 60.0
     request_bytes_max: int = 32 * 1024 * 1024
 
     @property

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from ottla.common.errors import OttlaError
 from ottla.common.schemas import InvalidSchema
-from ottla.schemas.avro.writing import Written, record_name, schema_of, written
+from ottla.schemas.avro.columns import VALUE
+from ottla.schemas.avro.writing import Written, record_name, schema_of, type_of, written
 from ottla.schemas.framing import HEAD
 from ottla.schemas.registered import AVRO, JSON, Registered, parse_avro
 from ottla.schemas.registry import SchemaRegistry
@@ -25,14 +26,18 @@ class ColumnEncoder(Protocol):
         """Of an array of structs, bytes for each. Raises OttlaError for a row that does not fit."""
 
 
-def registered_for(registry: SchemaRegistry, kind: Any, topic: str, *, registers: bool = True) -> Registered:
+def registered_for(
+    registry: SchemaRegistry, kind: Any, topic: str, *, part: str = "value", registers: bool = True
+) -> Registered:
     """The schema that rows of this type are written with: registered here, if that is asked for. Without `registers`
-    it is only seen whether it could be, and has no id."""
-    where = registry.for_topic(topic)
+    it is only seen whether it could be, and has no id. `kind`: a struct is a record, anything else its own type."""
+    where = registry.for_topic(topic, part)
     assert where.subject is not None
     if not registry.auto_register:
         return where.schema()
-    text = json.dumps(schema_of(kind, record_name(topic)), separators=(",", ":"))
+    name = record_name(topic if part == "value" else f"{topic}_{part}")
+    tree = schema_of(kind, name) if pa.types.is_struct(kind) else type_of(kind, name)
+    text = json.dumps(tree, separators=(",", ":"))
     if not registers:
         _require_compatible(where, text)
         return Registered(0, AVRO, text, (), where.subject)
@@ -46,6 +51,16 @@ def _require_compatible(where: SchemaRegistry, text: str) -> None:
     if not reply["is_compatible"]:
         messages = "; ".join(reply.get("messages") or ["it is not compatible"])
         raise OttlaError(f"the subject '{where.subject}' would refuse the schema of these columns: {messages}.")
+
+
+def is_plain(schema: Registered) -> bool:
+    """Of one type that has no fields: what is written is a struct whose one part is called `value`."""
+    if schema.type == AVRO:
+        return not parse_avro(schema).is_record
+    if schema.type != JSON:
+        return False
+    tree = json.loads(schema.text)
+    return isinstance(tree, dict) and tree.get("type", "object") != "object"
 
 
 @lru_cache(maxsize=64)
@@ -74,10 +89,13 @@ class RowByRow:
 
     def __init__(self, registry: SchemaRegistry, schema: Registered) -> None:
         self._encode: Encode = Values(registry.client()).encoder_of(schema)
-        self._is_json = schema.type == JSON
+        self._is_plain = is_plain(schema)
 
     def encode(self, rows: Any) -> Any:
-        encoded = [None if row is None else self._encode(_tree(row)) for row in rows.to_pylist()]
+        found = rows.to_pylist()
+        if self._is_plain:
+            found = [None if row is None else row[VALUE] for row in found]
+        encoded = [None if row is None else self._encode(_tree(row)) for row in found]
         return pa.array(encoded, pa.binary())
 
 

@@ -46,16 +46,17 @@ class SchemaRegistry:
     def of(self, subject: str, version: int | str = "latest", *, message: str | None = None) -> SchemaRegistry:
         return replace(self, subject=subject, version=version, message=message or self.message)
 
-    def for_topic(self, topic: str) -> SchemaRegistry:
-        """Raises OttlaError where it is not plain which subject is meant."""
+    def for_topic(self, topic: str, part: str = "value") -> SchemaRegistry:
+        """`part`: of the topic's records, "key" or "value". Raises OttlaError where it is not plain which subject is
+        meant."""
         if self.subject is not None:
             return self
         if "," in topic:
             raise OttlaError(
                 f"'{topic}' are several topics: say which subject their schema has, as in "
-                'registry.of("orders-value").'
+                f'registry.of("orders-{part}").'
             )
-        return replace(self, subject=f"{topic}-value")
+        return replace(self, subject=f"{topic}-{part}")
 
     def client(self) -> RegistryClient:
         return RegistryClient(self.url, ca=self.ca)

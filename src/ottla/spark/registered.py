@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructType
 
 from ottla.common.errors import OttlaError
+from ottla.schemas.avro.columns import VALUE
 from ottla.schemas.columns import decoder_for
-from ottla.schemas.encoding import encoder_for, registered_for
+from ottla.schemas.encoding import encoder_for, is_plain, registered_for
 from ottla.schemas.registered import Registered
 from ottla.schemas.registry import SchemaRegistry
 
@@ -40,6 +41,8 @@ class RegisteredColumns(StructType):
         super().__init__(kind.fields)
         self.registry = registry
         self.reader = reader
+        # One value that has no fields, in a column called `value`.
+        self.is_plain = is_plain(reader)
 
     @classmethod
     def typeName(cls) -> str:
@@ -96,15 +99,45 @@ def to_registry(
     """The columns of a frame (all, if they are not named) as values for a topic. The schema that follows from them is
     registered now; with `SchemaRegistry(..., auto_register=False)` the latest of the subject is written instead."""
     from pyspark.sql import functions as F
-    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
-    from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
     names = list(frame.columns if columns is None else columns)
     chosen = StructType([frame.schema[name] for name in names])
-    kind = to_arrow_type(chosen, timezone="UTC")
-    schema = registered_for(registry, kind, topic, registers=registers)
+    schema = registered_for(registry, _arrow(chosen), topic, registers=registers)
+    return _encoded(F.struct(*(F.col(f"`{name}`") for name in names)), names, registry, schema)
+
+
+def key_to_registry(
+    frame: DataFrame, registry: SchemaRegistry, *, topic: str, columns: Sequence[str], registers: bool = True
+) -> Column:
+    """Columns as keys for a topic. One column is the key itself, and a record without it has no key; several are the
+    fields of a record, and so are the parts of a struct."""
+    from pyspark.sql import functions as F
+
+    if len(columns) > 1:
+        chosen: Any = StructType([frame.schema[name] for name in columns])
+        schema = registered_for(registry, _arrow(chosen), topic, part="key", registers=registers)
+        return _encoded(F.struct(*(F.col(f"`{name}`") for name in columns)), columns, registry, schema)
+    (name,) = columns
+    column, kind = F.col(f"`{name}`"), frame.schema[name].dataType
+    schema = registered_for(registry, _arrow(kind), topic, part="key", registers=registers)
+    if isinstance(kind, StructType):
+        return _encoded(column, kind.names, registry, schema)
+    named = VALUE if is_plain(schema) else name
+    return _encoded(F.when(column.isNotNull(), F.struct(column.alias(named))), [named], registry, schema)
+
+
+def _arrow(kind: Any) -> Any:
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    return to_arrow_type(kind, timezone="UTC")
+
+
+def _encoded(rows: Column, names: Sequence[str], registry: SchemaRegistry, schema: Registered) -> Column:
+    """`rows`: structs of columns with these names."""
+    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+    from pyspark.sql.pandas.types import from_arrow_type
+
     encoder = encoder_for(registry, schema, tuple(names))
-    rows = F.struct(*(F.col(f"`{name}`") for name in names))
     if encoder.type is not None:
         rows = rows.cast(from_arrow_type(encoder.type, prefer_timestamp_ntz=True))
     encode = arrow_udf(_encoding(registry, schema, tuple(names)), "binary", ArrowUDFType.SCALAR)

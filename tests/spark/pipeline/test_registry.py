@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
@@ -100,6 +101,49 @@ def test_avro_is_read_evolved_and_written_back(
         strict=True,
     ):
         assert words in reason
+
+
+def test_keys_are_read_and_written_with_schemas_too(
+    spark: Any, servers: str, registry: Registry, client: SchemaRegistryClient, name: str, tmp_path: Path
+) -> None:
+    source, by_struct, by_column, dead = (kafka.create(servers) for _ in range(4))
+    line = '{"type":"record","name":"Line","fields":[{"name":"order","type":"long"},{"name":"line","type":"int"}]}'
+    write_key = AvroSerializer(client, line)
+    key = write_key({"order": 7, "line": 2}, SerializationContext(source, MessageField.KEY))
+    (value,) = avro(client, source, ORDER, VALUE)
+    producer = Producer({"bootstrap.servers": servers})
+    for each in (key, None, b"no schema", key[:-1]):
+        producer.produce(source, value, each)
+    producer.flush(30)
+    there = SchemaRegistry(registry.url)
+
+    @pipeline(name=name, dead_letters=dead, schema=there, key_schema=there)
+    def copied(topics: Any) -> Any:
+        orders = topics.stream(source, there, key_schema=there, expect={"line 9": "coalesce(key.line, 0) <> 9"})
+        return {
+            by_struct: orders.select("key", "customer"),
+            by_column: orders.selectExpr("key.order as key", "customer"),
+        }
+
+    run_once(spark, copied, servers, tmp_path)
+    decode = AvroDeserializer(client)
+
+    def keys(topic: str) -> list[Any]:
+        found = [found for found, _, _ in read(servers, topic)]
+        return [decode(one, SerializationContext(topic, MessageField.KEY)) for one in found]
+
+    assert keys(by_struct) == [{"order": 7, "line": 2}, None]
+    assert keys(by_column) == [7, None]
+    assert json.loads(client.get_latest_version(f"{by_column}-key").schema.schema_str) == "long"
+    values = [
+        decode(found, SerializationContext(by_column, MessageField.VALUE)) for _, found, _ in read(servers, by_column)
+    ]
+    assert values == [{"customer": "Ada"}] * 2, "a key is no part of the value"
+    letters = read(servers, dead)
+    assert [found for found, _, _ in letters] == [b"no schema", key[:-1]]
+    reasons = [headers["ottla.reason"].decode() for _, _, headers in letters]
+    assert all(reason.startswith("the key is bad: ") for reason in reasons)
+    assert "not written with a registry" in reasons[0] and "ends too early" in reasons[1]
 
 
 def test_what_the_subject_would_refuse_does_not_start(

@@ -11,13 +11,16 @@ Whoever may write may read. Without a file of users everybody may do everything.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 import tomllib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -33,6 +36,8 @@ from ottla.registry.errors import RegistryError
 READ, WRITE, ADMIN = "Read", "Write", "Admin"
 _SCHEME = "scrypt"
 _COST = {"n": 2**14, "r": 8, "p": 1}
+_NOBODY = f"{_SCHEME}:{'00' * 16}:{'00' * 64}"
+_HASH = re.compile(rf"{_SCHEME}:([0-9a-f]{{2}})+:[0-9a-f]{{128}}")
 _FIELDS = {"password", "read", "write", "admin"}
 
 
@@ -78,6 +83,8 @@ def load_users(path: str) -> dict[str, User]:
 def _user(path: str, name: str, table: Any) -> User:
     if not isinstance(table, dict) or not isinstance(table.get("password"), str) or ":" in name:
         raise OttlaError(f"{path}: [users.{name}] needs a password, and a name without a colon.")
+    if table["password"].startswith(f"{_SCHEME}:") and not _HASH.fullmatch(table["password"]):
+        raise OttlaError(f"{path}: the password of [users.{name}] is no hash of `ottla registry password`.")
     if unknown := table.keys() - _FIELDS:
         raise OttlaError(f"{path}: [users.{name}] has '{min(unknown)}'; known are {', '.join(sorted(_FIELDS))}.")
     lists = {right: table.get(right, []) for right in ("read", "write")}
@@ -99,10 +106,11 @@ class Authentication:
         # A hash takes tens of milliseconds: who was let in once is known by the digest of what was sent.
         self._known: dict[bytes, User] = {}
         self._secret = secrets.token_bytes(32)
+        self._hashing = ThreadPoolExecutor(1, "passwords")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            user = self._user(dict(scope["headers"]).get(b"authorization", b""))
+            user = await self._user(dict(scope["headers"]).get(b"authorization", b""))
             if user is None:
                 refusal = answer({"error_code": 401, "message": "Unauthorized"}, 401)
                 refusal.headers["WWW-Authenticate"] = 'Basic realm="schema registry"'
@@ -111,7 +119,7 @@ class Authentication:
             scope.setdefault("state", {})["user"] = user
         await self._app(scope, receive, send)
 
-    def _user(self, header: bytes) -> User | None:
+    async def _user(self, header: bytes) -> User | None:
         digest = hmac.digest(self._secret, header, "sha256")
         if digest in self._known:
             return self._known[digest]
@@ -121,7 +129,12 @@ class Authentication:
         except (binascii.Error, UnicodeDecodeError):
             return None
         user = self._users.get(name)
-        if scheme.lower() != b"basic" or not colon or user is None or not is_password(password, user.password):
+        if scheme.lower() != b"basic" or not colon:
+            return None
+        # Whoever guesses waits as long for a name that is none, and holds up nobody but others who log in first.
+        stored = _NOBODY if user is None else user.password
+        is_right = await asyncio.get_running_loop().run_in_executor(self._hashing, is_password, password, stored)
+        if user is None or not is_right:
             return None
         self._known[digest] = user
         return user

@@ -21,7 +21,10 @@ def answer(tree: Any, status: int = 200) -> Response:
 
 
 def refusal(error: RegistryError) -> Response:
-    return answer({"error_code": error.code, "message": error.message}, error.status)
+    reply = answer({"error_code": error.code, "message": error.message}, error.status)
+    if error.status == 408:
+        reply.headers["Connection"] = "close"  # the rest of the request may still come
+    return reply
 
 
 async def on_registry_error(request: Request, error: Exception) -> Response:

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ottla.registry.api.answers import answer
+from ottla.registry.api.connection import HEADER_BYTES_MAX
 
-HEADER_BYTES_MAX = 64 * 1024
 # Half of a character: nothing that is decoded from UTF-8 has it.
 _SLASH = "\udc2f"
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)

@@ -204,7 +204,7 @@ def _version(request: Request) -> Version:
 async def referenced_by(request: Request) -> Response:
     state, found = state_of(request), _version(request)
     places = state.referrers.get((found.subject, found.version), {})
-    ids = [state.subjects[subject][number] for subject, number in places]
+    ids = [state.subjects[subject][number] for subject, number in places if _may_see(request, subject)]
     return answer(page(request, sorted({one.id for one in ids if flag(request, "deleted") or not one.is_deleted})))
 
 
@@ -298,7 +298,9 @@ def _all_of(request: Request) -> str | None:
 
 async def contexts(request: Request) -> Response:
     state = state_of(request)
-    return answer(page(request, sorted(state.context_names())))
+    seen = {parse_subject(subject).context for subject in state.subjects if _may_see(request, subject)}
+    hidden = {parse_subject(subject).context for subject in state.subjects} - seen
+    return answer(page(request, sorted(state.context_names() - hidden | {DEFAULT_CONTEXT})))
 
 
 async def root(request: Request) -> Response:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from typing import Any
 
 from starlette.requests import Request
@@ -21,6 +23,7 @@ from ottla.registry.state import RegistryState
 
 _VERSION_MAX = 2**31 - 1
 _DIGITS_MAX = 20
+_NUMBER = re.compile("[+-]?[0-9]+")
 _SHOWN_MAX = 100
 _MEDIA_TYPES = (
     "application/vnd.schemaregistry.v1+json",
@@ -100,6 +103,8 @@ def page(request: Request, listed: list[Any]) -> list[Any]:
 def _number(request: Request, name: str, default: int) -> int:
     text = request.query_params.get(name)
     try:
+        if text is not None and not _NUMBER.fullmatch(text):
+            raise ValueError(text)
         return default if text is None else int(text)
     except ValueError:
         raise RegistryError(404, "HTTP 404 Not Found") from None
@@ -119,10 +124,14 @@ async def body_of(request: Request) -> dict[str, Any]:
     if stated.isdigit() and int(stated) > limit:
         raise errors.too_large(f"The request has more than {limit} bytes")
     received = bytearray()
-    async for chunk in request.stream():
-        received += chunk
-        if len(received) > limit:
-            raise errors.too_large(f"The request has more than {limit} bytes")
+    try:
+        async with asyncio.timeout(instance_of(request).settings.receive_timeout_s):
+            async for chunk in request.stream():
+                received += chunk
+                if len(received) > limit:
+                    raise errors.too_large(f"The request has more than {limit} bytes")
+    except TimeoutError:
+        raise RegistryError(408, "HTTP 408 Request Timeout") from None
     request.state.body = bytes(received)  # another instance may have to be asked
     try:
         tree = json.loads(request.state.body, parse_constant=no_constant)
@@ -142,10 +151,14 @@ async def registration_of(request: Request, right: str = access.READ) -> Registr
         if name not in _SCHEMA_FIELDS:
             raise RegistryError(422, f"Unrecognized field: {name}")
     normalises = flag(request, "normalize")
+    references = tuple(_reference(one) for one in _listed(tree, "references"))
+    for reference in references:
+        # What a schema refers to could be guessed from what is refused.
+        access.require(request, access.READ, meant_in(parse_subject(subject).context, reference.subject))
     schema = SchemaText(
         _text(tree, "schemaType") or AVRO,
         _text(tree, "schema") or "",
-        tuple(_reference(one) for one in _listed(tree, "references")),
+        references,
         frozen_json(metadata_of(tree.get("metadata"))),
         frozen_json(rules_of(tree.get("ruleSet"))),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from ottla.registry.changes import CONFIG_FIELDS
 from ottla.registry.errors import RegistryError
+from ottla.registry.names import valid_subject
 
 _RULES = ("migrationRules", "domainRules", "encodingRules")
 
@@ -44,6 +45,8 @@ def config_of(tree: dict[str, Any]) -> dict[str, Any]:
         rules_of(tree.get(name), name)
     for name in ("alias", "compatibilityGroup"):
         _require(tree.get(name) is None or isinstance(tree[name], str), f"{name} has to be text")
+    if tree.get("alias"):
+        valid_subject(tree["alias"])
     for name in ("normalize", "validateFields"):
         _require(tree.get(name) is None or isinstance(tree[name], bool), f"{name} is true or false")
     return tree

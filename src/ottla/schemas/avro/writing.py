@@ -39,7 +39,7 @@ def schema_of(kind: Any, name: str) -> dict[str, Any]:
                 f"a field of an Avro schema cannot be called '{part.name}': rename the column to letters, digits and "
                 "'_'."
             )
-        inner = _type_of(part.type, f"{name}_{part.name}")
+        inner = type_of(part.type, f"{name}_{part.name}")
         fields.append({"name": part.name, "type": _or_null(inner), "default": None})
     return {"type": "record", "name": name, "fields": fields}
 
@@ -53,16 +53,16 @@ def _or_null(inner: Any) -> Any:
     return "null" if inner == "null" else ["null", inner]
 
 
-def _type_of(kind: Any, name: str) -> Any:
+def type_of(kind: Any, name: str) -> Any:
     types = pa.types
     if types.is_struct(kind):
         return schema_of(kind, name)
     if types.is_map(kind):
         if not types.is_string(kind.key_type):
             raise OttlaError(f"the keys of a map are text in Avro, and '{name}' has {kind.key_type}.")
-        return {"type": "map", "values": _or_null(_type_of(kind.item_type, f"{name}_value"))}
+        return {"type": "map", "values": _or_null(type_of(kind.item_type, f"{name}_value"))}
     if types.is_list(kind):
-        return {"type": "array", "items": _or_null(_type_of(kind.value_type, f"{name}_element"))}
+        return {"type": "array", "items": _or_null(type_of(kind.value_type, f"{name}_element"))}
     if types.is_decimal(kind):
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
     if types.is_timestamp(kind):

@@ -36,6 +36,9 @@ _UNFIT = "_unfit"
 _DECODED = "_decoded"
 REASON = "_reason"
 _PARSED = "_parsed"
+# The decoded key, and what decoding gave.
+KEY = "key"
+_PARSED_KEY = "_parsed_key"
 # Of the array and of what ends it.
 _END = f"_end_{secrets.token_hex(8)}"
 _RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
@@ -61,25 +64,53 @@ def parse_schema(schema: str | StructType | SchemaRegistry, topic: str = "") -> 
     return parsed
 
 
-def judged(raw: DataFrame, schema: StructType, expect: Mapping[str, str] | None) -> DataFrame:
-    """`raw` as the column `record`, the decoded columns, and why the record is bad, which is null for good ones."""
+def of_keys(schema: SchemaRegistry, topic: str) -> RegisteredColumns:
+    from ottla.spark.registered import RegisteredColumns
+
+    return RegisteredColumns.of(schema.for_topic(topic, "key"))
+
+
+def judged(
+    raw: DataFrame, schema: StructType, expect: Mapping[str, str] | None, key: RegisteredColumns | None = None
+) -> DataFrame:
+    """`raw` as the column `record`, the decoded columns, and why the record is bad, which is null for good ones.
+    `key`: how keys are decoded into the column of that name."""
     from pyspark.sql import functions as F
 
     record = F.struct(*(F.col(name) for name in _RECORD_COLUMNS))
+    parsed_key, carried = [], []
+    if key is not None:
+        if any(field.name.lower() == KEY for field in schema.fields):
+            raise OttlaError(
+                f"the values have a column '{KEY}' themselves, where the decoded key would be: decode the key with "
+                'from_registry("record.key", registry.of(SUBJECT)) instead.'
+            )
+        parsed_key, carried = [key.parsed(F.col("key")).alias(_PARSED_KEY)], [_PARSED_KEY]
     if (registered := _registered(schema)) is not None:
         for field in schema.fields:
             _nullable(field)
-        frame = raw.select(record.alias(RECORD), registered.parsed(F.col("value")).alias(_PARSED))
-        frame = frame.select(RECORD, f"{_PARSED}.decoded.*", F.col(f"{_PARSED}.reason").alias(_UNFIT))
-        _refuse_chance(frame, expect or {})
-        return frame.withColumn(REASON, _reason(schema, expect))
-    frame = raw.select(record.alias(RECORD), _parsed(F.col("value"), schema).alias(_PARSED))
+        frame = raw.select(record.alias(RECORD), registered.parsed(F.col("value")).alias(_PARSED), *parsed_key)
+        frame = frame.select(RECORD, f"{_PARSED}.decoded.*", F.col(f"{_PARSED}.reason").alias(_UNFIT), *carried)
+        return _with_reason(frame, schema, expect, key)
+    frame = raw.select(record.alias(RECORD), _parsed(F.col("value"), schema).alias(_PARSED), *parsed_key)
     items = F.col(f"{_PARSED}.{_END}")
     is_unfit = F.col(f"{_PARSED}.{_UNFIT}").isNotNull() | F.get(items, F.lit(1))[_END].isNull()
-    frame = frame.select(RECORD, F.get(items, F.lit(0)).alias(_DECODED), is_unfit.alias(_UNFIT))
-    frame = frame.select(RECORD, f"{_DECODED}.*", (F.col(_UNFIT) | F.col(_DECODED).isNull()).alias(_UNFIT)).drop(_END)
+    frame = frame.select(RECORD, F.get(items, F.lit(0)).alias(_DECODED), is_unfit.alias(_UNFIT), *carried)
+    is_unfit = F.col(_UNFIT) | F.col(_DECODED).isNull()
+    frame = frame.select(RECORD, f"{_DECODED}.*", is_unfit.alias(_UNFIT), *carried).drop(_END)
+    return _with_reason(frame, schema, expect, key)
+
+
+def _with_reason(
+    frame: DataFrame, schema: StructType, expect: Mapping[str, str] | None, key: RegisteredColumns | None
+) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    if key is not None:
+        decoded_key = F.col(f"{_PARSED_KEY}.decoded")
+        frame = frame.withColumn(KEY, decoded_key["value"] if key.is_plain else decoded_key)
     _refuse_chance(frame, expect or {})
-    return frame.withColumn(REASON, _reason(schema, expect))
+    return frame.withColumn(REASON, _reason(schema, expect, has_key=key is not None))
 
 
 def decoded(value: Column, schema: StructType) -> Column:
@@ -112,7 +143,7 @@ def _parsed(value: Column, schema: StructType) -> Column:
 
 
 def good_rows(judged_rows: DataFrame) -> DataFrame:
-    return judged_rows.where(f"{REASON} is null").drop(REASON, _UNFIT)
+    return judged_rows.where(f"{REASON} is null").drop(REASON, _UNFIT, _PARSED_KEY)
 
 
 def dead_letters(judged_rows: DataFrame, topic: str, pipeline: str) -> DataFrame:
@@ -143,7 +174,7 @@ def dead_letters(judged_rows: DataFrame, topic: str, pipeline: str) -> DataFrame
 def _nullable(field: StructField) -> StructField:
     from pyspark.sql.types import StructField
 
-    if field.name.lower() in (RECORD, _UNFIT, REASON, _DECODED, _PARSED):
+    if field.name.lower() in (RECORD, _UNFIT, REASON, _DECODED, _PARSED, _PARSED_KEY):
         raise OttlaError(f"a column cannot be called '{field.name}' here: the pipeline needs that name itself.")
     return StructField(field.name, field.dataType, True)
 
@@ -160,17 +191,25 @@ def _refuse_chance(frame: DataFrame, expect: Mapping[str, str]) -> None:
             )
 
 
-def _reason(schema: StructType, expect: Mapping[str, str] | None) -> Column:
+def _reason(schema: StructType, expect: Mapping[str, str] | None, *, has_key: bool) -> Column:
     from pyspark.sql import functions as F
 
     reason = F.when(F.col(f"{RECORD}.value").isNull(), "the record has no value")
     if _registered(schema) is not None:
         reason = reason.when(F.col(_UNFIT).isNotNull(), F.col(_UNFIT))
-        return _with_rules(reason, schema, expect)
+        return _with_rules(_of_key(reason) if has_key else reason, schema, expect)
     columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields)
     is_blank = F.trim(F.col(f"{RECORD}.value").cast("string")) == ""
     unfit = F.when(is_blank, "the value is empty").otherwise(f"the value is no JSON of the columns {columns}")
-    return _with_rules(reason.when(F.col(_UNFIT), unfit), schema, expect)
+    reason = reason.when(F.col(_UNFIT), unfit)
+    return _with_rules(_of_key(reason) if has_key else reason, schema, expect)
+
+
+def _of_key(reason: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    its = F.col(f"{_PARSED_KEY}.reason")
+    return reason.when(its.isNotNull(), F.concat(F.lit("the key is bad: "), its))
 
 
 def _with_rules(reason: Column, schema: StructType, expect: Mapping[str, str] | None) -> Column:

@@ -39,6 +39,8 @@ class Pipeline:
     compression: str = "lz4"
     # Values are written by a schema of this registry, and not as JSON.
     schema: SchemaRegistry | None = None
+    # Keys, too: one column as its own type, several as a record.
+    key_schema: SchemaRegistry | None = None
     # Settings of the Spark session.
     conf: Mapping[str, str] = field(default_factory=dict)
 
@@ -66,6 +68,7 @@ def pipeline(
     group: str | None = None,
     compression: str = "lz4",
     schema: SchemaRegistry | None = None,
+    key_schema: SchemaRegistry | None = None,
     conf: Mapping[str, Any] | None = None,
 ) -> Callable[[Build], Pipeline]:
     """Makes a function a pipeline, which is called like the function (with '-' for '_') if no name is given."""
@@ -82,6 +85,7 @@ def pipeline(
             group=group,
             compression=compression,
             schema=schema,
+            key_schema=key_schema,
             conf={setting: _text(value) for setting, value in (conf or {}).items()},
         )
 

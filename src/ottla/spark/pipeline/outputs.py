@@ -15,6 +15,8 @@ from ottla.spark.sink.shape import described
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from ottla.schemas.registry import SchemaRegistry
+
 
 # The topic for all rows of a frame, or None where each row says its own.
 Named = tuple[str | None, "DataFrame"]
@@ -72,13 +74,13 @@ def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame, read: Topi
         frame = frame.drop(RECORD)
     target = guarded_topic(pipeline, read) if topic is None else F.lit(topic).alias("topic")
     if dict(frame.dtypes).get("value") in ("string", "binary"):
-        return frame.select(target, *_as_given(pipeline, frame))
+        return frame.select(target, *_as_given(pipeline, topic, frame, registers))
     apart = {"topic"} if topic is None else set()
     key = []
     if pipeline.key:
-        key = [_key(pipeline, frame)]
+        key = [_key(pipeline, topic, frame, pipeline.key, registers)]
     elif "key" in frame.columns:
-        key = [F.col("key").cast("string").cast("binary").alias("key")]
+        key = [_key(pipeline, topic, frame, ("key",), registers)]
         apart.add("key")
     if pipeline.schema is not None:
         value = _registered_value(
@@ -96,34 +98,51 @@ def _registered_value(
 
     registry = pipeline.schema
     assert registry is not None
-    if topic is None and registry.subject is None:
-        raise OttlaError(
-            f"the rows of pipeline '{pipeline.name}' say themselves where they go: name the subject of their schema, "
-            'as in schema=registry.of("orders-value").'
-        )
+    _require_subject(pipeline, topic, registry, "schema", "orders-value")
     return to_registry(frame, registry, topic=topic or pipeline.name, columns=columns, registers=registers)
 
 
-def _as_given(pipeline: Pipeline, frame: DataFrame) -> list[Column]:
+def _require_subject(pipeline: Pipeline, topic: str | None, registry: SchemaRegistry, word: str, example: str) -> None:
+    if topic is None and registry.subject is None:
+        raise OttlaError(
+            f"the rows of pipeline '{pipeline.name}' say themselves where they go: name the subject of their schema, "
+            f'as in {word}=registry.of("{example}").'
+        )
+
+
+def _as_given(pipeline: Pipeline, topic: str | None, frame: DataFrame, registers: bool) -> list[Column]:
     """Not `partition`: in a frame that comes straight from a source it is the partition that was read."""
     from pyspark.sql import functions as F
 
     kinds = {"key": "binary", "value": "binary", "headers": HEADERS, "timestamp": "timestamp"}
     given = {name: F.col(name).cast(kind).alias(name) for name, kind in kinds.items() if name in frame.columns}
     if pipeline.key:
-        given["key"] = _key(pipeline, frame)
+        given["key"] = _key(pipeline, topic, frame, pipeline.key, registers)
+    elif pipeline.key_schema is not None and "key" in frame.columns:
+        given["key"] = _key(pipeline, topic, frame, ("key",), registers)
     return list(given.values())
 
 
-def _key(pipeline: Pipeline, frame: DataFrame) -> Column:
+def _key(pipeline: Pipeline, topic: str | None, frame: DataFrame, columns: tuple[str, ...], registers: bool) -> Column:
+    """By a schema if the pipeline names one; if not one column is text, several, or a struct, are JSON."""
     from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
 
-    for name in pipeline.key:
+    for name in columns:
         if name not in frame.columns:
             raise OttlaError(
                 f"pipeline '{pipeline.name}' takes its key from the column '{name}', but its result has "
                 f"{', '.join(frame.columns)}."
             )
-    if len(pipeline.key) == 1:
-        return F.col(f"`{pipeline.key[0]}`").cast("string").cast("binary").alias("key")
-    return F.to_json(F.struct(*(f"`{name}`" for name in pipeline.key))).cast("binary").alias("key")
+    if (registry := pipeline.key_schema) is not None:
+        from ottla.spark.registered import key_to_registry
+
+        _require_subject(pipeline, topic, registry, "key_schema", "orders-key")
+        where = topic or pipeline.name
+        return key_to_registry(frame, registry, topic=where, columns=columns, registers=registers).alias("key")
+    if len(columns) > 1:
+        return F.to_json(F.struct(*(f"`{name}`" for name in columns))).cast("binary").alias("key")
+    only = F.col(f"`{columns[0]}`")
+    if isinstance(frame.schema[columns[0]].dataType, StructType):
+        only = F.to_json(only)
+    return only.cast("string").cast("binary").alias("key")

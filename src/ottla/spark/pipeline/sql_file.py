@@ -189,7 +189,7 @@ def _build(topics: Topics, header: _Header, query: str) -> Any:
         rules = header.expect.get(stream.view)
         with _at(path, _line_of_rules(header, stream)):
             schema = None if stream.schema is None else _schema_of(header, stream.schema)
-            frame = topics.stream(stream.topic, schema, expect=rules, **header.options)
+            frame = topics.stream(stream.topic, schema, expect=rules, key_schema=None, **header.options)
         if stream.view in header.watermarks:
             with _at(path, header.said["watermark", stream.view]):
                 frame = frame.withWatermark(*header.watermarks[stream.view])

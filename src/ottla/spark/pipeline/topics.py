@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
-from ottla.spark.pipeline.decoding import dead_letters, good_rows, judged, parse_schema
+from ottla.spark.pipeline.decoding import dead_letters, good_rows, judged, of_keys, parse_schema
 from ottla.spark.pipeline.progress import ROWS_IN
 from ottla.spark.pipeline.tables.collection import Tables
 from ottla.spark.pipeline.tables.table import refuse_options
@@ -37,6 +37,7 @@ class Topics:
         schema: str | StructType | SchemaRegistry | None = None,
         *,
         expect: Mapping[str, str] | None = None,
+        key_schema: SchemaRegistry | None = None,
         **options: Any,
     ) -> DataFrame:
         """A topic as it grows, from its beginning. Several topics are written with commas between them.
@@ -47,6 +48,8 @@ class Topics:
         of `expect` does not hold: {"negative amount": "euro >= 0"}. Without a schema the columns are the source's own.
         With `schema=SchemaRegistry(URL)` values are Avro, JSON or Protobuf of a registry, and the columns are those of
         the latest version of the subject TOPIC-value; `registry.of(SUBJECT, version)` names another.
+        With `key_schema=SchemaRegistry(URL)` keys are decoded, too, by the subject TOPIC-key, into a column `key`: a
+        struct, or the value itself if the schema has no fields; null for a record without a key.
         `options` are those of the source, as maxOffsetsPerTrigger=100_000.
         """
         from pyspark.sql import functions as F
@@ -59,8 +62,12 @@ class Topics:
         seen = F.count(F.lit(1)).alias("rows"), F.sum(sizes).alias("bytes")
         raw = raw.observe(f"{ROWS_IN}{self._stream_count}", *seen)
         if schema is None:
+            if key_schema is not None:
+                raise OttlaError("keys are decoded along with values: say `schema`, too, or leave `key_schema` out.")
             return raw
-        rows = judged(raw, parse_schema(schema, topic), expect)
+        rows = judged(
+            raw, parse_schema(schema, topic), expect, None if key_schema is None else of_keys(key_schema, topic)
+        )
         self.rejected.append(dead_letters(rows, self._dead_letter_topic, self._pipeline))
         return good_rows(rows)
 

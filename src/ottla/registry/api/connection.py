@@ -1,0 +1,74 @@
+"""A connection of a client, and what it may cost before a request is known.
+
+uvicorn reads a request's head however long it is, and waits for the rest of it however long that takes. Here a head
+has a size and a time; whoever exceeds them is answered (431, 408), and the connection is closed. A client that is
+still sending would lose the answer if that were done at once, so what it sends is thrown away for a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from ottla.registry.api.answers import answer
+
+HEADER_BYTES_MAX = 64 * 1024
+HEAD_S_MAX = 30.0
+_LINGER_S = 2.0
+_PHRASES = {408: "Request Timeout", 431: "Request Header Fields Too Large"}
+
+
+class Connection(HttpToolsProtocol):
+    # From the connection, or the first byte of a request, until its head is complete.
+    _deadline: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    _is_refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._begin()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
+        super().data_received(data)
+        # Whatever was received is part of the head as long as that is not complete.
+        if self._deadline is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEADER_BYTES_MAX:
+                self._refuse(431)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begin()
+
+    def on_headers_complete(self) -> None:
+        self._end()
+        super().on_headers_complete()
+
+    def _begin(self) -> None:
+        if self._deadline is None:
+            self._head_bytes = 0
+            self._deadline = asyncio.get_running_loop().call_later(HEAD_S_MAX, self._refuse, 408)
+
+    def _end(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _refuse(self, status: int) -> None:
+        self._end()
+        self._is_refused = True
+        phrase = _PHRASES[status]
+        reply: Any = answer({"error_code": status, "message": f"HTTP {status} {phrase}"}, status)
+        lines = [f"HTTP/1.1 {status} {phrase}", "connection: close"]
+        lines += [f"{name.decode()}: {value.decode()}" for name, value in reply.raw_headers]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + reply.body)
+        # Only who sends too much is sending.
+        asyncio.get_running_loop().call_later(_LINGER_S if status == 431 else 0, self.transport.close)
