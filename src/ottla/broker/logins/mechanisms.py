@@ -51,7 +51,7 @@ class Mechanisms:
         self._broker = broker
         self._listener = listener
         self.names = _offered(broker.config, listener)
-        self._decoy = secrets.token_bytes(32) if before is None else before._decoy
+        self._decoy: bytes = secrets.token_bytes(32) if before is None else before._decoy
         # What the credentials of users look like, by mechanism, and of which users.
         self._shapes: dict[str, tuple[Shape, ...]] = {}
         self._shapes_of: object = None
