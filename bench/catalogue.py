@@ -21,6 +21,7 @@ from bench import (
     lines_neighbour,
     lines_process,
     lines_registry,
+    lines_security,
     lines_spark,
     lines_spark_sink,
     lines_spark_table,
@@ -82,6 +83,15 @@ class Bench:
                 self._clusters[label] = ClusterContender(label, trio, self.scale)
         return [self._clusters[label] for label, _ in self.kinds]
 
+    def with_tls(self) -> list[lines_security.TlsContender]:
+        """Brokers of their own with a listener for TLS."""
+        made = []
+        for label, kind in self.kinds:
+            one = lines_security.TlsContender.make(label, kind, self.folder / f"{label}-tls", self.scale)
+            self._stack.enter_context(one.broker)
+            made.append(one)
+        return made
+
     def subject(self, purpose: str = "", properties: dict[str, str] | None = None) -> Contender:
         label, kind = self.kinds[-1]
         return self.contender(f"{label}-{purpose}" if purpose else label, kind, properties)
@@ -128,6 +138,8 @@ def _between_brokers(bench: Bench) -> Lines:
     add("e2e", lines_wire.end_to_end_line, RATES)
     _add_transactions(lines, bench)
     lines["neighbour"] = lambda: lines_neighbour.neighbour_line(bench.all())
+    if not isinstance(bench.kinds[0][1], Build):
+        lines["tls"] = lambda: lines_security.tls_line(bench.with_tls())
     lines["memory"] = lambda: lines_process.memory_line(bench.all())
     return lines
 
@@ -156,6 +168,9 @@ def _ottla_alone(bench: Bench) -> Lines:
         "spread": lambda: lines_steady.spread_line(bench.subject("flat")),
         "compaction": lambda: lines_steady.compaction_line(
             bench.subject("compaction", lines_steady.COMPACTION_SETTINGS)
+        ),
+        "authorizer": lambda: lines_security.authorizer_line(
+            bench.subject("flat"), bench.subject("guarded", lines_security.AUTHORIZER)
         ),
         "kernel": lines_kernel.kernel_line,
         "spark-batch": lambda: lines_spark.batch_line(bench.subject()),

@@ -15,12 +15,16 @@ import time
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 CHUNK = 10_000
+# With a CA the listener is one with TLS.
+_CA = os.environ.get("BENCH_CA")
+TLS = {"security.protocol": "SSL", "ssl.ca.location": _CA} if _CA else {}
 
 
 def produce(bootstrap: str, topic: str, records: int, record_bytes: int) -> float:
     failures: list[object] = []
     producer = Producer(
         {
+            **TLS,
             "bootstrap.servers": bootstrap,
             "acks": "all",
             "linger.ms": 5,
@@ -48,7 +52,7 @@ def produce(bootstrap: str, topic: str, records: int, record_bytes: int) -> floa
 
 
 def consume(bootstrap: str, topic: str, records: int) -> float:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
+    consumer = Consumer({**TLS, "bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
     consumer.list_topics(topic, timeout=30)
     started = time.perf_counter()
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])

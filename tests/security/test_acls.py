@@ -22,8 +22,15 @@ from confluent_kafka.admin import (
 from ottla.broker.access.rules import RULES
 from ottla.broker.apis import APIS
 from ottla.common.errors import ErrorCode
-from ottla.protocol.messages import MetadataRequest, SaslAuthenticateRequest, SaslHandshakeRequest
+from ottla.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    FindCoordinatorRequest,
+    MetadataRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
 from ottla.testing import Broker
+from tests.support.group_members import eventually
 from tests.support.raw_client import RawClient, batch_of, fetch_request
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -184,6 +191,37 @@ def test_nobody_poses_as_a_replica(broker: Broker, admin: AdminClient) -> None:
         answer = client.call(fetch_request([("orders", 0, 0)], replica_id=2), 12)
         codes = {answer.error_code} | {line.error_code for topic in answer.responses for line in topic.partitions}
         assert codes & {ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+def test_a_subscription_by_regular_expression_finds_what_may_be_described(broker: Broker, admin: AdminClient) -> None:
+    create(admin, acl(AclOperation.READ, "g", ResourceType.GROUP), acl(AclOperation.DESCRIBE))
+    name = MetadataRequest.MetadataRequestTopic(name="orders")
+
+    def found(user: str, group: str) -> set[bytes]:
+        join = ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_regex="o.*",
+            topic_partitions=[],
+        )
+        with logged_in(broker, user) as client:
+            client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[group]), 4)  # makes the topic of offsets
+            answers: list[Any] = []
+
+            def joined() -> bool:
+                answers.append(client.call(join, 1))
+                return answers[-1].error_code == 0
+
+            eventually(joined, lambda: answers[-1])
+            answer = answers[-1]
+        return {bytes(one.topic_id) for one in answer.assignment.topic_partitions}
+
+    with logged_in(broker, "ada") as ada:
+        (orders,) = ada.call(MetadataRequest(topics=[name]), 12).topics
+    assert found("ada", "g") == {bytes(orders.topic_id)}
+    assert len(found("admin", "another")) == 2
 
 
 def test_topics_that_may_not_be_described_are_not_there(broker: Broker, admin: AdminClient) -> None:

@@ -107,6 +107,26 @@ class TestLoggingIn:
         with pytest.raises(AssertionError, match="invalid credentials"):
             with_token(broker, token)
 
+    def test_who_logs_in_again_by_a_token_has_no_more_than_the_token(self, broker: Broker) -> None:
+        """And who does so by a password, having had a token, has all of it."""
+        not_allowed = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        with logged_in(broker, "ada") as ada:
+            token = create(ada)
+            assert token.error_code == 0
+            proof = base64.b64encode(token.hmac).decode()
+            assert log_in(ada, token.token_id, proof, extensions=",tokenauth=true").error_code == 0
+            assert create(ada).error_code == not_allowed
+            assert log_in(ada, "ada", "secret").error_code == 0
+            assert create(ada).error_code == 0
+
+    def test_a_token_is_of_a_user(self, broker: Broker) -> None:
+        """With a token for Any:admin one would be User:admin, and no ACL of User:admin asked for."""
+        request = m.CreateDelegationTokenRequest(
+            owner_principal_type="Any", owner_principal_name="admin", renewers=[], max_lifetime_ms=-1
+        )
+        with logged_in(broker, "admin") as admin:
+            assert admin.call(request, 3).error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
+
     def test_wrong_proofs_and_names_are_refused_in_the_same_words(self, broker: Broker) -> None:
         with logged_in(broker, "ada") as ada:
             token = create(ada)

@@ -126,6 +126,16 @@ class TestRates:
         seconds = 20 * windows.count * windows.ms / 1000
         assert used_over(quotas, size, seconds) / seconds == pytest.approx(limit, rel=0.1)
 
+    @pytest.mark.parametrize("share", [0.01, 0.05, 0.1])
+    def test_with_kafkas_windows_a_client_may_use_eleven_seconds_at_a_time(self, share: float) -> None:
+        """So what it gets in half a minute depends on where that ends: ten seconds' worth goes at once, then nothing
+        until it is forgotten, eleven seconds later. Over whole rounds of eleven seconds it is what was set."""
+        quotas = machine(quota({"user": "ada"}, producer_byte_rate=50_000.0))
+        size = round(50_000 * share)
+        assert used_over(quotas, size, 33) / 33 == pytest.approx(50_000, rel=0.04)
+        quotas = machine(quota({"user": "ada"}, producer_byte_rate=50_000.0))
+        assert used_over(quotas, size, 30) / 30 == pytest.approx(50_000 * 1.1, rel=0.04)
+
     def test_a_client_below_its_limit_never_waits(self) -> None:
         quotas = machine(quota({"user": "ada"}, producer_byte_rate=1000.0))
         assert [quotas.produced("ada", "app", 99, ms) for ms in range(0, 60_000, 100)] == [0] * 600

@@ -86,6 +86,7 @@ class TestSettingThem:
             ({"user": "a", "ip": "10.0.0.1"}, {}, "should not be combined"),
             ({"ip": "no-such-host"}, {}, "not a valid IP"),
             ({"ip": "::0001"}, {}, "write ::1"),
+            ({"ip": "::ffff:10.0.0.1"}, {}, "write 10.0.0.1"),
             ({"ip": None}, {"producer_byte_rate": 1}, "Invalid configuration key producer_byte_rate"),
             ({"user": "a"}, {"connection_creation_rate": 1}, "Invalid configuration key connection_creation_rate"),
             ({"user": "a"}, {"nonsense": 1}, "Invalid configuration key nonsense"),

@@ -43,7 +43,7 @@ def consumer_heartbeat(
         raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group has reached its maximum of {limit} members.")
     owned = _owned(request)
     before = _find_member(group, member_id, request, owned, out)
-    member = Update(state, group, before, _updated(before, client, request), out).run(owned)
+    member = Update(state, group, before, _updated(before, client, request), out, client.may_describe).run(owned)
     settings = state.consumer_settings(group.group_id)
     out.schedule((MEMBER_SESSION, group.group_id, member_id), settings.session_timeout_ms)
     response = ConsumerGroupHeartbeatResponse(

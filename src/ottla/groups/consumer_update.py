@@ -10,6 +10,8 @@ Nothing here changes the group: the records do, once they are in the log.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ottla.common.errors import ErrorCode
 from ottla.groups import records, regex
 from ottla.groups.consumer_group import (
@@ -34,13 +36,23 @@ FIRST_EPOCH = 2
 class Update:
     """One member's change on its way through the four steps."""
 
-    def __init__(self, state: GroupState, group: ConsumerGroup, before: Member, after: Member, out: Result) -> None:
+    def __init__(
+        self,
+        state: GroupState,
+        group: ConsumerGroup,
+        before: Member,
+        after: Member,
+        out: Result,
+        may_describe: Callable[[str], bool] | None = None,
+    ) -> None:
         self.state = state
         self.group = group
         # As the group knows it, or for one that is new a Member that is nothing but its id.
         self.before = before
         self.member = after
         self.out = out
+        # Which topics the client that asks may know of; None: all.
+        self._may_describe = may_describe
         self.is_new_group = state.consumer(group.group_id) is None
         self.regexes: dict[str, ResolvedRegex] = group.regexes
         self.has_new_subscription = False
@@ -83,7 +95,8 @@ class Update:
         return is_bump
 
     def _refresh_regexes(self) -> bool:
-        """Resolve all expressions of the group together, so that they cost one rebalance at most."""
+        """Resolve all expressions of the group together, so that they cost one rebalance at most. As in Kafka, with the
+        topics that the member who makes it necessary may describe."""
         wanted = {member.regex: None for member in self.members_after().values() if member.regex}
         config, now_ms = self.state.config, self.out.now_ms
         is_unresolved = any(expression not in self.regexes for expression in wanted)
@@ -97,7 +110,10 @@ class Update:
         resolved = dict(self.regexes)
         has_changed = False
         for expression in wanted:
-            found = ResolvedRegex(regex.matching_topics(expression, names), self.state.image_number, now_ms)
+            topics = regex.matching_topics(expression, names)
+            if self._may_describe is not None:
+                topics = tuple(filter(self._may_describe, topics))
+            found = ResolvedRegex(topics, self.state.image_number, now_ms)
             known = resolved.get(expression)
             has_changed |= (known.topics if known is not None else ()) != found.topics
             resolved[expression] = found

@@ -68,7 +68,7 @@ def join_consumer(state: GroupState, group: ConsumerGroup, join: Join, out: Resu
         rebalance_timeout_ms=join.rebalance_timeout_ms,
         classic=ClassicMetadata(request.session_timeout_ms, join.protocols),
     )
-    update = Update(state, group, before, after, out)
+    update = Update(state, group, before, after, out, join.client.may_describe)
     if replaced is not None and may_downgrade(state, group, [replaced.member_id], joining=1):
         member = _downgrade(state, group, replaced, update, out)
         _answer_join(group, join, member, out, is_downgrade=True)

@@ -44,6 +44,8 @@ class Client(NamedTuple):
     version: int
     client_id: str = ""
     host: str = ""
+    # Which topics it may know of, where an authorizer says so.
+    may_describe: Callable[[str], bool] | None = None
 
 
 class Result:

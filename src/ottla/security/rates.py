@@ -7,6 +7,7 @@ they span, taken for at least all windows but one: whoever has just begun may us
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 
@@ -55,7 +56,8 @@ class SampledRate:
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """How long until the rate is `limit` if nothing is added; 0 if it is no more than that now."""
         rate = self.per_second(now_ms)
-        return round((rate - limit) / limit * self._span_ms(now_ms)) if rate > limit else 0
+        # A half is rounded up, as Java does.
+        return math.floor((rate - limit) / limit * self._span_ms(now_ms) + 0.5) if rate > limit else 0
 
     def is_idle(self, now_ms: int) -> bool:
         """Nothing is left that counts."""

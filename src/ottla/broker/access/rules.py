@@ -136,7 +136,10 @@ RULES: dict[str, tuple[Rule, ...]] = {
     ),
     "ListTransactions": (Rule(O.DESCRIBE, R.TRANSACTIONAL_ID, "those that are told"),),
     "AllocateProducerIds": (Rule(O.CLUSTER_ACTION, R.CLUSTER),),
-    "ConsumerGroupHeartbeat": (Rule(O.READ, R.GROUP), Rule(O.DESCRIBE, R.TOPIC, "each topic that is subscribed to")),
+    "ConsumerGroupHeartbeat": (
+        Rule(O.READ, R.GROUP),
+        Rule(O.DESCRIBE, R.TOPIC, "each topic that is subscribed to; of a regular expression, those that are found"),
+    ),
     "ConsumerGroupDescribe": (
         Rule(O.DESCRIBE, R.GROUP, _GROUPS),
         Rule(O.DESCRIBE, R.TOPIC, "each topic of its members"),

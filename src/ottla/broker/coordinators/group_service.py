@@ -25,6 +25,7 @@ from ottla.common.steps import Pauses, Steps
 from ottla.groups.config import ConsumerSettings, GroupConfig, MigrationPolicy
 from ottla.groups.result import Client, Result, Ticket
 from ottla.groups.state import GroupState
+from ottla.metadata.acls import Operation
 from ottla.metadata.image import ClusterImage
 from ottla.protocol.codec import Message
 
@@ -96,7 +97,10 @@ class GroupService:
     # --- answering
 
     def client(self, context: RequestContext) -> Client:
-        return Client(context.version, context.client_id or "", f"/{context.client_host}")
+        access, may_describe = self._broker.access, None
+        if access is not None:
+            may_describe = partial(access.of(context).may_topic, Operation.DESCRIBE, tells=False)
+        return Client(context.version, context.client_id or "", f"/{context.client_host}", may_describe)
 
     def ask(self, ask: Callable[[Ticket], None]) -> Steps[Any]:
         """Ask with a ticket: the answer, which another operation may give."""

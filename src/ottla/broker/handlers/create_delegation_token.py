@@ -26,6 +26,8 @@ async def handle(
     if is_refused_here(broker, context):
         return _refused(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, owner, requester)
     ask = None if broker.access is None else broker.access.of(context)
+    if kind not in (None, "", _USER):  # who logs in with a token is a user: an ACL for that one would not be asked
+        return _refused(ErrorCode.INVALID_PRINCIPAL_TYPE, owner, requester)
     if owner != requester and ask is not None and not ask.may(Operation.CREATE_TOKENS, ResourceType.USER, owner):
         return _refused(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, owner, requester)
     if not tokens.is_on:

@@ -77,7 +77,8 @@ def _keys_of(names: Mapping[str, str | None]) -> tuple[str, ...]:
     address = names[IP]
     if address is not None:
         try:
-            names_canonical = str(ipaddress.ip_address(address))
+            known = ipaddress.ip_address(address)
+            names_canonical = str(getattr(known, "ipv4_mapped", None) or known)
         except ValueError:
             raise _invalid(f"{address} is not a valid IP: names of hosts are not looked up here") from None
         if names_canonical != address:
