@@ -161,6 +161,30 @@ def test_records_that_are_too_large_or_have_no_topic_become_dead_letters_and_wha
     assert [value for topic, _, value in found if topic == dead] == [large, b"lost"]
 
 
+def test_topics_that_are_not_there_are_not_looked_up_for_every_record(
+    servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ottla.client import lookup
+    from ottla.streams.engine.outputs import ClusterTopics
+
+    asked = []
+    look_up = ClusterTopics._looked_up
+
+    def noted(self: ClusterTopics, topic: str) -> Any:
+        asked.append(topic)
+        return look_up(self, topic)
+
+    monkeypatch.setattr(lookup, "MISSING_TOPIC_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(ClusterTopics, "_looked_up", noted)
+    source = created(servers)
+    builder = StreamsBuilder(key=serdes.raw, value=serdes.string)
+    builder.stream(source).to(lambda key, value, metadata: value)
+    names = ["nowhere-1", "no such name"]
+    rows = [(source, 0, number, names[number % 2].encode(), 1, None) for number in range(60)]
+    assert run_on_an_executor(servers, builder, rows, ErrorHandling(production=OnError.CONTINUE)) == []
+    assert set(asked) == set(names) and len(asked) < 20
+
+
 def test_batches_are_no_larger_than_the_smallest_topic_takes(servers: str) -> None:
     from ottla.streams.engine.application import StreamsApplication
 

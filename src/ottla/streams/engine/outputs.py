@@ -15,6 +15,11 @@ from ottla.streams.processing.context import TopicFacts
 
 LARGEST = "max.message.bytes"
 _AGE_S = 30.0
+# A topic that is missing may be made at any moment, but the lookup waits for it, and must not do so for every record.
+_MISSING_AGE_S = 5.0
+# Records may choose names freely.
+_KEPT_MAX = 10_000
+# Until when, and what.
 _kept: dict[tuple[int, str, str], tuple[float, TopicFacts | None]] = {}
 
 
@@ -28,10 +33,12 @@ class ClusterTopics:
     def __call__(self, topic: str) -> TopicFacts | None:
         """None: it is not there."""
         key = (os.getpid(), self.generation, topic)
-        looked_s, facts = _kept.get(key, (0.0, None))
-        if facts is None or time.monotonic() > looked_s + _AGE_S:
+        ends_s, facts = _kept.get(key, (0.0, None))
+        if time.monotonic() > ends_s:
             facts = self._looked_up(topic)
-            _kept[key] = (time.monotonic(), facts)
+            if len(_kept) >= _KEPT_MAX:
+                _kept.clear()
+            _kept[key] = (time.monotonic() + (_MISSING_AGE_S if facts is None else _AGE_S), facts)
         return facts
 
     def _looked_up(self, topic: str) -> TopicFacts | None:
