@@ -5,15 +5,23 @@ from __future__ import annotations
 
 import os
 import time
+from array import array
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from ottla.client.settings import ClientSettings
 from ottla.client.topic_settings import topic_settings
 from ottla.common.failures import Retriable
+from ottla.kernel.compressing import NUMBERS
+from ottla.kernel.encode import BatchEncoder
 from ottla.spark.source.reading import kept_reader
 from ottla.streams.processing.context import TopicFacts
+from ottla.streams.record import Headers
 
 LARGEST = "max.message.bytes"
+# Of all that an application writes.
+COMPRESSION = "lz4"
 _AGE_S = 30.0
 # A topic that is missing may be made at any moment, but the lookup waits for it, and must not do so for every record.
 _MISSING_AGE_S = 5.0
@@ -51,4 +59,14 @@ class ClusterTopics:
         except Retriable:
             found = {}  # the broker itself refuses what is too large
         value = found[topic][LARGEST].value if LARGEST in found.get(topic, {}) else None
-        return TopicFacts(len(numbers), None if value is None else int(value))
+        return TopicFacts(len(numbers), None if value is None else int(value), bytes_on_the_wire)
+
+
+def bytes_on_the_wire(key: bytes | None, value: bytes | None, headers: Headers, timestamp: int) -> int:
+    """As the sink would write it."""
+    encoder = BatchEncoder(codec=NUMBERS[COMPRESSION])
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    heads = pa.array([[{"key": name, "value": data} for name, data in headers]], kind) if headers else None
+    columns = pa.array([key], pa.binary()), pa.array([value], pa.binary()), heads, pa.array([timestamp], pa.int64())
+    done = [*encoder.append(array("i", [0]), *columns), *encoder.finish()]
+    return sum(len(batch) for _, batch, _ in done)
