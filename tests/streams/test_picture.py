@@ -1,4 +1,4 @@
-"""Topologies as SVG: everything is in the picture once, nothing covers anything else, and arrows lead downwards."""
+"""Topologies as pictures: everything is in an SVG once, nothing covers anything else, and arrows lead downwards."""
 
 from __future__ import annotations
 
@@ -90,3 +90,16 @@ def test_an_application_that_feeds_itself_has_one_arrow_upwards() -> None:
 
 def test_nodes_of_nothing_are_an_empty_picture() -> None:
     assert boxes(Topology().describe_as_svg(), ("node", "topic", "store", "frame")) == []
+
+
+def test_in_mermaid_the_store_of_a_global_table_stands_where_it_is_fed() -> None:
+    first, *_ = through_two_topics().describe_as_mermaid().split("  end\n")
+    assert "    store_names_store[(names-store)]" in first
+
+
+def test_in_mermaid_topics_with_similar_names_are_told_apart() -> None:
+    builder = StreamsBuilder(key=serdes.string, value=serdes.string)
+    for name in ("a-b", "a.b", "a_b"):
+        builder.stream(name).to("out")
+    text = builder.build().describe_as_mermaid()
+    assert len(set(re.findall(r"(topic_\w+)>a.b\]", text))) == 3
