@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ottla.client import lookup
 from ottla.common.errors import OttlaError
 from ottla.streams import (
     Application,
@@ -103,6 +104,12 @@ def servers() -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
+@pytest.fixture(autouse=True)
+def missing_topics_are_believed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One broker, which knows its topics: nothing is gained by waiting for those that an application makes itself."""
+    monkeypatch.setattr(lookup, "MISSING_TOPIC_TIMEOUT_S", 0.1)
+
+
 def run_on_an_executor(servers: str, builder: StreamsBuilder, rows: list[Any], handling: ErrorHandling) -> list[Any]:
     """(topic, partition, value) of what comes out, but for the application's own topics."""
     from ottla.client.settings import parse_named
@@ -159,6 +166,28 @@ def test_records_that_are_too_large_or_have_no_topic_become_dead_letters_and_wha
     found = run_on_an_executor(servers, builder, rows, handling)
     assert [value for topic, _, value in found if topic == small] == [b"a", b"x" * 25_000, b"b"]
     assert [value for topic, _, value in found if topic == dead] == [large, b"lost"]
+
+
+def test_topics_that_are_not_there_are_not_looked_up_for_every_record(
+    servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ottla.streams.engine.outputs import ClusterTopics
+
+    asked = []
+    look_up = ClusterTopics._looked_up
+
+    def noted(self: ClusterTopics, topic: str) -> Any:
+        asked.append(topic)
+        return look_up(self, topic)
+
+    monkeypatch.setattr(ClusterTopics, "_looked_up", noted)
+    source = created(servers)
+    builder = StreamsBuilder(key=serdes.raw, value=serdes.string)
+    builder.stream(source).to(lambda key, value, metadata: value)
+    names = ["nowhere-1", "no such name"]
+    rows = [(source, 0, number, names[number % 2].encode(), 1, None) for number in range(60)]
+    assert run_on_an_executor(servers, builder, rows, ErrorHandling(production=OnError.CONTINUE)) == []
+    assert set(asked) == set(names) and len(asked) < 20
 
 
 def test_batches_are_no_larger_than_the_smallest_topic_takes(servers: str) -> None:

@@ -44,7 +44,7 @@ def as_mermaid(topology: Topology) -> str:
     for sub in topology.sub_topologies():
         lines.append(f"  subgraph s{sub.number}[Sub-topology {sub.number}]")
         lines += [f"    {numbers[name]}[{name}]" for name in sub.nodes]
-        lines += [f"    {_store_id(store)}[({store})]" for store in sub.stores]
+        lines += [f"    {_store_id(store)}[({store})]" for store in _stores(topology, sub)]
         lines.append("  end")
     for name, node in topology.nodes.items():
         lines += [f"  {numbers[name]} --> {numbers[child]}" for child in node.children]
@@ -58,6 +58,11 @@ def as_mermaid(topology: Topology) -> str:
     return "\n".join(lines)
 
 
+def _stores(topology: Topology, sub: SubTopology) -> list[str]:
+    """Also that of a global table, which belongs to no task."""
+    return [*sub.stores, *(store for store, source in topology.global_stores.items() if source in sub.sources)]
+
+
 def _store_id(store: str) -> str:
     return f"store_{_plain(store)}"
 
@@ -67,4 +72,5 @@ def _topic_id(topic: str) -> str:
 
 
 def _plain(name: str) -> str:
-    return "".join(sign if sign.isalnum() else "_" for sign in name)
+    """Different for different names: `a-b`, `a.b` and `a_b` are three topics."""
+    return "".join(sign if sign.isalnum() else "_" if sign == "-" else f"_{ord(sign):x}_" for sign in name)

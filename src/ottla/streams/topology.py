@@ -231,6 +231,12 @@ class Topology:
 
         return as_mermaid(self)
 
+    def describe_as_svg(self) -> str:
+        """A picture for a browser."""
+        from ottla.streams.picture import as_svg
+
+        return as_svg(self)
+
 
 class _Groups:
     """Names that belong together; groups and their members in the order in which they were added."""

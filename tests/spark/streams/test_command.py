@@ -135,6 +135,8 @@ def test_questions_about_stores_are_answered_where_it_is_told_to(cli: Cli, tmp_p
 def test_a_topology_is_described_without_spark(cli: Cli, tmp_path: Path) -> None:
     assert "Sink: counts-repartition-sink (topic: counts-repartition)" in cli.ok("streams", "describe", WORDS).out
     assert cli.ok("streams", "describe", WORDS, "--mermaid").out.startswith("flowchart TD\n")
+    assert cli.ok("streams", "describe", WORDS, "--svg").out.startswith("<svg ")
+    assert "choose one" in cli.fails(2, "streams", "describe", WORDS, "--svg", "--mermaid")
     assert "there is no file" in cli.fails(1, "streams", "describe", tmp_path / "gone.py")
 
 

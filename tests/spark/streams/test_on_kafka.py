@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.spark.streams import test_application, test_queries, test_restarts
+from tests.spark.streams import test_application, test_guarantees, test_queries, test_restarts
 from tests.support.kafka_jars import require_kafka_libs
 from tests.support.kafka_peer import KafkaPeer
 
@@ -23,6 +23,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 application = test_queries.application
 test_queries_of_stores = test_queries.test_a_store_is_read_as_it_is_committed_over_all_partitions
 test_everything = test_application.test_results_and_state_are_those_of_the_test_driver_across_restarts_and_a_lost_batch
+test_at_least_once = test_guarantees.test_results_of_a_batch_that_is_broken_off_come_again_and_state_is_exact
 
 
 class TestRestarts:

@@ -22,6 +22,7 @@ from ottla.spark.sink.streaming import WriteQuery, write_stream
 from ottla.streams.engine.housekeeping import Housekeeping
 from ottla.streams.engine.identity import check_identity, shape_of
 from ottla.streams.engine.observing import observed
+from ottla.streams.engine.outputs import COMPRESSION
 from ottla.streams.engine.preparing import Prepared, prepare, reset
 from ottla.streams.engine.running import SQL_SCHEMA, TopologyRun
 from ottla.streams.errors import DEFAULT_HANDLING, ErrorHandling
@@ -102,6 +103,7 @@ class StreamsApplication:
             tables=Housekeeping(self._settings, prepared.repartition),
             # State is in the log: a batch that was published has changed it, and must not be computed again.
             has_state=False,
+            compression=COMPRESSION,
             batch_bytes=prepared.batch_bytes,
             processing_guarantee=self._guarantee,
             transactional_topics=prepared.own,

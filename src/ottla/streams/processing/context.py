@@ -20,6 +20,8 @@ class TopicFacts(NamedTuple):
     partitions: int | None
     # Of a record batch, as it is on the wire; none where nobody knows.
     bytes_max: int | None = None
+    # How many a record (key, value, headers, time) has there, compressed, in a batch by itself.
+    bytes_of: Callable[[bytes | None, bytes | None, Headers, int], int] = lambda *record: 0
 
 
 Topics = Callable[[str], TopicFacts | None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import Any
 
 from ottla.streams import serdes
@@ -68,7 +67,9 @@ class SinkOperator(Operator):
                     context.not_written(self.node_name, topic, why)
                     return
             if facts.bytes_max is not None and context.checks_outputs:
-                size = _bytes_on_the_wire(key_bytes, value_bytes, headers, timestamp, facts.bytes_max)
+                size = _bytes_plain(key_bytes, value_bytes, headers)
+                if size > facts.bytes_max:
+                    size = facts.bytes_of(key_bytes, value_bytes, headers, timestamp)
                 if size > facts.bytes_max:
                     why = f"it has {size:,} bytes, and the topic takes {facts.bytes_max:,}"
                     context.not_written(self.node_name, topic, why)
@@ -76,20 +77,7 @@ class SinkOperator(Operator):
         self._emit(topic, key_bytes, value_bytes, timestamp, headers, partition)
 
 
-def _bytes_on_the_wire(key: bytes | None, value: bytes | None, headers: Headers, timestamp: int, limit: int) -> int:
-    """At most so many, if that is within the limit; else as many as it has, compressed, in a batch by itself."""
-    plain = len(key or b"") + len(value or b"") + _OVERHEAD_BYTES
-    plain += sum(len(name.encode()) + len(data or b"") + 10 for name, data in headers)
-    if plain <= limit:
-        return plain
-    import pyarrow as pa
-
-    from ottla.kernel.compressing import NUMBERS
-    from ottla.kernel.encode import BatchEncoder
-
-    encoder = BatchEncoder(codec=NUMBERS["lz4"])
-    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    heads = pa.array([[{"key": name, "value": data} for name, data in headers]], kind) if headers else None
-    columns = pa.array([key], pa.binary()), pa.array([value], pa.binary()), heads, pa.array([timestamp], pa.int64())
-    done = [*encoder.append(array("i", [0]), *columns), *encoder.finish()]
-    return sum(len(batch) for _, batch, _ in done)
+def _bytes_plain(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """At most so many, in a batch by itself that is not compressed."""
+    own = len(key or b"") + len(value or b"") + _OVERHEAD_BYTES
+    return own + sum(len(name.encode()) + len(data or b"") + 10 for name, data in headers)
