@@ -82,6 +82,8 @@ def test_what_cannot_be_moved_is_told(cli: Cli, moving: str) -> None:
 def test_a_move_to_a_broker_that_is_away_shows_how_far_it_is_and_can_be_cancelled(
     cli: Cli, trio: Trio, moving: str
 ) -> None:
+    # How many of those of the fixture are in this partition is the client's affair.
+    cli.ok("produce", moving, "-q", "-p", "0", stdin="".join(f"{n}\n" for n in range(500)))
     trio.nodes[3].stop()
     try:
         wait_for(lambda: brokers(cli) == [1, 2])
