@@ -85,10 +85,15 @@ def alter_reassignments(
     return cluster.settled(ask)
 
 
-def replica_bytes(
-    cluster: ClusterClient, partitions: Iterable[TopicPartition], brokers: Iterable[int]
-) -> dict[tuple[TopicPartition, int], int]:
-    """How large each replica is, as far as its broker is there and tells."""
+@dataclass(frozen=True)
+class ReplicaSizes:
+    """How large each replica is that its broker has, and why other brokers have told nothing."""
+
+    sizes: Mapping[tuple[TopicPartition, int], int]
+    silent: Mapping[int, str]
+
+
+def replica_bytes(cluster: ClusterClient, partitions: Iterable[TopicPartition], brokers: Iterable[int]) -> ReplicaSizes:
     request = DescribeLogDirsRequest(
         topics=[
             DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=list(indexes))
@@ -96,15 +101,18 @@ def replica_bytes(
         ]
     )
     found: dict[tuple[TopicPartition, int], int] = {}
+    silent: dict[int, str] = {}
     for broker in brokers:
         try:
             answer = cluster.broker(broker).call(request)
+            check(answer.error_code, f"the log directories of broker {broker}")
         except (OttlaError, OSError) as error:
             cluster.forget(error)
+            silent[broker] = str(error)
             continue
         for folder in answer.results:
             for topic in folder.topics:
                 for row in topic.partitions:
                     if not row.is_future_key:
                         found[TopicPartition(topic.name, row.partition_index), broker] = row.partition_size
-    return found
+    return ReplicaSizes(found, silent)

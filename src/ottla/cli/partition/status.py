@@ -16,7 +16,7 @@ from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.txn.show import cluster_of
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
 from ottla.client.cluster import ClusterClient
-from ottla.client.reassignments import Reassignment, list_reassignments, replica_bytes
+from ottla.client.reassignments import Reassignment, ReplicaSizes, list_reassignments, replica_bytes
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 
@@ -67,21 +67,25 @@ def await_none(client: ClusterClient, partitions: Collection[TopicPartition] | N
 def _show(settings: Settings, client: ClusterClient) -> None:
     found = list_reassignments(client)
     brokers = sorted({replica for one in found for replica in one.replicas})
-    sizes = replica_bytes(client, [one.partition for one in found], brokers)
-    data: list[Any] = [_row(one, sizes) for one in found]
+    told = replica_bytes(client, [one.partition for one in found], brokers)
+    data: list[Any] = [_row(one, told) for one in found]
     show(settings, data, lambda: _lines(data))
+    for broker, why in told.silent.items():
+        notice(f"broker {broker} does not say how large its replicas are: {why}", "yellow")
 
 
-def _row(one: Reassignment, sizes: dict[tuple[TopicPartition, int], int]) -> dict[str, Any]:
-    known = [sizes.get((one.partition, replica), 0) for replica in one.replicas if replica not in one.adding]
-    whole = max(known, default=0)
+def _row(one: Reassignment, told: ReplicaSizes) -> dict[str, Any]:
+    """`bytes` is null where nobody says it; whose fault that is, `silent` tells."""
+    there = [replica for replica in one.replicas if replica not in one.adding]
+    known = [told.sizes.get((one.partition, replica), 0) for replica in there if replica not in told.silent]
     return {
         "topic": one.partition.topic,
         "partition": one.partition.partition,
-        "replicas": [replica for replica in one.replicas if replica not in one.adding],
+        "replicas": there,
         "to": list(one.target),
-        "bytes": whole,
-        "adding": [{"broker": replica, "bytes": sizes.get((one.partition, replica))} for replica in one.adding],
+        "bytes": max(known, default=None),
+        "adding": [{"broker": replica, "bytes": told.sizes.get((one.partition, replica))} for replica in one.adding],
+        "silent": [replica for replica in one.replicas if replica in told.silent],
     }
 
 
@@ -94,15 +98,20 @@ def _lines(data: list[dict[str, Any]]) -> list[str]:
             row["partition"],
             listed(row["replicas"]),
             listed(row["to"]),
-            human_bytes(row["bytes"]),
-            ", ".join(f"broker {one['broker']}: {_share(one['bytes'], row['bytes'])}" for one in row["adding"]) or "-",
+            "?" if row["bytes"] is None else human_bytes(row["bytes"]),
+            ", ".join(f"broker {one['broker']}: {_share(one, row)}" for one in row["adding"]) or "-",
         )
         for row in data
     ]
     return table(["TOPIC", "PARTITION", "REPLICAS", "TO", "SIZE", "NEW REPLICAS"], rows)
 
 
-def _share(have: int | None, whole: int) -> str:
+def _share(new: dict[str, Any], row: dict[str, Any]) -> str:
+    have, whole = new["bytes"], row["bytes"]
+    if new["broker"] in row["silent"]:
+        return "does not answer"
     if have is None:
         return "not there"
+    if whole is None:
+        return human_bytes(have)
     return f"{100 if not whole else min(100, have * 100 // whole)} %"
