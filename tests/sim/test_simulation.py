@@ -50,6 +50,7 @@ FOUND = {
     69: "an answer about in-sync replicas is not taken for that to a later question",
     83: "a follower whose log could not be made on a full disk has it when there is room",
     646: "a replica that could not be made stands in the way of no other partition of its broker",
+    2283: "a start that is cut off from the store in the middle fails, and is made again",
     97: "a watermark is not trusted above what was synced",
     5180: "a broker whose session is lost while it registers says so, and no more",
     5043: "a log is cut where a power cut has left a hole between two segments",

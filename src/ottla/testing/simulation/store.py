@@ -175,7 +175,10 @@ class SimulatedStore:
             try:
                 return self._call(effect)
             except _ConnectionLost:
-                pass
+                # Nothing else happens meanwhile: it would wait for ever for what a real one waits for until its session
+                # is over.
+                if not self._threads.is_in_thread:
+                    raise
 
     def _catch_up(self) -> None:
         self._seen = self._ensemble.changes
