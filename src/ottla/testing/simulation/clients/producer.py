@@ -22,6 +22,7 @@ _IN_FLIGHT_MAX = 5
 class Batch(NamedTuple):
     values: list[bytes]
     data: bytes
+    sequence: int
 
 
 class Producer(Client):
@@ -39,7 +40,7 @@ class Producer(Client):
             count = self.rng.choice((1, 1, 1, 2, _IN_FLIGHT_MAX))
             batches = [self._make(partition, producer_id, epoch) for _ in range(count)]
             for batch in await self._send_all(partition, batches):
-                await self._deliver(partition, batch)
+                await self._deliver(partition, batch, is_followed=count > 1)
             await asyncio.sleep(self.rng.random() * 0.5)
 
     def _make(self, partition: TopicPartition, producer_id: int, epoch: int) -> Batch:
@@ -51,7 +52,7 @@ class Producer(Client):
         now_ms = 1_700_000_000_000 + self._count
         records = [Record(number, now_ms, None, value) for number, value in enumerate(values)]
         data = build_batch(records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
-        return Batch(values, bytes(data))
+        return Batch(values, bytes(data), sequence)
 
     async def _send_all(self, partition: TopicPartition, batches: list[Batch]) -> list[Batch]:
         """All on one connection, none waits for the one before. Those that have to be sent again."""
@@ -85,15 +86,24 @@ class Producer(Client):
             except TryAgain:
                 await self.pause()
 
-    async def _deliver(self, partition: TopicPartition, batch: Batch) -> None:
+    async def _deliver(self, partition: TopicPartition, batch: Batch, *, is_followed: bool) -> None:
+        """A broker takes any sequence number from a producer that it does not know, as Kafka does. So when the first
+        batch of all is refused (too few replicas are in sync) and those behind it are not, it comes too late: Java's
+        producer tells its user that it failed."""
+        may_be_late = is_followed and batch.sequence == 0
+        expected = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,) if may_be_late else ()
         while True:
             self.forget_leader(partition)
             await self.pause()
             try:
                 topic_id, (leader, _) = await self.topic_id(partition.topic), await self.leader(partition)
-                await self._produce(leader, topic_id, partition, batch)
+                await self._produce(leader, topic_id, partition, batch, *expected)
                 return
             except TryAgain as error:
+                if error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                    self.world.promises.failed(self.name, partition, batch.values)
+                    self.say(f"{partition}: {batch.values[0].decode()} came too late and failed")
+                    return
                 self.say(f"{partition}: {error}; again")
 
     async def _produce(
