@@ -101,7 +101,9 @@ class _RecordingTopics:
         self.calls.append(("table", topic, schema, *by))
         return self
 
-    def stream(self, topic: str, schema: str, *, expect: object, **options: str) -> _RecordingTopics:
+    def stream(
+        self, topic: str, schema: str, *, expect: object, key_schema: None = None, **options: str
+    ) -> _RecordingTopics:
         self.calls.append(("stream", topic, schema, expect, options))
         return self
 
