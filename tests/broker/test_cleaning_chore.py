@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ottla.common.random_ids import random_topic_id
 from ottla.storage.compaction import plan
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
+from ottla.storage.log_dirs.checkpoints import CLEANER_OFFSETS, RECOVERY_POINTS
 from ottla.storage.log_manager import LogManager
 from ottla.storage.worker import run_job
 from ottla.storage.worker_process import WorkerDied
@@ -160,6 +162,59 @@ async def test_what_a_round_rests_on_is_synced_first(chore: Chore) -> None:
     assert synced and set(synced) == {log.log_end_offset}
 
 
+async def test_gaps_are_below_the_recovery_point_that_a_start_reads(chore: Chore) -> None:
+    """Or a start after a crash would take them for holes, and drop what follows."""
+    log = chore.dirty_log("a")
+    chore.dirty_log("plain", LogConfig())
+    chore.logs.checkpoint()
+    chore.make_dirty(log)
+    read: list[dict[TopicPartition, int]] = []
+    chore.worker.before_answer = lambda answer: read.append(chore.logs.dirs[0].read_offsets(RECOVERY_POINTS))
+    await chore.cleaning.tick()
+    assert read and all(points[log.topic_partition] == log.log_end_offset for points in read)
+    # What it says of others it says on.
+    assert TopicPartition("plain", 0) in read[0]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+async def test_nothing_goes_while_the_recovery_point_cannot_be_written(
+    chore: Chore, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    log = chore.dirty_log("a")
+    before, replace_file = pairs(log), log.disk.replace_file
+
+    def refuse(path: Path, content: bytes, *, sync: bool) -> None:
+        if path.name == RECOVERY_POINTS:
+            raise OSError(code, os.strerror(code))
+        replace_file(path, content, sync=sync)
+
+    monkeypatch.setattr(type(log.disk), "replace_file", staticmethod(refuse))
+    await chore.cleaning.tick()
+    assert (chore.worker.jobs, pairs(log), chore.cleaning.uncleanable) == ([], before, [])
+    monkeypatch.undo()
+    chore.clock.advance(60_000)
+    await chore.cleaning.tick()
+    assert len(pairs(log)) == 3
+
+
+async def test_a_compacted_log_outlives_a_crash_whatever_happened_to_the_checkpoints(tmp_path: Path) -> None:
+    before = Chore(tmp_path / "1")
+    log = before.dirty_log("a")
+    await before.cleaning.tick()
+    put(log, (b"later", b"1"))
+    expected = pairs(log)
+    before.logs.close(clean=False)
+    for number, lost in enumerate([(), (RECOVERY_POINTS,), (CLEANER_OFFSETS,), (RECOVERY_POINTS, CLEANER_OFFSETS)]):
+        shutil.copytree(tmp_path / "1", tmp_path / f"copy-{number}")
+        for name in lost:
+            (tmp_path / f"copy-{number}" / name).unlink()
+        for _ in range(2):  # what the first start writes is enough for the second
+            after = Chore(tmp_path / f"copy-{number}")
+            assert pairs(after.logs.logs[log.topic_partition]) == expected, lost
+            after.logs.checkpoint()
+            after.logs.close(clean=False)
+
+
 async def test_a_damaged_log_is_not_tried_again(chore: Chore) -> None:
     bad, good = chore.dirty_log("bad"), chore.dirty_log("good")
     with bad.segments[0].path(".log").open("r+b") as file:
@@ -244,7 +299,8 @@ async def test_a_folder_that_cannot_be_synced_goes_offline(chore: Chore, monkeyp
     log.flush()
 
     def fail(path: str | Path) -> None:
-        raise OSError(5, os.strerror(5))
+        if path == log.dir:
+            raise OSError(5, os.strerror(5))
 
     monkeypatch.setattr(type(log.disk), "fsync_path", staticmethod(fail))
     await chore.cleaning.tick()

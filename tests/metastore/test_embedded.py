@@ -62,7 +62,7 @@ def test_what_was_acknowledged_before_kill_9_is_there(tmp_path: Path) -> None:
 
 def test_a_second_opener_is_refused_with_a_sentence(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path / "store.sqlite")
-    with pytest.raises(OttlaError, match="in use by another process"):
+    with pytest.raises(OttlaError, match=f"{tmp_path} is in use by another broker; stop that one"):
         EmbeddedStore(tmp_path / "store.sqlite")
     store.close()
 

@@ -54,6 +54,8 @@ FOUND = {
     97: "a watermark is not trusted above what was synced",
     5180: "a broker whose session is lost while it registers says so, and no more",
     5043: "a log is cut where a power cut has left a hole between two segments",
+    1935: "a hole in a compacted log is none that compaction left",
+    3982: "a batch that was cut off is not back before the segment that took its place",
     3207: "the first batch of a producer may come too late, behind those that were sent after it",
 }
 

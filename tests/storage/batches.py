@@ -24,14 +24,15 @@ def batch(*values: bytes, timestamp: int = NOW_MS, codec: Codec = Codec.NONE, **
     return build_batch(records, codec=codec, **fields)  # type: ignore[arg-type]
 
 
-def open_log(directory: Path, config: LogConfig | None = None, disk: Disk = DISK, **points: int) -> Log:
+def open_log(directory: Path, config: LogConfig | None = None, disk: Disk = DISK, **points: int | None) -> Log:
     directory.mkdir(exist_ok=True)
     return load_log(directory, TOPIC, TOPIC_ID, config or LogConfig(), now_ms=NOW_MS, disk=disk, **points)
 
 
-def append(log: Log, *values: bytes, timestamp: int = NOW_MS, **fields: int) -> int:
+def append(log: Log, *values: bytes, timestamp: int = NOW_MS, leader_epoch: int = 0, **fields: int) -> int:
     """Append one batch and let everybody see it; gives its first offset."""
-    result = log.append(batch(*values, timestamp=timestamp, **fields), leader_epoch=0, now_ms=timestamp)
+    data = batch(*values, timestamp=timestamp, **fields)
+    result = log.append(data, leader_epoch=leader_epoch, now_ms=timestamp)
     log.high_watermark = log.log_end_offset
     return result.base_offset
 

@@ -224,7 +224,7 @@ def test_the_log_is_the_same_after_it_was_opened_again(tmp_path: Path) -> None:
     clean_all(log)
     before, end = pairs(log), log.log_end_offset
     log.close()
-    again = open_log(tmp_path, COMPACT)
+    again = open_log(tmp_path, COMPACT, recovery_point=end)
     assert (pairs(again), again.log_end_offset) == (before, end)
     assert read_all(again) == [(offset, value) for offset, _, value in before]
     assert put(again, (b"key-1", b"later")) == end

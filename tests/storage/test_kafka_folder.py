@@ -127,7 +127,7 @@ def test_small_files_are_written_as_kafka_writes_them(tmp_path: Path) -> None:
     assert (tmp_path / "offsets").read_bytes() == (FOLDER / checkpoints.RECOVERY_POINTS).read_bytes()
     checkpoints.write_offsets(tmp_path / "none", {})
     assert (tmp_path / "none").read_bytes() == (FOLDER / checkpoints.LOG_STARTS).read_bytes()
-    assert checkpoints.read_offsets(FOLDER / checkpoints.CLEANER_OFFSETS) == {}
+    assert not checkpoints.read_offsets(FOLDER / checkpoints.CLEANER_OFFSETS)
 
     meta = checkpoints.read_meta_properties(FOLDER)
     assert isinstance(meta, MetaProperties)

@@ -12,6 +12,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.common.random_ids import random_topic_id
 from ottla.storage.log_config import LogConfig
+from ottla.storage.log_dirs.checkpoints import RECOVERY_POINTS
 from ottla.storage.log_manager import LogManager
 from tests.storage.batches import append, open_log, read_all
 from tests.support.manual_clock import ManualClock
@@ -44,6 +45,36 @@ def test_a_log_is_found_again_after_a_stop(tmp_path: Path) -> None:
     assert found is not None
     assert (found.topic_id, found.high_watermark, found.recovery_point) == (topic_id, 2, 2)
     assert read_all(found) == [(0, b"1"), (1, b"2")]
+    second.close()
+
+
+def test_the_recovery_point_of_a_moved_log_is_on_disk_before_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash right after the move finds a compacted log, whose gaps are no holes."""
+    logs = manager(tmp_path / "a", tmp_path / "b")
+    logs.open()
+    log = logs.create(TopicPartition("t", 0), random_topic_id(), LogConfig(cleanup_compact=True))
+    append(log, b"1", b"2")
+    target = logs.dirs[1]
+    future = logs.begin_move(log, target)
+    future.copy(future.missing(0))
+    monkeypatch.setattr(logs, "checkpoint", list)
+    new = logs.switch(future, target)
+    assert new.dir.parent == tmp_path / "b"
+    assert target.read_offsets(RECOVERY_POINTS) == {TopicPartition("t", 0): 2}
+    logs.close(clean=False)
+
+
+def test_after_a_clean_stop_all_is_synced_whatever_the_checkpoint_says(tmp_path: Path) -> None:
+    first = manager(tmp_path)
+    first.open()
+    append(first.create(TopicPartition("t", 0), random_topic_id(), LogConfig()), b"1", b"2")
+    first.close()
+    (tmp_path / RECOVERY_POINTS).unlink()
+    second = manager(tmp_path)
+    second.open()
+    assert second.logs[TopicPartition("t", 0)].recovery_point == 2
     second.close()
 
 

@@ -55,6 +55,56 @@ def test_the_cut_of_a_recovery_is_durable(tmp_path: Path) -> None:
     assert read_all(again) == [(0, b"synced"), (1, b"next")]
 
 
+def _follow(log: Log, first: int, end: int, epoch: int) -> None:
+    for n in range(first, end):
+        append(log, b"%d of leader %d" % (n, epoch), leader_epoch=epoch)
+
+
+def _values(log: Log) -> list[bytes | None]:
+    return [value for _, value in read_all(log)]
+
+
+@pytest.mark.parametrize("synced", [0, 12])
+def test_a_batch_that_was_cut_off_is_not_back_before_the_segment_that_took_its_place(
+    tmp_path: Path, synced: int
+) -> None:
+    """Seed 3982 of the simulation: the truncation was not synced, the next segment was."""
+    log = open_log(tmp_path, CONFIG)
+    _follow(log, 0, 13, 0)
+    log.flush()
+    path = log.segments[0].path(".log")
+    with_the_old_end = path.read_bytes()
+    log.truncate_to(12, NOW_MS)
+    log.roll(NOW_MS)
+    _follow(log, 12, 14, 1)
+    expected = _values(log)
+    path.write_bytes(with_the_old_end)
+    for _ in range(2):  # the cut is there to stay
+        again = open_log(tmp_path, CONFIG, recovery_point=synced)
+        assert (again.log_end_offset, again.leader_epochs.entries) == (14, [(0, 0), (1, 12)])
+        assert _values(again) == expected
+    _follow(again, 14, 15, 1)
+    assert len(read_all(again)) == 15
+
+
+def test_a_segment_that_was_cut_off_is_not_back_behind_what_took_its_place(tmp_path: Path) -> None:
+    log = open_log(tmp_path, CONFIG)
+    _follow(log, 0, 13, 0)
+    log.roll(NOW_MS)
+    _follow(log, 13, 16, 0)
+    log.flush()
+    path = log.segments[1].path(".log")
+    old = path.read_bytes()
+    log.truncate_to(10, NOW_MS)
+    _follow(log, 10, 20, 1)
+    expected = _values(log)
+    path.write_bytes(old)
+    again = open_log(tmp_path, CONFIG, recovery_point=10)
+    assert (again.log_end_offset, again.leader_epochs.entries) == (20, [(0, 0), (1, 10)])
+    assert _values(again) == expected
+    assert not path.exists()
+
+
 def test_a_clean_stop_syncs_every_index(tmp_path: Path) -> None:
     """The next start believes them."""
     disk = DurableDisk(tmp_path / "disk")

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ottla.records.batch import read_header
+from ottla.records.batch import read_header, stamp
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from ottla.testing.simulation.durable_disk import DurableDisk
 from tests.storage.batches import NOW_MS, append, batch, open_log, read_all
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=150)
+COMPACTED = LogConfig(segment_bytes=1000, index_interval_bytes=150, cleanup_compact=True)
 
 
 def fill(directory: Path, count: int = 30, config: LogConfig = SMALL) -> Log:
@@ -236,23 +237,43 @@ def test_a_hole_among_records_that_were_deleted_costs_nothing_that_follows(tmp_p
     assert (again.log_start_offset, again.log_end_offset) == (third.base_offset + 1, 30)
 
 
-def test_a_compacted_log_may_have_gaps(tmp_path: Path) -> None:
-    config = LogConfig(segment_bytes=1000, index_interval_bytes=150, cleanup_compact=True)
-    log = fill(tmp_path, config=config)
+def test_a_compacted_log_may_have_gaps_below_the_recovery_point(tmp_path: Path) -> None:
+    log = fill(tmp_path, config=COMPACTED)
+    second, third = log.segments[1:3]
+    for path in second.paths():
+        path.unlink(missing_ok=True)
+    assert open_log(tmp_path, COMPACTED, recovery_point=third.base_offset).log_end_offset == 30
+
+
+def test_a_compacted_log_may_have_gaps_where_it_was_cleaned(tmp_path: Path) -> None:
+    """Also if its recovery point is older, as in a folder that Kafka wrote."""
+    log = fill(tmp_path, config=COMPACTED)
+    second, third = log.segments[1:3]
+    for path in second.paths():
+        path.unlink(missing_ok=True)
+    again = open_log(tmp_path, COMPACTED, recovery_point=3, cleaned_offset=third.base_offset)
+    assert (again.log_end_offset, again.cleaned_offset) == (30, third.base_offset)
+
+
+def test_a_compacted_log_of_which_no_recovery_point_is_known_keeps_what_is_there(tmp_path: Path) -> None:
+    log = fill(tmp_path, config=COMPACTED)
     second = log.segments[1]
     for path in second.paths():
         path.unlink(missing_ok=True)
-    assert open_log(tmp_path, config, recovery_point=3).log_end_offset == 30
+    again = open_log(tmp_path, COMPACTED, recovery_point=None)
+    # It is on disk now: the next start knows where the gaps end.
+    assert (again.log_end_offset, again.recovery_point) == (30, 30)
 
 
+@pytest.mark.parametrize("config", [SMALL, COMPACTED], ids=["delete", "compact"])
 @pytest.mark.parametrize("batches_left", [0, 1, 3])
-def test_segments_behind_missing_batches_go(tmp_path: Path, batches_left: int) -> None:
+def test_segments_behind_missing_batches_go(tmp_path: Path, batches_left: int, config: LogConfig) -> None:
     """Of the second segment the disk has only its beginning, with no broken batch to see, and all that came later."""
-    log = fill(tmp_path / "disk")
+    log = fill(tmp_path / "disk", config=config)
     second = log.segments[1]
     path = second.path(".log")
     os.truncate(path, boundaries(path)[batches_left])
-    again = open_log(tmp_path / "disk", SMALL)
+    again = open_log(tmp_path / "disk", config)
     end = second.base_offset + batches_left
     assert (again.log_end_offset, len(again.segments)) == (end, 2)
     assert read_all(again) == [(n, b"%04d" % n) for n in range(end)]
@@ -268,9 +289,15 @@ def test_missing_batches_below_the_recovery_point_cost_nothing_else(tmp_path: Pa
     assert again.segments[2].base_offset == third.base_offset
 
 
-def test_offsets_that_compaction_leaves_out_are_no_hole(tmp_path: Path) -> None:
-    config = LogConfig(segment_bytes=1000, index_interval_bytes=150, cleanup_compact=True)
-    log = fill(tmp_path, config=config)
-    path = log.segments[1].path(".log")
-    os.truncate(path, boundaries(path)[2])
-    assert open_log(tmp_path, config).log_end_offset == 30
+@pytest.mark.parametrize("gap", [500, 2**31 + 500])
+def test_gaps_of_a_compacted_leader_are_no_hole_in_its_follower(tmp_path: Path, gap: int) -> None:
+    """A kill takes nothing from the files, however little of them is synced."""
+    log = open_log(tmp_path, COMPACTED)
+    for n in range(30):
+        data = batch(b"%04d" % n, timestamp=NOW_MS + n)
+        stamp(data, 0, n * gap, 0)
+        log.append_fetched(memoryview(data), NOW_MS)
+    assert len(log.segments) >= 3
+    again = open_log(tmp_path, COMPACTED)
+    assert again.log_end_offset == 29 * gap + 1
+    assert read_all(again) == [(n * gap, b"%04d" % n) for n in range(30)]

@@ -90,7 +90,9 @@ class EmbeddedStore:
         except sqlite3.OperationalError as error:
             connection.close()
             if "locked" in str(error):
-                raise OttlaError(f"{path} is in use by another process") from None
+                raise OttlaError(
+                    f"{path.parent} is in use by another broker; stop that one or choose another data directory."
+                ) from None
             raise OttlaError(f"cannot open the metadata store {path}: {error}") from None
         except sqlite3.DatabaseError as error:
             connection.close()

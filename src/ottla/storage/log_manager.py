@@ -84,8 +84,8 @@ class LogManager(LogOwner):
         # Logs that were made in place of ones that are gone, and have not caught up with others since. Each directory
         # has a note of all, so that another start knows it of those that it finds there.
         self.made_anew: set[TopicPartition] = set()
-        # Logs that could not be made, for lack of room or of file descriptors: partition -> id of its topic. `create`
-        # is to be tried again.
+        # Logs that could not be made, for lack of room, of file descriptors or of a directory that works: partition ->
+        # id of its topic. `create` is to be tried again.
         self.unmade: dict[TopicPartition, TopicId] = {}
         # Files and folders to remove, with the monotonic time when it is due.
         self._doomed: list[tuple[int, Path]] = []
@@ -124,7 +124,8 @@ class LogManager(LogOwner):
         before, began_ms = len(self._logs), self.clock.monotonic_ms()
         try:
             clean = log_dir.take_clean_mark()
-            points = log_dir.read_offsets(checkpoints.RECOVERY_POINTS)
+            known_points = log_dir.read_recovery_points()
+            points = known_points or {}
             starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
             watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
             log_dir.cleaned = cleaned = log_dir.read_offsets(checkpoints.CLEANER_OFFSETS)
@@ -142,9 +143,9 @@ class LogManager(LogOwner):
                     deleted.add(name.rpartition(".")[0])
                 elif not folder.mark:
                     tp = folder.topic_partition
-                    log = self._load(log_dir, tp, clean, starts.get(tp, 0), points.get(tp, 0))
+                    point = None if known_points is None else points.get(tp, 0)
+                    log = self._load(log_dir, tp, clean, starts.get(tp, 0), point, cleaned.get(tp, 0))
                     log.high_watermark = min(max(watermarks.get(tp, 0), log.log_start_offset), log.log_end_offset)
-                    log.cleaned_offset = cleaned.get(tp, 0)
             for tp in (tp for tp, point in points.items() if point > 0 and tp not in self._logs):
                 # Above 0 the folder itself was synced, but a checkpoint may still name what was deleted since.
                 if marked_folder(tp, DELETE_SUFFIX).rpartition(".")[0] not in deleted:
@@ -158,7 +159,13 @@ class LogManager(LogOwner):
                 logger.info("%s: loaded in %d ms after %s; partitions: %d", log_dir.path, took_ms, stop, count)
 
     def _load(
-        self, log_dir: LogDir, topic_partition: TopicPartition, clean: bool, start: int, recovery_point: int
+        self,
+        log_dir: LogDir,
+        topic_partition: TopicPartition,
+        clean: bool,
+        start: int,
+        recovery_point: int | None,
+        cleaned: int,
     ) -> Log:
         directory = log_dir.path / str(topic_partition)
         log = load_log(
@@ -169,6 +176,7 @@ class LogManager(LogOwner):
             clean=clean,
             log_start_offset=start,
             recovery_point=recovery_point,
+            cleaned_offset=cleaned,
             now_ms=self.clock.now_ms(),
             owner=self,
             disk=self.disk,
@@ -221,12 +229,18 @@ class LogManager(LogOwner):
         return self._dir_of[topic_partition]
 
     def create(self, topic_partition: TopicPartition, topic_id: TopicId, config: LogConfig) -> Log:
-        """The log of this partition: the one that is there, or a new one in the least used directory."""
+        """The log of this partition: the one that is there, or a new one in the least used directory. Raises ApiError
+        with KAFKA_STORAGE_ERROR, and notes it in `unmade`."""
         log = self._logs.get(topic_partition)
         if log is not None and log.topic_id in (topic_id, ZERO_TOPIC_ID):
             return log
         self.delete(topic_partition)  # what another topic of the name has left
         log_dir = self._least_used_dir()
+        if log_dir is None:
+            self.unmade[topic_partition] = topic_id
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{topic_partition} could not be made: every log directory is offline"
+            )
         directory = log_dir.path / str(topic_partition)
         try:
             if self.is_any_checkpointed([topic_partition]):
@@ -264,12 +278,10 @@ class LogManager(LogOwner):
         log.topic_id = topic_id
         checkpoints.write_partition_metadata(log.dir, topic_id, self.disk)
 
-    def _least_used_dir(self) -> LogDir:
+    def _least_used_dir(self) -> LogDir | None:
         online = [log_dir for log_dir in self.dirs if log_dir.offline is None]
-        if not online:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "every log directory is offline")
-        if len(online) == 1:
-            return online[0]
+        if len(online) < 2:
+            return online[0] if online else None
         counts = Counter(map(id, self._dir_of.values()))
         return min(online, key=lambda log_dir: counts[id(log_dir)])
 
@@ -310,6 +322,10 @@ class LogManager(LogOwner):
         old.bring_to_disk()
         future.finish()
         directory = target.path / old.name
+        # The copy has the gaps of a compacted log: a start that finds it must not take them for holes.
+        self.in_background(
+            partial(target.write_recovery_point, old.topic_partition, old.log_end_offset), CHECKPOINTS
+        ).result()
         self.disk.rename(future.folder, directory)
         try:
             self.disk.fsync_path(target.path)
@@ -321,6 +337,7 @@ class LogManager(LogOwner):
                 clean=True,
                 log_start_offset=old.log_start_offset,
                 recovery_point=old.log_end_offset,
+                cleaned_offset=old.cleaned_offset,
                 now_ms=self.clock.now_ms(),
                 owner=self,
                 disk=self.disk,
@@ -330,7 +347,6 @@ class LogManager(LogOwner):
                 self.disk.rename(directory, future.folder)
             raise
         new.high_watermark = old.high_watermark
-        new.cleaned_offset = old.cleaned_offset
         self._add(target, new)
         old.close(keep_files=False)
         self._remove_moved(old)
@@ -461,6 +477,25 @@ class LogManager(LogOwner):
         """Whether the checkpoint files tell offsets of deleted partitions of these names: then they are to be written
         before such a partition is made again, or it would have those offsets after a crash."""
         return any(tp in self._checkpointed and tp not in self._logs for tp in partitions)
+
+    def checkpoint_recovery_point(self, log: LogWriter, offset: int) -> Future[None] | None:
+        """Before anything below `offset`, to which the log is flushed, is removed for good: let the checkpoint file say
+        so. None when it does. The future raises OSError."""
+        tp, point = log.topic_partition, log.recovery_point
+        log_dir = self._dir_of[tp]
+        known = log_dir.recovery_points
+        if known is not None and known.get(tp, 0) >= offset:
+            return None
+        # A partition of that name that is made again must not get this offset.
+        self._checkpointed.add(tp)
+        return self.in_background(partial(self._write_recovery_point, log_dir, tp, point), CHECKPOINTS)
+
+    def _write_recovery_point(self, log_dir: LogDir, topic_partition: TopicPartition, offset: int) -> None:
+        try:
+            log_dir.write_recovery_point(topic_partition, offset)
+        except OSError as error:
+            self._refused(log_dir, error)
+            raise
 
     def checkpoint_cleaned(self, log: LogWriter) -> None:
         log_dir = self._dir_of.get(log.topic_partition)

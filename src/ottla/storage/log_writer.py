@@ -35,6 +35,7 @@ from ottla.storage.producers.producer_state import Batch, EndMarker, ProducerSta
 from ottla.storage.producers.refused_batches import RefusedBatches
 from ottla.storage.results import AppendResult, Origin
 from ottla.storage.segments import rolling
+from ottla.storage.segments.indexes import INT32_MAX
 from ottla.storage.segments.segment import Segment
 
 _HEADER = HEADER
@@ -416,7 +417,9 @@ class LogWriter(LogReader):
         segment = self._active
         try:
             if rolling.is_due(self.config, segment, size, last_offset, max_timestamp, now_ms):
-                segment = self.roll(now_ms, base_offset)
+                # Also where a compacted leader's records leave a gap: one between segments means that records are lost.
+                is_too_far = base_offset is not None and last_offset - self.log_end_offset > INT32_MAX
+                segment = self.roll(now_ms, base_offset if is_too_far else None)
             if segment.size == 0:
                 segment.first_timestamp = max_timestamp
             segment.get_ready_to_append()
@@ -437,7 +440,7 @@ class LogWriter(LogReader):
         self._roll_at = -2
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Close the active segment and start one at the log end (or at `base_offset`, if that is further)."""
+        """Close the active segment and start one at the log end, or at `base_offset` further on."""
         start = max(self.log_end_offset, base_offset or 0)
         old = self._active
         if old.base_offset == start:

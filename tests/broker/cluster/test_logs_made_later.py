@@ -1,5 +1,5 @@
-"""A broker whose disk is full when it is given a replica: it does without, tells the controller, and has it when there
-is room. Found by seeds 83 and 646 of the simulation."""
+"""A broker whose disk is full, or has failed, when it is given a replica: it does without, tells the controller, and
+has it when there is room. Found by seeds 83 and 646 of the simulation."""
 
 from __future__ import annotations
 
@@ -193,6 +193,33 @@ async def test_a_leader_whose_log_could_not_be_made_leads_when_there_is_room(bro
     await broker.failed_dirs.check()
     assert (broker.partition.leader, broker.partition.offline) == (HERE, ())
     assert [led.index for led in broker.partitions.of_topic(TOPIC)] == [0]
+
+
+@pytest.mark.parametrize("replicas", [(HERE, 1, 3), (1, HERE, 3)], ids=["leads", "follows"])
+async def test_a_broker_all_of_whose_directories_have_failed_has_its_new_replicas_offline(
+    broker: OneBroker, replicas: tuple[int, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in Kafka: clients are told so, and somebody else leads."""
+    broker.logs._take_offline(broker.logs.dirs[0], "Input/output error")
+    await broker.given(*replicas)
+    assert broker.partitions.error_for(TOPIC, 0) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.partitions.error_for(TOPIC_ID, 0, by_id=True) is ErrorCode.KAFKA_STORAGE_ERROR
+    for _ in range(3):
+        await broker.failed_dirs.check()
+    assert (broker.partition.leader, broker.partition.isr, broker.partition.offline) == (1, (1, 3), (HERE,))
+    assert broker.asked == 1
+    assert [record.why for record in caplog.records if record.message == "a replica could not be made"] == [  # type: ignore[attr-defined]
+        f"{TP} could not be made: every log directory is offline"
+    ]
+
+
+async def test_a_replica_that_is_there_after_all_is_offline_no_more(broker: OneBroker) -> None:
+    broker.disk.is_full = True
+    await broker.given(1, HERE, 3)
+    assert broker.partitions.error_for(TOPIC, 0) is ErrorCode.KAFKA_STORAGE_ERROR
+    broker.disk.is_full = False
+    await broker.failed_dirs.check()
+    assert broker.partitions.error_for(TOPIC, 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_the_controller_is_told_when_it_can_be_reached_again(broker: OneBroker) -> None:

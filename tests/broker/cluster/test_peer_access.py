@@ -171,6 +171,7 @@ async def test_a_watched_broker_that_stops_is_noticed(scene: Scene) -> None:
     ("changes", "said"),
     [
         ({"sasl.mechanism.inter.broker.protocol": None}, "set sasl.mechanism.inter.broker.protocol to PLAIN"),
+        ({"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"}, "brokers fetch no tokens: set it to PLAIN"),
         ({"sasl.enabled.mechanisms": "SCRAM-SHA-512"}, "which listener SASL_SSL does not offer"),
         ({"listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": None}, "nothing says as whom"),
         ({"listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": login(PLAIN, "x")}, "which wants ScramLoginModule"),

@@ -80,11 +80,11 @@ class Subject:
             clean=clean,
             log_start_offset=files.log_start,
             recovery_point=files.recovery_point,
+            cleaned_offset=files.cleaned,
             now_ms=self.now_ms,
             disk=self.disk,
         )
         log.high_watermark = log.log_end_offset
-        log.cleaned_offset = files.cleaned
         return log
 
     def say(self, line: str) -> None:
@@ -180,6 +180,9 @@ class Subject:
             model.append(one)
         assert durable <= end <= model.end, f"the log ends at {end}, was synced to {durable} and went to {model.end}"
         lost = {base for base, one in model.stored.items() if base not in found and one.last >= durable}
+        start = self.checkpoint_files.log_start  # what is below may be missing anywhere
+        holes = [base for base in lost if max(base, start) < min(model.stored[base].last + 1, end)]
+        assert not holes, f"{holes} are lost, and the log goes on to {end}"
         below = {base: one for base, one in model.stored.items() if base not in lost and base >= self._delete_up_to}
         if compacting is not None:
             kept = model.stored

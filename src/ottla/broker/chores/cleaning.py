@@ -104,11 +104,11 @@ class Cleaning:
     async def _clean(self, target: Log) -> None:
         start_ms = self._clock.monotonic_ms()
         try:
+            job = self._make_job(target)
             # What goes now must not be needed after a power cut that takes what it went for.
             await target.flush_async()
-            if self._logs.get(target.topic_partition) is not target:
-                return
-            result = await self._run(target, self._make_job(target))
+            await self._checkpoint(target, job.upper_offset)
+            result = await self._run(target, job)
             target.cleaned_offset = result.end_offset
             self._logs.checkpoint_cleaned(target)
         except SegmentsChanged as error:
@@ -147,6 +147,15 @@ class Cleaning:
             map_bytes_max=self._config.log_cleaner_dedupe_buffer_size,
             bytes_per_second=rate if rate < _NO_LIMIT else None,
         )
+
+    async def _checkpoint(self, target: Log, upper_offset: int) -> None:
+        """The gaps of a compacted log are to be below the recovery point that a start after a crash reads: what is
+        missing above it is a hole, behind which nothing is kept (storage/loading/recovery.py)."""
+        if self._logs.get(target.topic_partition) is not target or target.recovery_point < upper_offset:
+            raise SegmentsChanged(f"{target.name} was cut back, or is gone")
+        written = self._logs.checkpoint_recovery_point(target, upper_offset)
+        if written is not None:
+            await asyncio.wrap_future(written)
 
     async def _run(self, target: Log, job: CompactionJob) -> RoundResult:
         swapped = 0

@@ -5,7 +5,7 @@ Lookups are by the bytes a request carries (UTF-8 name or raw topic id): the hot
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ottla.broker.partitions.followed_partition import FollowedPartition
 from ottla.broker.partitions.partition import Partition
@@ -24,6 +24,8 @@ class Partitions:
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._followed: dict[bytes, dict[int, FollowedPartition]] = {}
         self._topics: dict[bytes, TopicImage] = {}
+        # Replicas that should be here, and for which no directory has a log.
+        self._offline: dict[bytes, Collection[int]] = {}
 
     # --- led here
 
@@ -66,12 +68,15 @@ class Partitions:
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
 
     def error_for(self, topic: bytes | str, index: int, *, by_id: bool = False) -> ErrorCode:
-        """Why a partition that is not led here cannot be served: there is none, or somebody else leads it."""
+        """Why a partition that is not led here cannot be served: there is none, its replica here is offline, or
+        somebody else leads it."""
         key = topic.encode() if isinstance(topic, str) else topic
         if by_id and key not in self._topics:
             return ErrorCode.UNKNOWN_TOPIC_ID
         if self.image_of(key, index) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if index in self._offline.get(key, ()):
+            return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     # --- changing
@@ -81,6 +86,7 @@ class Partitions:
         topic: TopicImage,
         partitions: dict[int, Partition],
         followed: dict[int, FollowedPartition] | None = None,
+        offline: Collection[int] = (),
     ) -> None:
         """Also one that is there already: then these take the place of those that were."""
         name = topic.name.encode()
@@ -88,6 +94,11 @@ class Partitions:
         self._by_key[name] = self._by_key[topic.id] = partitions
         self._followed[name] = self._followed[topic.id] = followed or {}
         self._topics[name] = self._topics[topic.id] = topic
+        for key in (name, topic.id):
+            if offline:
+                self._offline[key] = offline
+            else:
+                self._offline.pop(key, None)
 
     def remove_topic(self, topic: TopicImage) -> None:
         name = topic.name.encode()
@@ -97,6 +108,7 @@ class Partitions:
             self._by_key.pop(key, None)
             self._followed.pop(key, None)
             self._topics.pop(key, None)
+            self._offline.pop(key, None)
         for partition in (*removed.values(), *followed.values()):
             partition.notify()  # parked fetches learn that the topic is gone
 

@@ -4,7 +4,7 @@
     led here, in the same one           it hears of its in-sync replicas
     a replica here, led elsewhere       a new `FollowedPartition` for each leader epoch, and fetched from there
     no replica here (any more)          nothing
-    its log could not be made           nothing, until it is (`MetadataChanges.make_missing_logs`)
+    its log could not be made           offline, until it is (`MetadataChanges.make_missing_logs`)
 
 A broker of a cluster that the controller has not taken in yet leads and follows nothing, whatever the image says of the
 one that it was before.
@@ -113,11 +113,13 @@ class PartitionsOfImage:
         followed_before: dict[int, FollowedPartition] = _known(self._partitions.followed_of_topic(topic.name), topic)
         led: dict[int, Partition] = {}
         followed: dict[int, FollowedPartition] = {}
+        offline: list[int] = []
         failure: Exception | None = None
         for index, image in enumerate(topic.partitions):
             if self._taken_in is None or self._node_id not in image.replicas:
                 continue
             if TopicPartition(topic.name, index) in self._logs.unmade:
+                offline.append(index)
                 continue
             try:
                 if image.leader == self._node_id:
@@ -130,7 +132,7 @@ class PartitionsOfImage:
                     followed[index] = replica if replica and is_same else self._follow(topic, index, config)
             except Exception as error:  # of one partition, whose log may be missing
                 failure = error
-        self._partitions.add_topic(topic, led, followed)
+        self._partitions.add_topic(topic, led, followed, offline)
         for index, partition in led_before.items():
             if led.get(index) is partition:
                 self._learn(partition, topic.partitions[index], config)

@@ -6,9 +6,11 @@ the segments from the recovery point on are read once, and producers are replaye
 
 from __future__ import annotations
 
+import errno
 import logging
 from pathlib import Path
 
+from ottla.common.errors import ApiError
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.leader_epochs import LeaderEpochs
@@ -34,11 +36,16 @@ def load_log(
     *,
     clean: bool = False,
     log_start_offset: int = 0,
-    recovery_point: int = 0,
+    recovery_point: int | None = 0,
+    cleaned_offset: int = 0,
     now_ms: int = 0,
     owner: LogOwner | None = None,
     disk: Disk = DISK,
 ) -> Log:
+    """`recovery_point` is None when nobody knows it any more: its checkpoint file is gone."""
+    # Then in a compacted log a hole cannot be told from what was removed.
+    tells_no_holes = recovery_point is None and config.cleanup_compact
+    recovery_point = recovery_point or 0
     folder = Folder(directory, config.index_interval_bytes, disk)
     segments = folder.segments
     epochs = LeaderEpochs(directory / LEADER_EPOCHS, disk)
@@ -64,10 +71,10 @@ def load_log(
     if end < recovery_point or not clean:
         # What was said of later offsets need not be true of what is there now; the batches tell.
         epochs.truncate_from_end(recovery_point)
-        # In a compacted log offsets are missing by right.
-        whole_from = None if config.cleanup_compact else log_start_offset
+        whole_from = None if tells_no_holes else max(log_start_offset, cleaned_offset)
         recovery = Recovery(segments, recovery_point, epochs, whole_from=whole_from)
-        recovery.run(_number_of(segments, recovery_point))
+        # With the last one that was synced: what a truncation took from its end may be back.
+        recovery.run(_number_of(segments, recovery_point - 1))
         end, damage, dirty_from = recovery.end_offset, recovery.damage, recovery_point
         if not recovery.saw_producers:
             replay_until = recovery.start_offset
@@ -93,7 +100,8 @@ def load_log(
         segments,
         log_start_offset=start,
         log_end_offset=end,
-        recovery_point=min(recovery_point, end),
+        # After a clean stop all is on disk, whatever the checkpoint says of it.
+        recovery_point=min(recovery_point, end) if dirty_from is not None else end,
         leader_epochs=epochs,
         producers=producers,
         snapshots=snapshots,
@@ -104,14 +112,25 @@ def load_log(
     if removed:
         log.folder_changed()
     log.damage = tuple(damage)
+    log.cleaned_offset = cleaned_offset
     for segment in (known for known in folder.without_txn_index if known in segments):
         # Kafka leaves out empty ones: of a folder that it wrote every segment is walked once. Not while serving.
         if segment.size and not segment.txns.loaded:
             rebuild_txn_index(log, segment)
+    if tells_no_holes and not clean:
+        _flush(log)
     # Thousands of logs are loaded: none keeps a file open before it is used.
     for segment in segments:
         segment.release()
     return log
+
+
+def _flush(log: Log) -> None:
+    """So that a start after the next crash finds a recovery point above all gaps."""
+    try:
+        log.flush()
+    except ApiError as error:
+        raise OSError(errno.EIO, f"{log.dir} could not be synced: {error.message}") from error
 
 
 def _segment(directory: Path, offset: int, config: LogConfig, disk: Disk) -> Segment:

@@ -4,8 +4,10 @@ Below the recovery point everything was synced: batches there are walked by thei
 damaged is reported and stays for whoever can save it. From there on every CRC is checked, and the log is cut at the
 first batch that is not whole, as in Kafka, with everything behind it: a power cut may have kept later pages and later
 segments and lost earlier ones, and no reader gets past the hole. A segment that is missing altogether, or ends too
-early with a whole batch, is such a hole, too: a replica that kept what follows would never fetch what it lacks. Only a
-compacted log has gaps of its own.
+early with a whole batch, is such a hole, too: a replica that kept what follows would never fetch what it lacks. What
+compaction leaves out is not taken for one: it removes nothing above the recovery point that the checkpoint file names
+(`broker/chores/cleaning.py`), and records that come from a compacted leader with gaps lie in segments that follow each
+other without (`LogWriter.roll`).
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Iterator
 from ottla.records.batch import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.segments.batch_scan import BrokenChain, Trail, scan_batches, scan_headers
-from ottla.storage.segments.indexes import CorruptIndex
+from ottla.storage.segments.indexes import INT32_MAX, CorruptIndex
 from ottla.storage.segments.segment import Segment
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,8 @@ class Recovery:
         # From here on batches were walked, and whether one of them had a producer id.
         self.start_offset: int | None = None
         self.saw_producers = False
+        # Of the batch that was walked last.
+        self._last_epoch = -1
 
     def run(self, first: int) -> None:
         """Go through the segments from the first-th on; the ones before are not looked at."""
@@ -45,6 +49,9 @@ class Recovery:
             segment = self._segments[number]
             if number > first and self._is_behind_a_hole(segment):
                 self._drop_behind(number - 1, "where a segment is missing")
+                break
+            if number > first and self._overlaps(segment) and not self._takes_over(segment, self._segments[number - 1]):
+                self._drop_behind(number - 1, "which were cut off before")
                 break
             self.end_offset = max(self.end_offset, segment.base_offset)
             if not self._recover(segment, is_last=number + 1 == len(self._segments)):
@@ -57,7 +64,36 @@ class Recovery:
         follows."""
         if self._whole_from is None or self.end_offset < self._recovery_point:
             return False
-        return segment.base_offset > max(self.end_offset, self._whole_from)
+        gap = segment.base_offset - max(self.end_offset, self._whole_from)
+        # Offsets that no segment can hold together were never written together.
+        return 0 < gap <= INT32_MAX
+
+    def _overlaps(self, segment: Segment) -> bool:
+        """A truncation takes the end of a segment and the segments behind it. Until that is synced a power cut gives
+        back one or the other, beside what was written in its place."""
+        return segment.size > 0 and self._recovery_point <= segment.base_offset < self.end_offset
+
+    def _takes_over(self, segment: Segment, before: Segment) -> bool:
+        """Whether this segment was begun after the one before was cut back: its leader is not older, and none of a
+        log that went another way. Then the cut is made again."""
+        try:
+            _, header = next(scan_headers(segment.file().fd, 0, segment.size))
+        except BrokenChain:
+            return False
+        if header.leader_epoch < self._last_epoch:
+            return False
+        logger.warning(
+            "%s in %s: cutting off what the next segment has from offset %d on",
+            before,
+            before.directory,
+            segment.base_offset,
+        )
+        before.truncate_to(segment.base_offset)
+        before.disk.fsync(before.file().fd)
+        before.finish()
+        self.end_offset = segment.base_offset
+        self._epochs.truncate_from_end(self.end_offset)
+        return True
 
     def _recover(self, segment: Segment, *, is_last: bool) -> bool:
         """False when the log ends here, whatever follows."""
@@ -68,6 +104,7 @@ class Recovery:
             size = header.length + LOG_OVERHEAD
             last_offset = header.base_offset + header.last_offset_delta
             segment.note_batch(at, size, last_offset, header.max_timestamp)
+            self._last_epoch = header.leader_epoch
             if header.leader_epoch > self._epochs.latest:
                 self._epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:

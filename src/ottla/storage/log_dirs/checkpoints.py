@@ -68,16 +68,19 @@ def _write_lines(path: Path, lines: list[str], disk: Disk, *, sync: bool) -> Non
     disk.replace_file(path, text.encode(), sync=sync)
 
 
-def read_offsets(path: Path) -> dict[TopicPartition, int]:
-    """An offset checkpoint; empty when there is none that can be read."""
+def read_offsets(path: Path) -> dict[TopicPartition, int] | None:
+    """An offset checkpoint; None when there is none that can be read."""
     offsets: dict[TopicPartition, int] = {}
+    lines = _read_lines(path)
+    if lines is None:
+        return None
     try:
-        for line in _read_lines(path) or []:
+        for line in lines:
             topic, partition, offset = line.split(" ")
             offsets[TopicPartition(topic, int(partition))] = int(offset)
     except ValueError:
         logger.warning("%s is damaged; it is treated as missing", path)
-        return {}
+        return None
     return offsets
 
 

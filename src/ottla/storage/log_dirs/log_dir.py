@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import logging
@@ -31,6 +32,8 @@ class LogDir:
         self.disk = disk
         self.directory_id = TopicId(bytes(16))
         self.offline: str | None = None
+        # What recovery-point-offset-checkpoint says; None if it cannot be read.
+        self.recovery_points: Mapping[TopicPartition, int] | None = None
         # What cleaner-offset-checkpoint says, or will say in a moment.
         self.cleaned: dict[TopicPartition, int] = {}
         # What __ottla_made_anew said when the directory was loaded.
@@ -63,6 +66,8 @@ class LogDir:
         except ValueError as error:
             raise OttlaError(f"{error}; this is not a data directory that this broker can use.") from None
         if meta is None:
+            # From now on its absence is damage.
+            self.write_offsets(checkpoints.RECOVERY_POINTS, {})
             meta = MetaProperties(node_id, cluster_id, random_topic_id())
             checkpoints.write_meta_properties(self.path, meta, self.disk)
         if meta.cluster_id != cluster_id:
@@ -86,7 +91,20 @@ class LogDir:
         self.disk.replace_file(self.path / CLEAN_SHUTDOWN_FILE, text.encode(), sync=True)
 
     def read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        return checkpoints.read_offsets(self.path / name)
+        return checkpoints.read_offsets(self.path / name) or {}
+
+    def read_recovery_points(self) -> Mapping[TopicPartition, int] | None:
+        self.recovery_points = checkpoints.read_offsets(self.path / checkpoints.RECOVERY_POINTS)
+        return self.recovery_points
 
     def write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         checkpoints.write_offsets(self.path / name, offsets, self.disk)
+        if name == checkpoints.RECOVERY_POINTS:
+            self.recovery_points = offsets
+
+    def write_recovery_point(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Of one partition; of the others the file goes on saying what it says. Raises OSError, also when it says
+        nothing: then all are to be written first."""
+        if self.recovery_points is None:
+            raise FileNotFoundError(errno.ENOENT, f"{checkpoints.RECOVERY_POINTS} is missing")
+        self.write_offsets(checkpoints.RECOVERY_POINTS, {**self.recovery_points, topic_partition: offset})
