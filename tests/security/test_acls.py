@@ -185,6 +185,23 @@ def test_a_session_does_not_outlive_its_permission(broker: Broker, admin: AdminC
         assert line.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
+def test_a_fetch_that_waits_does_not_bring_what_was_written_after_its_permission_ended(
+    broker: Broker, admin: AdminClient
+) -> None:
+    """Kafka asks when the request comes and not again; here the authorizer is asked at each look at the log."""
+    create(admin, acl(AclOperation.READ))
+    with logged_in(broker, "ada") as client, logged_in(broker, "admin") as writer:
+        client.send(fetch_request([("orders", 0, 0)], max_wait_ms=60_000, min_bytes=1), 12)
+        assert broker._server is not None
+        parked = broker._server.broker.parked_fetches
+        eventually(lambda: parked, lambda: "the fetch does not wait")
+        for future in admin.delete_acls([ANY]).values():
+            assert future.result(30)
+        assert writer.produce("orders", batch_of(b"x")).error_code == 0
+        ((line,),) = [topic.partitions for topic in client.receive("FetchRequest", 12).responses]
+        assert line.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED and not line.records
+
+
 def test_nobody_poses_as_a_replica(broker: Broker, admin: AdminClient) -> None:
     create(admin, acl(AclOperation.READ))
     with logged_in(broker, "ada") as client:

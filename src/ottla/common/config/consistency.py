@@ -48,6 +48,13 @@ def _check_way_of_brokers(config: BrokerConfig) -> None:
     if not config.zookeeper_connect or not used.protocol.has_sasl:
         return
     mechanism = config.of_listener(used.name, "sasl.mechanism.inter.broker.protocol")
+    if mechanism == "OAUTHBEARER":
+        # A token has to be fetched, and fetched again, from a service without which no replica would be in sync.
+        raise OttlaError(
+            f"sasl.mechanism.inter.broker.protocol is OAUTHBEARER, and brokers fetch no tokens: set it to PLAIN, "
+            f"SCRAM-SHA-256 or SCRAM-SHA-512 for listener {used.name}, or let brokers show certificates to each other "
+            "on an SSL listener; clients may log in by OAUTHBEARER all the same."
+        )
     if mechanism == "GSSAPI":
         raise OttlaError(
             f"Brokers log in to each other through listener {used.name} ({used.protocol.value}): set "

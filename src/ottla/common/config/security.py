@@ -115,8 +115,9 @@ class SaslSettings(Configuration):
         "sasl.mechanism.inter.broker.protocol",
         "GSSAPI",
         "How brokers of a cluster log in to each other, where they use a SASL listener: PLAIN, SCRAM-SHA-256 or "
-        "SCRAM-SHA-512. As whom is in listener.name.NAME.MECHANISM.sasl.jaas.config. Kafka's default is not served.",
-        check=one_of("GSSAPI", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+        "SCRAM-SHA-512. As whom is in listener.name.NAME.MECHANISM.sasl.jaas.config. Kafka's default, GSSAPI, is not "
+        "served, nor is OAUTHBEARER here: brokers fetch no tokens.",
+        check=one_of("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
         scope=_PER_BROKER,
     )
     sasl_server_max_receive_size = integer(

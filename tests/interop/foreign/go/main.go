@@ -69,7 +69,11 @@ func (r request) client(options ...kgo.Opt) (*kgo.Client, error) {
 		kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.MetadataMaxAge(time.Second),
 	}
-	return kgo.NewClient(append(common, options...)...)
+	secured, err := r.security()
+	if err != nil {
+		return nil, err
+	}
+	return kgo.NewClient(append(append(common, secured...), options...)...)
 }
 
 var codecs = map[string]kgo.CompressionCodec{
@@ -187,6 +191,8 @@ func perform(r request) (any, error) {
 		return transaction(r)
 	}
 	switch r.Op {
+	case "login":
+		return nil, login(r)
 	case "hello":
 		return "franz-go", nil
 	case "produce":

@@ -1,6 +1,7 @@
 // kafkajs doing what a test asks: a JSON object per line on stdin, one per line back on stdout. See ../agents.py.
 'use strict'
 
+const fs = require('node:fs')
 const readline = require('node:readline')
 const {
   AssignerProtocol: { MemberMetadata, MemberAssignment },
@@ -35,12 +36,22 @@ const CODECS = { none: 0, gzip: 1, snappy: 2, lz4: 3, zstd: 4 }
 
 const bytes = text => (text === null || text === undefined ? null : Buffer.from(text, 'base64'))
 const text = buffer => (buffer === null || buffer === undefined ? null : Buffer.from(buffer).toString('base64'))
-const client = request =>
+// Settings have librdkafka's names.
+const security = (settings = {}) => {
+  const protocol = settings['security.protocol'] || 'PLAINTEXT'
+  const [mechanism, username, password] = ['mechanism', 'username', 'password'].map(name => settings[`sasl.${name}`])
+  return {
+    ...(protocol.endsWith('SSL') ? { ssl: { ca: [fs.readFileSync(settings['ssl.ca.location'])] } } : {}),
+    ...(protocol.startsWith('SASL') ? { sasl: { mechanism: mechanism.toLowerCase(), username, password } } : {}),
+  }
+}
+const client = (request, retries = 8) =>
   new Kafka({
     clientId: 'kafkajs',
     brokers: [request.bootstrap],
     logLevel: logLevel.NOTHING,
-    retry: { initialRetryTime: 100, retries: 8 },
+    retry: { initialRetryTime: 100, retries },
+    ...security(request.settings),
   })
 
 // A header that occurs twice is a list in kafkajs.
@@ -97,6 +108,18 @@ const range = ({ cluster }) => ({
 })
 
 const steps = {
+  // One question of the broker: the error is why it could not be asked.
+  login: async request => {
+    const admin = client(request, 0).admin()
+    await admin.connect()
+    try {
+      await admin.listTopics()
+    } finally {
+      await admin.disconnect()
+    }
+    return null
+  },
+
   hello: async () => require('kafkajs/package.json').version,
 
   produce: async request => {
