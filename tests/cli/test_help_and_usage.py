@@ -102,6 +102,7 @@ def test_what_is_offered_is_meant() -> None:
         "quota remove",
         "pipeline delete",
         "streams delete",
+        "streams switch",
         "schema register",
         "schema delete",
     }
@@ -118,6 +119,7 @@ def test_what_is_offered_is_meant() -> None:
         "pipeline delete",
         "streams run",
         "streams delete",
+        "streams switch",
         "schema delete",
     }
 

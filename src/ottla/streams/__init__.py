@@ -14,6 +14,7 @@ from ottla.streams.processing.processor import Processor, ProcessorContext
 from ottla.streams.processing.punctuation import PunctuationType
 from ottla.streams.program import Application
 from ottla.streams.record import Record, RecordMetadata, ValueAndTimestamp
+from ottla.streams.sql.statement import Sql, sql
 from ottla.streams.state.specs import key_value_store, session_store, timestamped_store, versioned_store, window_store
 from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.topology import Topology
@@ -52,6 +53,7 @@ __all__ = [
     "RecordMetadata",
     "SessionWindows",
     "SlidingWindows",
+    "Sql",
     "StreamsBuilder",
     "Suppressed",
     "TimeWindows",
@@ -69,6 +71,7 @@ __all__ = [
     "seconds",
     "serdes",
     "session_store",
+    "sql",
     "timestamped_store",
     "versioned_store",
     "window_store",

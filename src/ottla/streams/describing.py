@@ -1,9 +1,14 @@
-"""A topology as text, in the form in which Kafka Streams prints one, and as a Mermaid picture."""
+"""A topology as text, in the form in which Kafka Streams prints one, and as a Mermaid picture.
+
+What was optimised stands below it, where there is anything: stages of SQL that Spark runs on columns, and repartition
+topics that operators share.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ottla.streams.native import native_stages
 from ottla.streams.topology import Node, ProcessorNode, SinkNode, SourceNode, SubTopology, Topology
 
 
@@ -12,7 +17,37 @@ def as_text(topology: Topology) -> str:
     for sub in topology.sub_topologies():
         lines += _sub_topology(topology, sub)
         lines.append("")
+    optimised = list(_optimised(topology))
+    if optimised:
+        lines += ["   Optimisations:", *optimised, ""]
     return "\n".join(lines)
+
+
+def _optimised(topology: Topology) -> Iterator[str]:
+    for number, stage in enumerate(native_stages(topology).values()):
+        yield f"    Native stage: {number} (on Spark's columns: {', '.join(stage.all_nodes)})"
+        for name in stage.all_nodes:
+            if text := native_text(topology, name):
+                yield f"      {name}: {text}"
+    for name in topology.nodes:
+        if name in topology.shared_sources:
+            yield f"    Merged repartition: {shared_topic(topology, name)} (for: {_users(topology, name)})"
+
+
+def native_text(topology: Topology, name: str) -> str:
+    """The expression of a node, on one line."""
+    node = topology.nodes[name]
+    return " ".join(node.native.text.split()) if isinstance(node, ProcessorNode) and node.native is not None else ""
+
+
+def shared_topic(topology: Topology, source: str) -> str:
+    node = topology.nodes[source]
+    assert isinstance(node, SourceNode)
+    return node.topics[0]
+
+
+def _users(topology: Topology, source: str) -> str:
+    return ", ".join(topology.nodes[source].children)
 
 
 def _sub_topology(topology: Topology, sub: SubTopology) -> Iterator[str]:
@@ -41,9 +76,16 @@ def _headline(node: Node) -> str:
 def as_mermaid(topology: Topology) -> str:
     lines = ["flowchart TD"]
     numbers = {name: f"n{number}" for number, name in enumerate(topology.nodes)}
+    stages = list(native_stages(topology).values())
+    native = {name for stage in stages for name in stage.all_nodes}
     for sub in topology.sub_topologies():
         lines.append(f"  subgraph s{sub.number}[Sub-topology {sub.number}]")
-        lines += [f"    {numbers[name]}[{name}]" for name in sub.nodes]
+        lines += [f"    {numbers[name]}[{name}]" for name in sub.nodes if name not in native]
+        for number, stage in enumerate(stages):
+            if stage.source in sub.sources:
+                lines.append(f"    subgraph native{number}[Native stage {number}]")
+                lines += [f"      {numbers[name]}[{name}]" for name in stage.all_nodes]
+                lines.append("    end")
         lines += [f"    {_store_id(store)}[({store})]" for store in _stores(topology, sub)]
         lines.append("  end")
     for name, node in topology.nodes.items():
@@ -55,6 +97,10 @@ def as_mermaid(topology: Topology) -> str:
         if isinstance(node, SinkNode):
             topic = node.topic if isinstance(node.topic, str) else "chosen by record"
             lines.append(f"  {numbers[name]} --> {_topic_id(topic)}>{topic}]")
+    shared = [shared_topic(topology, name) for name in topology.nodes if name in topology.shared_sources]
+    if shared:
+        lines.append("  classDef merged stroke-width:3px")
+        lines += [f"  class {_topic_id(topic)} merged" for topic in shared]
     return "\n".join(lines)
 
 

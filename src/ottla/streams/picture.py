@@ -3,6 +3,8 @@
 Each sub-topology has a column, so that frames never overlap: topics that it reads above its frame, below it those that
 only it writes. Within a frame a node stands below all its parents, and stores beside the first node that uses them. A
 column begins below those that write to what it reads; a topic through which an application feeds itself ends that.
+Nodes that Spark runs on columns have a colour of their own and show their expression under the pointer; a repartition
+topic that several operators share has a thick edge.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
+from ottla.streams.describing import native_text, shared_topic
+from ottla.streams.native import native_stages
 from ottla.streams.topology import ProcessorNode, SinkNode, SourceNode, SubTopology, Topology
 
 CHOSEN = "chosen by record"
@@ -20,6 +24,7 @@ _STYLE = (
     "text{font:12px monospace;text-anchor:middle;dominant-baseline:central}"
     "rect,path{stroke:#445;fill:none}.frame{stroke:#99a;stroke-dasharray:5 4}.title{fill:#667}"
     ".node{fill:#e8f0fe}.topic{fill:#fff3d6}.store{fill:#e3f5e6}.uses{stroke-dasharray:2 3}"
+    ".native{fill:#cdeccf;stroke:#063}.merged{stroke-width:3}"
 )
 # (kind, name): topics and nodes may have the same names.
 _Place = tuple[str, str]
@@ -159,14 +164,31 @@ class _Picture:
         for column in self.columns:
             lines += _frame(column)
         lines += self._lines()
+        optimised = self._optimised()
         for (kind, name), box in self.boxes.items():
             round_by = {"node": 4, "topic": 0, "store": _BOX_HEIGHT // 2}[kind]
+            more, told = optimised.get((kind, name), ("", ""))
+            title = f"<title>{escape(told)}</title>" if told else ""
             lines.append(
-                f'<rect class="{kind}" x="{box.left}" y="{box.top}" width="{box.width}" height="{_BOX_HEIGHT}" '
-                f'rx="{round_by}" />'
+                f'<rect class="{kind}{more}" x="{box.left}" y="{box.top}" width="{box.width}" height="{_BOX_HEIGHT}" '
+                + (f'rx="{round_by}">{title}</rect>' if title else f'rx="{round_by}" />')
             )
             lines.append(f'<text x="{box.middle}" y="{box.centre}">{escape(name)}</text>')
         return "\n".join([*lines, "</svg>", ""])
+
+    def _optimised(self) -> dict[_Place, tuple[str, str]]:
+        """Classes of boxes and what they tell."""
+        topology = self.topology
+        found: dict[_Place, tuple[str, str]] = {}
+        for number, stage in enumerate(native_stages(topology).values()):
+            for name in stage.all_nodes:
+                text = native_text(topology, name)
+                told = f"native stage {number}{': ' + text if text else ''}"
+                found["node", name] = (" native", told)
+        for source in topology.shared_sources:
+            topic = shared_topic(topology, source)
+            found["topic", topic] = (" merged", f"one topic for {', '.join(topology.nodes[source].children)}")
+        return found
 
     def _lines(self) -> Iterator[str]:
         boxes = self.boxes

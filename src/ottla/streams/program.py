@@ -10,6 +10,7 @@ A file with a StreamsBuilder and no Application is one as well: it is called lik
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,15 +49,35 @@ class Application:
 
     def called(self, id: str) -> Application:
         """The same with another id, and so with state of its own."""
+        return self._like(id, self.topology, self.handling)
+
+    def version(self, number: int) -> Application:
+        """The same from the start, with an id, state and output topics of its own; the first version is this one."""
+        if number == 1:
+            return self
+        suffix = output_suffix(number)
+        letters = self.handling.dead_letter_topic
+        handling = self.handling if letters is None else replace(self.handling, dead_letter_topic=letters + suffix)
+        return self._like(version_id(self.id, number), self.topology.with_output_suffix(suffix), handling)
+
+    def _like(self, id: str, topology: Topology, handling: ErrorHandling) -> Application:
         return Application(
             id,
-            self.topology,
-            handling=self.handling,
+            topology,
+            handling=handling,
             options=self.options,
             every=self.every,
             conf=self.conf,
             processing_guarantee=self.processing_guarantee,
         )
+
+
+def version_id(id: str, number: int) -> str:
+    return id if number == 1 else f"{id}-v{number}"
+
+
+def output_suffix(number: int) -> str:
+    return "" if number == 1 else f".v{number}"
 
 
 def _of(given: Mapping[str, Any] | None) -> list[tuple[str, Any]]:

@@ -1,6 +1,7 @@
 """Serdes: values to bytes and back. Null is never handed to them: a record without a value is a tombstone.
 
     serdes.string  serdes.integer  serdes.double  serdes.raw  serdes.json  serdes.of(Order)  serdes.avro(schema)
+    serdes.row("id STRING, amount DOUBLE")
 
 Numbers are written as Kafka's own serializers write them, big-endian, so programs in Java read them. Anything with two
 methods, `serialize(topic, value)` and `deserialize(topic, data)`, is a serde: those of a schema
@@ -13,9 +14,12 @@ import dataclasses
 import json as json_module
 import struct
 from collections.abc import Callable
-from typing import Any, Protocol, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Protocol, get_args, get_origin, get_type_hints
 
 from ottla.common.errors import OttlaError
+
+if TYPE_CHECKING:
+    from ottla.streams.sql.row_serde import RowSerde
 
 
 class Serde(Protocol):
@@ -139,6 +143,14 @@ def avro(schema: str | dict[str, Any]) -> Serde:
     from ottla.streams.avro_serde import AvroSerde
 
     return AvroSerde(schema)
+
+
+def row(schema: str) -> RowSerde:
+    """JSON objects with columns of known types, as dicts: `serdes.row("id STRING, amount DOUBLE")`. What SQL
+    expressions work on."""
+    from ottla.streams.sql.row_serde import row as row_serde
+
+    return row_serde(schema)
 
 
 def _is_pydantic(model: type[Any]) -> bool:

@@ -5,6 +5,7 @@ task of it (`processing/task.py`) runs. It is plain data with the user's functio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from ottla.streams.state.specs import StoreSpec, check_name
 if TYPE_CHECKING:
     from ottla.streams.processing.operator import Operator
     from ottla.streams.serdes import Serde
+    from ottla.streams.sql.steps import NativeStep
 
 TimestampExtractor = Callable[..., int]
 Partitioner = Callable[[str, Any, Any, int], int]
@@ -41,6 +43,10 @@ class SourceNode(Node):
 class ProcessorNode(Node):
     make: Callable[[], Operator] = field(default=lambda: _no_operator())
     stores: list[str] = field(default_factory=list)
+    # What it does in Spark's words; None: a function of Python.
+    native: NativeStep | None = None
+    # A `Processor`: it asks for stream time, to which every record counts, also one that a filter lets go.
+    is_processor: bool = False
 
 
 @dataclass
@@ -80,6 +86,12 @@ class Topology:
         self.nodes: dict[str, Node] = {}
         self.stores: dict[str, StoreSpec] = {}
         self.internal_topics: dict[str, InternalTopic] = {}
+        # Where records go that come too late for their windows.
+        self.late_topics: set[str] = set()
+        # After the names of topics that are written, in the cluster.
+        self.output_suffix = ""
+        # Sources of repartition topics that several operators share.
+        self.shared_sources: set[str] = set()
         # Sources that must have equally many partitions, as they meet in a task by key.
         self.copartitioned: list[tuple[str, ...]] = []
         # Names of global tables' stores and the sources that feed them.
@@ -117,15 +129,24 @@ class Topology:
         """`supplier` makes a `Processor`, a new one for every task."""
         from ottla.streams.processing.processor import ProcessorOperator
 
-        return self.add_operator(name, lambda: ProcessorOperator(supplier, name), parents, stores=stores)
+        make = lambda: ProcessorOperator(supplier, name)  # noqa: E731
+        return self.add_operator(name, make, parents, stores=stores, is_processor=True)
 
     def add_operator(
-        self, name: str, make: Callable[[], Operator], parents: str | Sequence[str], *, stores: Sequence[str] = ()
+        self,
+        name: str,
+        make: Callable[[], Operator],
+        parents: str | Sequence[str],
+        *,
+        stores: Sequence[str] = (),
+        native: NativeStep | None = None,
+        is_processor: bool = False,
     ) -> Topology:
         for store in stores:
             if store not in self.stores:
                 raise OttlaError(f"processor '{name}' wants the store '{store}', which was not added.")
-        return self._add(ProcessorNode(name, make=make, stores=list(stores)), parents)
+        node = ProcessorNode(name, make=make, stores=list(stores), native=native, is_processor=is_processor)
+        return self._add(node, parents)
 
     def add_sink(
         self,
@@ -186,8 +207,20 @@ class Topology:
         return [topic for node in self.sources() for topic in node.topics]
 
     def real_name(self, application_id: str, topic: str) -> str:
-        """Of a topic in the cluster: internal ones have the application's name before theirs, as in Kafka Streams."""
-        return f"{application_id}-{topic}" if topic in self.internal_topics else topic
+        """Of a topic in the cluster: internal ones have the application's name before theirs, as in Kafka Streams;
+        those that are written have the suffix of outputs, if there is one."""
+        if topic in self.internal_topics:
+            return f"{application_id}-{topic}"
+        return topic if not self.output_suffix or self._is_only_read(topic) else f"{topic}{self.output_suffix}"
+
+    def _is_only_read(self, topic: str) -> bool:
+        return topic in self.source_topics() and all(node.topic != topic for node in self.sinks())
+
+    def with_output_suffix(self, suffix: str) -> Topology:
+        """The same, writing to other topics: `name` is `name.v2`, also where the topology reads it again."""
+        other = copy(self)
+        other.output_suffix = suffix
+        return other
 
     def sub_topologies(self) -> list[SubTopology]:
         """Nodes that are connected, or that share a store. Numbered in the order in which they were added."""

@@ -104,6 +104,15 @@ def test_nothing_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(11, 16))
+def test_nothing_is_lost_or_doubled_by_ten_kills(seed: int, tmp_path: Path) -> None:
+    """Fifty in five storms: each with moments of its own, and soon over."""
+    kinds = random.Random(seed).choices(["worker", "broker", "driver"], [4, 3, 3], k=10)
+    storm(tmp_path, seed, kinds, per_second=300)
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_nothing_is_lost_or_doubled_by_fifty_kills(tmp_path: Path) -> None:
     kinds = random.Random(5).choices(["worker", "broker", "driver"], [4, 3, 3], k=50)
@@ -118,6 +127,7 @@ def test_state_is_whole_on_another_number_of_cores(tmp_path: Path) -> None:
         feeder.feed(3_000)
         feeder.stop()
         scene.driver.start()
+        scene.await_first_batches()
         scene.finish(3_000)
         scene.driver.change(master="local[4,8]")
         again = Feeder(scene.broker.bootstrap, per_second=0)

@@ -81,10 +81,10 @@ def _require_stopped(cluster: Cluster, group: str, committed: Mapping[Partition,
     """Kafka refuses commits from outside while members are there; say so before asking any question."""
     if not committed:
         return  # a group may be made by seeking it
-    _require_no_members(group, describe_groups(cluster, [group])[group].members)
+    require_no_members(group, describe_groups(cluster, [group])[group].members)
 
 
-def _require_no_members(group: str, members: Sequence[Any]) -> None:
+def require_no_members(group: str, members: Sequence[Any]) -> None:
     if members:
         raise OttlaError(f"group '{group}' has {plural(len(members), 'active member')}: stop its consumers first.")
 
@@ -120,11 +120,11 @@ def _plan_and_move(
     )
     what = plural(len(moves), "partition")
     if planned.agreed(f"move {group} in {what}?", nothing=f"nothing to move: group '{group}' is at that place already"):
-        _commit(cluster, group, {(topic, index): new for topic, index, _, new in moves})
+        commit_offsets(cluster, group, {(topic, index): new for topic, index, _, new in moves})
         planned.done(f"moved {group} in {what}")
 
 
-def _commit(cluster: Cluster, group: str, offsets: Mapping[Partition, int]) -> None:
+def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[Partition, int]) -> None:
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
     wanted = [TopicPartition(topic, index, offset) for (topic, index), offset in offsets.items()]
@@ -147,7 +147,7 @@ def delete(settings: Settings, groups: tuple[str, ...]) -> None:
     cluster = Cluster(settings)
     described = describe_groups(cluster, groups)
     for name, group in described.items():
-        _require_no_members(name, group.members)
+        require_no_members(name, group.members)
     names = list(described)
     if not settings.dry_run:
         confirm(settings, f"delete {', '.join(names)} and the committed offsets?")

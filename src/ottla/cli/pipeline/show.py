@@ -123,12 +123,12 @@ def stop(settings: Settings, names: tuple[str, ...], timeout: float, data_dir: P
     """Stop pipelines of this machine; each finishes the batch it is at."""
     chosen = [home_of(data_folder(data_dir), name) for name in names]
     for home in chosen:
-        stopped = _stop(home, timeout)
+        stopped = stop_home(home, timeout)
         sentence = f"stopped {home.name}" if stopped else f"{home.name} was not running"
         done(settings, {"name": home.name, "stopped": stopped}, sentence)
 
 
-def _stop(home: Home, timeout_s: float) -> bool:
+def stop_home(home: Home, timeout_s: float) -> bool:
     pid = home.pid()
     if not home.is_running() or pid is None:
         return False

@@ -8,13 +8,14 @@ from ottla.cli.settings import VerbGroup
 
 streams = VerbGroup(
     "streams",
-    help="Topologies of Ottla Streams on Spark: run, describe, list, status, logs, stop, delete.",
+    help="Topologies of Ottla Streams on Spark: run, describe, switch, list, status, logs, stop, delete.",
     sections=(
         Section(
             "Run",
             (
                 Lazy("run", "streams_app.run:run", "Run an application from its file, exactly once."),
                 Lazy("describe", "streams_app.describe:describe", "Show the topology of an application."),
+                Lazy("switch", "streams_app.switch:switch", "Let a run with --reprocess take the old one's place."),
             ),
         ),
         Section(

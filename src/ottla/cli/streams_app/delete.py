@@ -24,7 +24,12 @@ def delete(settings: Settings, names: tuple[str, ...], data_dir: Path | None) ->
     An application of the same id then starts at the beginning. What was written to other topics stays.
     """
     require_spark()
-    chosen = {home: _shape(home) for home in (home_of(data_folder(data_dir), name) for name in dict.fromkeys(names))}
+    chosen = {
+        home: shape_of_stopped(home)
+        for home in (home_of(data_folder(data_dir), name, exactly=True) for name in dict.fromkeys(names))
+    }
+    for home in chosen:
+        _refuse_other_versions(home)
     planned = Planned(
         settings,
         [{"name": home.name, "deleted": not settings.dry_run} for home in chosen],
@@ -37,7 +42,7 @@ def delete(settings: Settings, names: tuple[str, ...], data_dir: Path | None) ->
     planned.done(f"deleted {', '.join(home.name for home in chosen)}")
 
 
-def _checkpoint(home: Home) -> Path:
+def checkpoint_of(home: Home) -> Path:
     named = home.read().checkpoint
     if named and local_path(named) is None:
         raise OttlaError(
@@ -47,7 +52,7 @@ def _checkpoint(home: Home) -> Path:
     return (local_path(named) if named else None) or home.checkpoint
 
 
-def _shape(home: Home) -> dict[str, object]:
+def shape_of_stopped(home: Home) -> dict[str, object]:
     """What the application has made in the cluster, as its checkpoint says."""
     from ottla.streams.engine.identity import shape_in
 
@@ -56,7 +61,7 @@ def _shape(home: Home) -> dict[str, object]:
             f"application '{home.name}' is running (pid {home.pid() or 'unknown'}): "
             f"stop it first, with `ottla streams stop {home.name}`."
         )
-    shape = shape_in(_checkpoint(home))
+    shape = shape_in(checkpoint_of(home))
     if shape is None:
         raise OttlaError(
             f"'{home.name}' has no application in its checkpoint: is it a pipeline? Then `ottla pipeline delete` "
@@ -83,6 +88,26 @@ def _delete(settings: Settings, home: Home, shape: dict[str, object]) -> None:
     with home.locked():
         # A cluster that does not answer is told of while there is still a checkpoint.
         published(name=home.name, bootstrap=servers, kafka=client)
-        remove_folder(_checkpoint(home))
+        remove_folder(checkpoint_of(home))
         reset(shape, parse_named(servers, client), servers, client)
         home.remove()
+    _forget_version(home)
+
+
+def _refuse_other_versions(home: Home) -> None:
+    from ottla.streams.engine.versions import read_versions
+
+    others = [id for id in read_versions(home).topics if id != home.name]
+    if others:
+        raise OttlaError(
+            f"application '{home.name}' has other runs ({', '.join(others)}): delete those first, or let "
+            f"`ottla streams switch {home.name} --drop-old` delete the old ones."
+        )
+
+
+def _forget_version(home: Home) -> None:
+    from ottla.streams.engine.versions import versions_with, write_versions
+
+    found = versions_with(home.folder.parent, home.name)
+    if found is not None:
+        write_versions(found[0], found[1].without(home.name))

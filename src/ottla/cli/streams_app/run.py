@@ -12,6 +12,7 @@ import click
 from ottla.cli.output import confirm
 from ottla.cli.pipeline.run import conf_option, data_dir_option, reporter_for, require_spark, stopped_by_signals
 from ottla.cli.settings import Settings, command, parse_assignment
+from ottla.common.errors import OttlaError
 
 if TYPE_CHECKING:
     from ottla.spark.pipeline.reporting import Reporter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--master", default="local[*]", metavar="URL", help="Of a Spark cluster [local[*], this machine].")
 @click.option("--id", "application_id", metavar="ID", help="Another application id than that in the file.")
 @click.option("--reset", is_flag=True, help="Delete its state, forget how far it was, start over; asks first.")
+@click.option("--reprocess", is_flag=True, help="A new run from the start into new topics, beside the old one.")
 @click.option("--create-topics", is_flag=True, help="Create topics that it reads or writes and that are not there.")
 @click.option("--http", metavar="HOST:PORT", help="Answer questions about its stores there, as JSON.")
 @click.option("--checkpoint", metavar="URL", help="Of a shared folder, for a cluster [in --data-dir].")
@@ -36,6 +38,7 @@ def run(
     master: str,
     application_id: str | None,
     reset: bool,
+    reprocess: bool,
     create_topics: bool,
     http: str | None,
     checkpoint: str | None,
@@ -47,6 +50,7 @@ def run(
     \b
       ottla streams run word_count.py
       ottla streams run word_count.py --once
+      ottla streams run word_count.py --reprocess
       ottla streams run word_count.py --master spark://host:7077 --checkpoint s3a://bucket/word-count
     """
     require_spark()
@@ -55,9 +59,14 @@ def run(
     from ottla.streams.engine.runner import ApplicationRunner
     from ottla.streams.loading import load_application
 
-    def loaded() -> Application:
+    def program() -> Application:
         found = load_application(file)
         return found if application_id is None else found.called(application_id)
+
+    number = _version(settings, program(), data_folder(data_dir), reprocess=reprocess, reset=reset)
+
+    def loaded() -> Application:
+        return program().version(number)
 
     application = loaded()
     run_settings = RunSettings(
@@ -76,6 +85,32 @@ def run(
         runner.reset()
     with stopped_by_signals(runner), _queries(settings, application, http, reporter):
         runner.run()
+
+
+def _version(settings: Settings, program: Application, folder: Path, *, reprocess: bool, reset: bool) -> int:
+    """Which run of the application goes on: the one in charge, or one that does all its work again."""
+    from ottla.client.settings import parse_named
+    from ottla.spark.pipeline.home import Home
+    from ottla.streams.engine.versions import make_outputs, read_versions, write_versions
+
+    home = Home(folder, program.id)
+    versions = read_versions(home)
+    if not reprocess:
+        return versions.number(versions.in_charge)
+    if reset:
+        raise click.UsageError("--reprocess keeps the old run and starts a new one; --reset starts the old one over.")
+    if not home.folder.is_dir():
+        raise OttlaError(f"application '{program.id}' has not run here: there is nothing to process again.")
+    versions = versions.with_next(program.topology, program.handling, home.read().topics)
+    waiting = versions.waiting
+    assert waiting is not None
+    renamed = {
+        versions.topics[versions.in_charge].get(name, name): new for name, new in versions.topics[waiting].items()
+    }
+    client = settings.client_settings()
+    make_outputs(parse_named(client["bootstrap.servers"], client), renamed)
+    write_versions(home, versions)
+    return versions.number(waiting)
 
 
 @contextmanager

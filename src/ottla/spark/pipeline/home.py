@@ -3,6 +3,7 @@
     DIR/NAME/checkpoint/    Spark's: offsets and state
     DIR/NAME/lock           held by the process that runs the pipeline, whose pid is in it
     DIR/NAME/status.json    for `ottla pipeline list` and `status`
+    DIR/NAME/versions.json  of an application that was run anew beside itself: which of its runs counts
     DIR/NAME/spark.log      what the JVM and the Python workers print, and what the runner says between
 
 The lock is the kernel's: it ends with the process, however that ends, so a pipeline that was killed is known as such.
@@ -86,6 +87,19 @@ class Home:
     def checkpoint_url(self) -> str:
         """With its scheme: a path alone is on the file system that Hadoop's settings call the default one."""
         return f"file://{self.checkpoint.absolute()}"
+
+    @property
+    def versions(self) -> Path:
+        return self.folder / "versions.json"
+
+    def in_charge(self) -> str:
+        """Its own name, or that of the run that took its place."""
+        try:
+            return str(json.loads(self.versions.read_text())["in_charge"])
+        except FileNotFoundError:
+            return self.name
+        except (ValueError, KeyError, TypeError):
+            raise OttlaError(f"the file {self.versions} is not as Ottla wrote it.") from None
 
     @property
     def spark_log(self) -> Path:
@@ -195,11 +209,15 @@ def homes(folder: Path) -> list[Home]:
     return [Home(folder, path.name) for path in sorted(folder.iterdir()) if (path / "lock").is_file()]
 
 
-def home_of(folder: Path, name: str) -> Home:
-    """Raises OttlaError when no pipeline of this name was ever run here."""
+def home_of(folder: Path, name: str, *, exactly: bool = False) -> Home:
+    """Raises OttlaError when no pipeline of this name was ever run here. An application that was switched over to a new
+    run is answered for by that run, unless `exactly` this one is meant; `NAME-v1` always is the first run."""
     for home in homes(folder):
         if home.name == name:
-            return home
+            return home if exactly else Home(folder, home.in_charge())
+    first = Home(folder, name.removesuffix("-v1"))
+    if name.endswith("-v1") and first.versions.is_file():
+        return first
     known = ", ".join(home.name for home in homes(folder)) or "none"
     raise OttlaError(f"no pipeline '{name}' was run in {folder} (there are: {known}).")
 

@@ -23,9 +23,12 @@ from ottla.streams.windows import Duration, to_ms
 
 
 class StreamsBuilder:
-    def __init__(self, *, key: Serde = serdes.json, value: Serde = serdes.json) -> None:
-        """`key`, `value`: the serdes where no others are named."""
-        self._graph = Graph(key, value)
+    def __init__(
+        self, *, key: Serde = serdes.json, value: Serde = serdes.json, merge_repartitions: bool = True
+    ) -> None:
+        """`key`, `value`: the serdes where no others are named. `merge_repartitions`: whether operators after the same
+        change of a key share one repartition topic."""
+        self._graph = Graph(key, value, merges_repartitions=merge_repartitions)
 
     def stream(
         self,

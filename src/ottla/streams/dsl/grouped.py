@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ottla.common.errors import OttlaError
 from ottla.streams import serdes
 from ottla.streams.dsl.kstream import KStream
 from ottla.streams.dsl.ktable import KTable
@@ -15,6 +16,8 @@ from ottla.streams.operators.aggregates import Aggregate, Aggregator, Initialize
 from ottla.streams.operators.old_values import OldValues
 from ottla.streams.operators.stateless import PassThrough
 from ottla.streams.serdes import Serde
+from ottla.streams.sql.statement import Sql
+from ottla.streams.sql.steps import Folded, NativeStep
 from ottla.streams.state.specs import StoreKind, StoreSpec
 from ottla.streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
@@ -53,15 +56,32 @@ class KGroupedStream:
 
     def aggregate(
         self,
-        initializer: Initializer,
-        aggregator: Aggregator,
+        initializer: Initializer | Sql,
+        aggregator: Aggregator | None = None,
         *,
         value: Serde | None = None,
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
-        """`aggregator(key, value, aggregate)` gives the next aggregate; None deletes."""
+        """`aggregator(key, value, aggregate)` gives the next aggregate; None deletes. Or instead of both
+        `sql("count(*) AS orders, sum(amount) AS total")`: rows of count, sum, min and max."""
+        if isinstance(initializer, Sql):
+            return self._sql_aggregate(initializer, store, name)
+        if aggregator is None:
+            raise OttlaError("an aggregate needs an aggregator(key, value, aggregate) beside its first value.")
         return self._aggregate(initializer, aggregator, value, store, name)
+
+    def _sql_aggregate(self, statement: Sql, store: str | None, name: str | None) -> KTable:
+        aggregation = statement.aggregation(self._stream.key_serde, self._stream.value_serde)
+        serde = aggregation.serde()
+        return self._table(
+            "KSTREAM-AGGREGATE",
+            serde,
+            store,
+            name,
+            lambda place, old: Aggregate(place, aggregation.initial, aggregation.add, old),
+            native=NativeStep(Folded(aggregation), self._stream.key_serde, serde, statement.text),
+        )
 
     def _aggregate(
         self, initializer: Initializer, aggregator: Aggregator, value: Any, store: str | None, name: str | None
@@ -82,14 +102,21 @@ class KGroupedStream:
         return self._table("KSTREAM-REDUCE", value, store, name, lambda place, old: Reduce(place, reducer, old))
 
     def _table(
-        self, kind: str, value: Serde, store: str | None, name: str | None, make: Callable[[str, OldValues], Any]
+        self,
+        kind: str,
+        value: Serde,
+        store: str | None,
+        name: str | None,
+        make: Callable[[str, OldValues], Any],
+        *,
+        native: NativeStep | None = None,
     ) -> KTable:
         graph, old = self._graph, OldValues()
         place = graph.name(f"{kind}-STATE-STORE", store)
         node = graph.name(kind, name)
         stream = self.ready(place)
         graph.topology.add_store(StoreSpec(place, StoreKind.TIMESTAMPED, stream.key_serde, value))
-        graph.topology.add_operator(node, lambda: make(place, old), stream._node, stores=[place])
+        graph.topology.add_operator(node, lambda: make(place, old), stream._node, stores=[place], native=native)
         return KTable.of_store(graph, node, stream.key_serde, value, stream._sources, place, old)
 
     def windowed_by(self, windows: TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows) -> Any:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
+from ottla.streams.dsl import expressions
 from ottla.streams.dsl.naming import Graph
 from ottla.streams.operators import stateless
 from ottla.streams.operators.batches import BatchFunction, MapBatches
 from ottla.streams.processing.processor import ProcessorOperator
 from ottla.streams.serdes import Serde
+from ottla.streams.sql.statement import Sql
+from ottla.streams.sql.steps import NativeStep, has_key
 from ottla.streams.topology import InternalTopic, Partitioner
 from ottla.streams.windows import JoinWindows
 
@@ -43,9 +46,10 @@ class KStream:
         value: Serde | None = None,
         rekeys: bool = False,
         stores: Sequence[str] = (),
+        native: NativeStep | None = None,
     ) -> KStream:
         node = self._graph.name(kind, name)
-        self._graph.topology.add_operator(node, make, self._node, stores=stores)
+        self._graph.topology.add_operator(node, make, self._node, stores=stores, native=native)
         return KStream(
             self._graph,
             node,
@@ -65,19 +69,31 @@ class KStream:
 
     # --- one record at a time
 
-    def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KStream:
-        return self._next("KSTREAM-FILTER", name, lambda: stateless.Filter(predicate, wanted=True))
+    def filter(self, predicate: Callable[[Any, Any], bool] | Sql, *, name: str | None = None) -> KStream:
+        """`predicate(key, value)`, or `sql("amount > 100")`."""
+        return self._filter(predicate, name, wanted=True)
 
-    def filter_not(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KStream:
-        return self._next("KSTREAM-FILTER", name, lambda: stateless.Filter(predicate, wanted=False))
+    def filter_not(self, predicate: Callable[[Any, Any], bool] | Sql, *, name: str | None = None) -> KStream:
+        """Also what is NULL in SQL passes: it is not true."""
+        return self._filter(predicate, name, wanted=False)
+
+    def _filter(self, predicate: Callable[[Any, Any], bool] | Sql, name: str | None, *, wanted: bool) -> KStream:
+        if isinstance(predicate, Sql):
+            make, step = expressions.sql_filter(predicate, self.key_serde, self.value_serde, wanted=wanted)
+            return self._next("KSTREAM-FILTER", name, make, native=step)
+        return self._next("KSTREAM-FILTER", name, lambda: stateless.Filter(predicate, wanted=wanted))
 
     def map(self, mapper: Callable[[Any, Any], tuple[Any, Any]], *, name: str | None = None) -> KStream:
         """`mapper(key, value)` gives (key, value)."""
         make = lambda: stateless.Map(mapper)  # noqa: E731
         return self._next("KSTREAM-MAP", name, make, key=self._key, value=self._value, rekeys=True)
 
-    def map_values(self, mapper: Callable[..., Any], *, name: str | None = None) -> KStream:
-        """`mapper(value)`, or `mapper(key, value)` if it takes two."""
+    def map_values(self, mapper: Callable[..., Any] | Sql, *, name: str | None = None) -> KStream:
+        """`mapper(value)`, or `mapper(key, value)` if it takes two; or columns of a new row,
+        `sql("*, amount * 2 AS twice")`."""
+        if isinstance(mapper, Sql):
+            make, step = expressions.sql_row(mapper, self.key_serde, self.value_serde)
+            return self._next("KSTREAM-MAPVALUES", name, make, value=step.value_serde, native=step)
         return self._next("KSTREAM-MAPVALUES", name, values_operator(mapper), value=self._value)
 
     def flat_map(self, mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]], *, name: str | None = None) -> KStream:
@@ -87,7 +103,11 @@ class KStream:
     def flat_map_values(self, mapper: Callable[[Any], Iterable[Any]], *, name: str | None = None) -> KStream:
         return self._next("KSTREAM-FLATMAPVALUES", name, lambda: stateless.FlatMapValues(mapper), value=self._value)
 
-    def select_key(self, selector: Callable[[Any, Any], Any], *, name: str | None = None) -> KStream:
+    def select_key(self, selector: Callable[[Any, Any], Any] | Sql, *, name: str | None = None) -> KStream:
+        """`selector(key, value)`, or `sql("customer")`."""
+        if isinstance(selector, Sql):
+            chosen, step = expressions.sql_key(selector, self.key_serde, self.value_serde)
+            return self._next("KSTREAM-KEY-SELECT", name, chosen, key=step.key_serde, rekeys=True, native=step)
         make = lambda: stateless.SelectKey(selector)  # noqa: E731
         return self._next("KSTREAM-KEY-SELECT", name, make, key=self._key, rekeys=True)
 
@@ -112,7 +132,8 @@ class KStream:
     def process(self, supplier: Callable[[], Any], *, stores: Sequence[str] = (), name: str | None = None) -> KStream:
         """`supplier` makes a `Processor`. It may change keys: a grouping or join after it goes through a topic."""
         node = self._graph.name("KSTREAM-PROCESSOR", name)
-        self._graph.topology.add_operator(node, lambda: ProcessorOperator(supplier, node), self._node, stores=stores)
+        make = lambda: ProcessorOperator(supplier, node)  # noqa: E731
+        self._graph.topology.add_operator(node, make, self._node, stores=stores, is_processor=True)
         return KStream(self._graph, node, self._key, self._value, self._sources, is_rekeyed=True)
 
     def process_values(
@@ -121,7 +142,7 @@ class KStream:
         """As `process`, for a `Processor` that leaves keys as they are."""
         node = self._graph.name("KSTREAM-PROCESSVALUES", name)
         make = lambda: ProcessorOperator(supplier, node, keeps_key=True)  # noqa: E731
-        self._graph.topology.add_operator(node, make, self._node, stores=stores)
+        self._graph.topology.add_operator(node, make, self._node, stores=stores, is_processor=True)
         return KStream(self._graph, node, self.key_serde, self._value, self._sources, is_rekeyed=self._is_rekeyed)
 
     def with_serdes(self, *, key: Serde | None = None, value: Serde | None = None) -> KStream:
@@ -197,10 +218,11 @@ class KStream:
         partitioner: Partitioner | None = None,
     ) -> KStream:
         topology, topic, parent = self._graph.topology, f"{base}-repartition", self._node
-        if drops_null_keys:
-            topology.add_operator(f"{base}-repartition-filter", stateless.HasKey, parent)
-            parent = f"{base}-repartition-filter"
         key, value = self.key_serde, self.value_serde
+        if drops_null_keys:
+            step = has_key(key, value)
+            topology.add_operator(f"{base}-repartition-filter", stateless.HasKey, parent, native=step)
+            parent = f"{base}-repartition-filter"
         topology.internal_topics[topic] = InternalTopic(topic, partitions)
         topology.add_sink(f"{base}-repartition-sink", topic, parent, key=key, value=value, partitioner=partitioner)
         source = f"{base}-repartition-source"
@@ -208,8 +230,16 @@ class KStream:
         return KStream(self._graph, source, key, value, frozenset([source]))
 
     def _by_key(self, base: str) -> KStream:
-        """Each record in the partition of its key."""
-        return self._through(base) if self._is_rekeyed else self
+        """Each record in the partition of its key. All that need it after one change of the key share a topic."""
+        if not self._is_rekeyed:
+            return self
+        graph, place = self._graph, (self._node, id(self.key_serde), id(self.value_serde))
+        known = graph.repartitioned.get(place)
+        if known is not None and graph.merges_repartitions:
+            graph.topology.shared_sources.add(known._node)
+            return known
+        made = graph.repartitioned[place] = self._through(base)
+        return made
 
     # --- tables, groups and joins
 
@@ -228,13 +258,13 @@ class KStream:
 
     def group_by(
         self,
-        selector: Callable[[Any, Any], Any],
+        selector: Callable[[Any, Any], Any] | Sql,
         *,
         key: Serde | None = None,
         value: Serde | None = None,
         name: str | None = None,
     ) -> KGroupedStream:
-        """By what `selector(key, value)` gives."""
+        """By what `selector(key, value)` gives, or `sql("customer")`."""
         return self.select_key(selector).group_by_key(key=key, value=value, name=name)
 
     def join(
@@ -302,7 +332,8 @@ class BranchedKStream:
         self._name = stream._graph.name("KSTREAM-BRANCH", name)
         self._branches: list[tuple[str, Callable[[Any, Any], bool]]] = []
 
-    def branch(self, predicate: Callable[[Any, Any], bool], name: str | None = None) -> BranchedKStream:
+    def branch(self, predicate: Callable[[Any, Any], bool] | Sql, name: str | None = None) -> BranchedKStream:
+        predicate = expressions.predicate_of(predicate, self._stream.key_serde, self._stream.value_serde)
         self._branches.append((name or str(len(self._branches) + 1), predicate))
         return self
 

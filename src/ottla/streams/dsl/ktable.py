@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
+from ottla.streams.dsl.expressions import predicate_of
 from ottla.streams.dsl.kstream import KStream, argument_count
 from ottla.streams.dsl.naming import Graph
 from ottla.streams.operators.old_values import OldValues
@@ -28,6 +29,7 @@ from ottla.streams.operators.tables import (
     store_view,
 )
 from ottla.streams.serdes import Serde
+from ottla.streams.sql.statement import Sql
 from ottla.streams.state.specs import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
@@ -170,19 +172,20 @@ class KTable:
     # --- tables of tables
 
     def filter(
-        self, predicate: Callable[[Any, Any], bool], *, store: str | None = None, name: str | None = None
+        self, predicate: Callable[[Any, Any], bool] | Sql, *, store: str | None = None, name: str | None = None
     ) -> KTable:
         """A key whose value does not pass is deleted below."""
         return self._filter(predicate, True, store, name)
 
     def filter_not(
-        self, predicate: Callable[[Any, Any], bool], *, store: str | None = None, name: str | None = None
+        self, predicate: Callable[[Any, Any], bool] | Sql, *, store: str | None = None, name: str | None = None
     ) -> KTable:
         return self._filter(predicate, False, store, name)
 
     def _filter(
-        self, predicate: Callable[[Any, Any], bool], wanted: bool, store: str | None, name: str | None
+        self, given: Callable[[Any, Any], bool] | Sql, wanted: bool, store: str | None, name: str | None
     ) -> KTable:
+        predicate = predicate_of(given, self.key_serde, self.value_serde)
         node = self._graph.name("KTABLE-FILTER", name)
         old, choice = OldValues(), StoreChoice(store)
         # Where the table above has a store, keys that never passed need not be deleted.
@@ -195,15 +198,22 @@ class KTable:
 
     def map_values(
         self,
-        mapper: Callable[..., Any],
+        mapper: Callable[..., Any] | Sql,
         *,
         value: Serde | None = None,
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
-        """`mapper(value)`, or `mapper(key, value)` if it takes two. Deletions go through without it."""
+        """`mapper(value)`, or `mapper(key, value)` if it takes two; or columns of a new row, `sql("a, b + 1 AS b")`.
+        Deletions go through without it."""
         node = self._graph.name("KTABLE-MAPVALUES", name)
-        full = mapper if argument_count(mapper, 1) == 2 else lambda key, found: mapper(found)
+        full: Callable[[Any, Any], Any]
+        if isinstance(mapper, Sql):
+            selection = mapper.selection(self.key_serde, self.value_serde)
+            full, value = (lambda key, found: selection.row(key, found, 0)), value or selection.serde()
+        else:
+            function = mapper
+            full = function if argument_count(function, 1) == 2 else lambda key, found: function(found)
         old, choice = OldValues(), StoreChoice(store)
         serde: Any = value or self._graph.default_value
         self._graph.topology.add_operator(node, lambda: TableMapValues(full, choice, old), self._node)

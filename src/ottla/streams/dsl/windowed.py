@@ -19,6 +19,8 @@ from ottla.streams.operators.sessions import Merger, SessionAggregate
 from ottla.streams.operators.sliding import SlidingWindowAggregate
 from ottla.streams.operators.windowed import LateRecords, TimeWindowAggregate
 from ottla.streams.serdes import Serde, WindowedSerde
+from ottla.streams.sql.aggregation import Aggregated, Aggregation
+from ottla.streams.sql.statement import Sql
 from ottla.streams.state.specs import StoreKind, StoreSpec
 from ottla.streams.windows import Duration, SessionWindows, SlidingWindows, UnlimitedWindows, to_ms
 
@@ -59,10 +61,17 @@ class _Windowed:
         other._retention_ms = ms
         return other
 
+    def _aggregation(self, statement: Sql) -> Aggregation:
+        if self._grouped is None:
+            raise OttlaError("cogrouped streams have an aggregator each, which is a function, not SQL.")
+        stream = self._grouped._stream
+        return statement.aggregation(stream.key_serde, stream.value_serde)
+
     def _late(self, stream: KStream) -> LateRecords | None:
         if self._late_topic is None:
             return None
         topic = self._late_topic
+        self._graph.topology.late_topics.add(topic)
         return LateRecords(topic, serdes.writer(stream.key_serde, topic), serdes.writer(stream.value_serde, topic))
 
     def _table(
@@ -115,14 +124,17 @@ class TimeWindowedKStream(_Windowed):
 
     def aggregate(
         self,
-        initializer: Initializer,
+        initializer: Initializer | Sql,
         aggregator: Aggregator | None = None,
         *,
         value: Serde | None = None,
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
-        """Of cogrouped streams without an aggregator: each has its own."""
+        """Of cogrouped streams without an aggregator: each has its own. Or `sql("count(*) AS orders")`."""
+        if isinstance(initializer, Sql):
+            found = self._aggregation(initializer)
+            return self._aggregate(found.initial, found.add, found.serde(), store, name)
         return self._aggregate(initializer, aggregator, value, store, name)
 
     def _aggregate(
@@ -176,7 +188,7 @@ class SessionWindowedKStream(_Windowed):
 
     def aggregate(
         self,
-        initializer: Initializer,
+        initializer: Initializer | Sql,
         aggregator: Aggregator | None = None,
         merger: Merger | None = None,
         *,
@@ -184,7 +196,12 @@ class SessionWindowedKStream(_Windowed):
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
-        """`merger(key, one, other)` makes one aggregate of those of two sessions that become one."""
+        """`merger(key, one, other)` makes one aggregate of those of two sessions that become one. Or
+        `sql("count(*) AS orders")` instead of all three."""
+        if isinstance(initializer, Sql):
+            found = self._aggregation(initializer)
+            joined: Merger = lambda key, one, other: found.add(key, Aggregated(other), one)  # noqa: E731
+            return self._aggregate(found.initial, found.add, joined, found.serde(), store, name)
         if merger is None:
             raise OttlaError("sessions need a `merger(key, one, other)`: two of them may become one.")
         return self._aggregate(initializer, aggregator, merger, value, store, name)

@@ -21,11 +21,13 @@ from ottla.spark.sink.progress import published
 from ottla.spark.sink.streaming import WriteQuery, write_stream
 from ottla.streams.engine.housekeeping import Housekeeping
 from ottla.streams.engine.identity import check_identity, shape_of
+from ottla.streams.engine.native_columns import with_native_stages
 from ottla.streams.engine.observing import observed
 from ottla.streams.engine.outputs import COMPRESSION
 from ottla.streams.engine.preparing import Prepared, prepare, reset
 from ottla.streams.engine.running import SQL_SCHEMA, TopologyRun
 from ottla.streams.errors import DEFAULT_HANDLING, ErrorHandling
+from ottla.streams.native import native_stages
 from ottla.streams.state.specs import check_name
 from ottla.streams.topology import Topology
 
@@ -84,6 +86,7 @@ class StreamsApplication:
         self._refuse_other_checkpoint(place)
         check_identity(place, shape_of(self.topology, self.application_id))
         prepared = self.prepare()
+        stages = native_stages(self.topology, self._handling)
         run = TopologyRun(
             self.topology,
             self.application_id,
@@ -91,8 +94,12 @@ class StreamsApplication:
             prepared.partition_counts,
             self._handling,
             prepared.generation,
+            stages,
         )
-        frame = self._source(spark, prepared, source_options).mapInArrow(run.run, SQL_SCHEMA)
+        frame = self._source(spark, prepared, source_options)
+        if stages:
+            frame = with_native_stages(frame, self.topology, self.application_id, stages)
+        frame = frame.mapInArrow(run.run, SQL_SCHEMA)
         return write_stream(
             observed(frame, self.application_id, prepared.own, self._handling),
             name=self.application_id,
@@ -138,8 +145,12 @@ class StreamsApplication:
         )
 
     def _starts_at(self, topic: str) -> int:
-        node = next((node for node in self.topology.sources() if topic in node.topics), None)
-        return _LATEST if node is not None and node.reset == "latest" else _EARLIEST
+        topology, name = self.topology, self.application_id
+        real = {topology.real_name(name, each): node for node in topology.sources() for each in node.topics}
+        node = real.get(topic)
+        # A later version of an application does all its work again.
+        is_latest = node is not None and node.reset == "latest" and not topology.output_suffix
+        return _LATEST if is_latest else _EARLIEST
 
     def run_available(self, spark: SparkSession, *, checkpoint: str, **source_options: Any) -> None:
         """All that is there now, also what the application itself writes to topics that it reads; then stop."""

@@ -81,8 +81,9 @@ class _Preparing:
         own.append(task_topic(self._application_id))
         self._make_task_topic(own[-1], tasks)
         globally = {topic for source in topology.global_stores.values() for topic in _topics(topology, source)}
-        reader.partitions([*own, *globally])
-        ids = [reader.topic_ids.get(topic, b"") for topic in [*own, *sorted(globally)]]
+        whole = sorted(self._real(topic) for topic in globally)
+        reader.partitions([*own, *whole])
+        ids = [reader.topic_ids.get(topic, b"") for topic in [*own, *whole]]
         digest = hashlib.sha256(b"".join([*ids, reader.settings.bootstrap_servers.encode()])).hexdigest()
         read = {self._real(topic): count for topic, count in counts.items() if topic not in globally}
         generation = f"{self._application_id}@{digest[:32]}"
@@ -105,12 +106,14 @@ class _Preparing:
     def _existing(self) -> tuple[dict[str, int], dict[str, str]]:
         """How many partitions topics have, and the names of the internal ones in the cluster."""
         topology, reader = self._topology, self._reader
-        external = [topic for topic in topology.source_topics() if topic not in topology.internal_topics]
-        found = reader.partitions(external)
-        for topic in external:
-            if topic not in found:
-                raise OttlaError(f"the topic '{topic}' does not exist: create it before the application starts.")
-        existing = {topic: len(numbers) for topic, numbers in found.items()}
+        external = {
+            topic: self._real(topic) for topic in topology.source_topics() if topic not in topology.internal_topics
+        }
+        found = reader.partitions(list(external.values()))
+        for name in external.values():
+            if name not in found:
+                raise OttlaError(f"the topic '{name}' does not exist: create it before the application starts.")
+        existing = {topic: len(found[name]) for topic, name in external.items()}
         named = {topic: self._real(topic) for topic in topology.internal_topics}
         here = self._there
         return existing | {topic: len(here[name]) for topic, name in named.items() if name in here}, named
@@ -160,13 +163,16 @@ class _Preparing:
 
 
 def written_topics(topology: Topology) -> list[str]:
-    """Those that are named in the topology, besides its own."""
+    """Those that are named in the topology, besides its own, as they are called in the cluster."""
     sinks = [node for node in topology.nodes.values() if isinstance(node, SinkNode)]
-    return sorted({node.topic for node in sinks if isinstance(node.topic, str)} - topology.internal_topics.keys())
+    named = {node.topic for node in sinks if isinstance(node.topic, str)} - topology.internal_topics.keys()
+    return sorted(topology.real_name("", topic) for topic in named)
 
 
 def create_topics(topology: Topology, address: ClusterAddress) -> None:
-    read = [topic for topic in topology.source_topics() if topic not in topology.internal_topics]
+    read = [
+        topology.real_name("", topic) for topic in topology.source_topics() if topic not in topology.internal_topics
+    ]
     with ClusterClient(address) as cluster:
         for topic in [*read, *written_topics(topology)]:
             ensure_topic(cluster, topic, what="the topic", advice="ask for the right to create it", partitions=-1)

@@ -11,23 +11,29 @@ import itertools
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ottla.client.settings import ClientSettings
 from ottla.common.failures import Retriable
 from ottla.streams.engine.changelogs import to_records
+from ottla.streams.engine.folding import folded
 from ottla.streams.engine.global_tables import open_global
 from ottla.streams.engine.identity import task_topic
+from ottla.streams.engine.native_columns import ENTERS, FOLDS, LEAVES, NATIVE, TARGET
 from ottla.streams.engine.outputs import ClusterTopics
 from ottla.streams.engine.task_state import note, open_state
 from ottla.streams.errors import ErrorHandling
+from ottla.streams.native import NativeStage
+from ottla.streams.processing.context import DROPPED_NULL
 from ottla.streams.processing.task import StreamTask
 from ottla.streams.record import NO_HEADERS, Headers
+from ottla.streams.sql.steps import Folded
 from ottla.streams.state.specs import changelog_topic
-from ottla.streams.topology import SourceNode, SubTopology, Topology
+from ottla.streams.topology import ProcessorNode, SourceNode, SubTopology, Topology
 
 ROWS_MAX = 10_000
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -62,22 +68,33 @@ class TopologyRun:
     handling: ErrorHandling
     # Of the topics of the application, and of the cluster.
     generation: str
+    # What Spark has done before records come here, by source.
+    stages: dict[str, NativeStage] = field(default_factory=dict)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         subs = self._subs_by_topic()
         counts = self.partition_counts
         queues: dict[tuple[int, int], dict[str, list[_Row]]] = {}
-        for batch in batches:
+        to_fold = RowsToFold()
+        for whole in batches:
+            batch = whole
+            if self.stages:
+                yield from leaving(whole)
+                batch = to_fold.taken_from(whole)
             for topic, partition, rows in _by_partition(batch):
                 if partition >= counts[topic]:
                     raise PartitionsAdded(f"the topic '{topic}' has got partitions since the application started.")
                 by_topic = queues.setdefault((subs[topic].number, partition), {})
                 by_topic.setdefault(topic, []).extend(rows)
+        for topic, partition in to_fold.places():
+            if partition >= counts[topic]:
+                raise PartitionsAdded(f"the topic '{topic}' has got partitions since the application started.")
+            queues.setdefault((subs[topic].number, partition), {})
         numbered = {sub.number: sub for sub in subs.values()}
         out = _Rows()
         shared = self._global_stores() if queues else {}
         for (number, partition), by_topic in sorted(queues.items()):
-            yield from self._run_task(numbered[number], partition, by_topic, shared, out)
+            yield from self._run_task(numbered[number], partition, by_topic, to_fold, shared, out)
         yield from out.rest()
 
     def _global_stores(self) -> dict[str, Any]:
@@ -85,7 +102,8 @@ class TopologyRun:
         for name, source in topology.global_stores.items():
             node, spec = topology.nodes[source], topology.stores[name]
             assert isinstance(node, SourceNode)
-            data = open_global(self.settings, self.generation, spec, node.topics[0])
+            topic = topology.real_name(self.application_id, node.topics[0])
+            data = open_global(self.settings, self.generation, spec, topic)
             found[name] = spec.open(data, self.application_id)
         return found
 
@@ -104,6 +122,7 @@ class TopologyRun:
         sub: SubTopology,
         partition: int,
         by_topic: dict[str, list[_Row]],
+        to_fold: RowsToFold,
         shared: dict[str, Any],
         out: _Rows,
     ) -> Iterator[pa.RecordBatch]:
@@ -123,12 +142,19 @@ class TopologyRun:
             handling=self.handling,
             remembered=state.remembered,
             wall_clock_ms=now_ms,
+            stages=self.stages,
         )
         rows = out.rows
         for topic, record in _in_order(by_topic):
             task.process(topic, *record)
             if len(rows) >= ROWS_MAX:
                 yield out.taken()
+        for stage in self.stages.values():
+            for topic in to_fold.topics_of(self._real_topics(stage), partition):
+                for offset, key, value, time_ms in self._folded(task, stage, to_fold.rows(topic, partition)):
+                    task.process(topic, offset, key, value, time_ms, NO_HEADERS, True)
+                    if len(rows) >= ROWS_MAX:
+                        yield out.taken()
         task.flush()
         task.punctuate_wall_clock(now_ms)
         task.flush()
@@ -144,16 +170,76 @@ class TopologyRun:
         out.add(task_topic(self.application_id), task_id.encode(), remembered, now_ms, NO_HEADERS, partition)
         state.pending_token = token
 
+    def _real_topics(self, stage: NativeStage) -> list[str]:
+        node = self.topology.nodes[stage.source]
+        assert isinstance(node, SourceNode)
+        return [self.topology.real_name(self.application_id, topic) for topic in node.topics]
 
-# offset, key, value, time in ms, headers
-_Row = tuple[int, bytes | None, bytes | None, int, Headers]
+    def _folded(self, task: StreamTask, stage: NativeStage, rows: pa.Table) -> Iterable[tuple[int, bytes, Any, int]]:
+        assert stage.aggregate is not None
+        node = self.topology.nodes[stage.aggregate]
+        assert isinstance(node, ProcessorNode) and node.native is not None and isinstance(node.native.what, Folded)
+        found, without = folded(rows, stage.aggregate, node.native.what.aggregation)
+        if without:
+            task.context.dropped[DROPPED_NULL] += without
+        return found
+
+
+# offset, key, value, time in ms, headers; and True if Spark has done the operators of its stage
+_Row = tuple[Any, ...]
+
+
+class RowsToFold:
+    """By topic and partition, until their task runs."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[str, int], list[pa.Table]] = {}
+
+    def taken_from(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Gives what else is in the batch, without the rows that have left already."""
+        how_far = batch.column(NATIVE)
+        is_folded = pc.fill_null(pc.equal(how_far, FOLDS), False)
+        if pc.any(is_folded).as_py():
+            table = pa.Table.from_batches([batch.filter(is_folded)])
+            pairs = table.group_by(["topic", "partition"]).aggregate([]).to_pydict()
+            for topic, partition in zip(pairs["topic"], pairs["partition"], strict=True):
+                of_both = pc.and_(pc.equal(table["topic"], topic), pc.equal(table["partition"], partition))
+                self._tables.setdefault((topic, partition), []).append(table.filter(of_both))
+        return batch.filter(pc.or_(pc.is_null(how_far), pc.equal(pc.fill_null(how_far, 0), ENTERS)))
+
+    def places(self) -> Iterable[tuple[str, int]]:
+        return self._tables
+
+    def topics_of(self, topics: list[str], partition: int) -> list[str]:
+        return [topic for topic in topics if (topic, partition) in self._tables]
+
+    def rows(self, topic: str, partition: int) -> pa.Table:
+        return pa.concat_tables(self._tables[topic, partition])
+
+
+def leaving(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows that are ready for their topics go as they are."""
+    is_ready = pc.fill_null(pc.equal(batch.column(NATIVE), LEAVES), False)
+    if not pc.any(is_ready).as_py():
+        return
+    ready = batch.filter(is_ready)
+    columns = [ready.column(name) for name in (TARGET, "key", "value", "timestamp", "headers")]
+    columns.insert(1, pa.nulls(ready.num_rows, pa.int32()))
+    arrays = [column.cast(kind.type) for column, kind in zip(columns, SCHEMA, strict=True)]
+    yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[str, int, Iterable[_Row]]]:
     """The records of each topic and partition; the source gives many of one after the other."""
     offsets, keys, values = (batch.column(name).to_pylist() for name in ("offset", "key", "value"))
     times = batch.column("timestamp").cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64()).to_pylist()
-    rows = zip(offsets, keys, values, times, _headers(batch.column("headers")), strict=True)
+    heads = _headers(batch.column("headers"))
+    rows: Iterable[_Row]
+    if NATIVE in batch.schema.names:
+        is_done = pc.is_valid(batch.column(NATIVE)).to_pylist()
+        rows = zip(offsets, keys, values, times, heads, is_done, strict=True)
+    else:
+        rows = zip(offsets, keys, values, times, heads, strict=True)
     topics, partitions = batch.column("topic"), batch.column("partition")
     if batch.num_rows and len(topics.unique()) == 1 and len(partitions.unique()) == 1:
         yield topics[0].as_py(), partitions[0].as_py(), rows

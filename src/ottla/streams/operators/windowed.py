@@ -74,7 +74,8 @@ class WindowedOperator(Operator):
         """No window takes it."""
         if self._late is not None:
             topic, key_bytes, value_bytes = self._late
-            self._context.emit(topic, key_bytes(key), value_bytes(value), timestamp, headers, None)
+            named = self._context.real_name(topic)
+            self._context.emit(named, key_bytes(key), value_bytes(value), timestamp, headers, None)
 
     def _emit_closed(self, first_start: int, last_start: int, close_ms: int, headers: Headers) -> None:
         """Of windows that start in these bounds, both included."""

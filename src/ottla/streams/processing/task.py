@@ -13,6 +13,7 @@ from typing import Any
 
 from ottla.streams import errors, serdes
 from ottla.streams.errors import DEFAULT_HANDLING, BatchFailed, ErrorHandling, NotWritten, OnError, RecordFailed
+from ottla.streams.native import NativeStage
 from ottla.streams.operators.batches import MapBatches
 from ottla.streams.operators.stateless import Branch
 from ottla.streams.processing.context import Emit, TaskContext, Topics, nothing_known
@@ -42,7 +43,9 @@ class StreamTask:
         handling: ErrorHandling = DEFAULT_HANDLING,
         remembered: Remembered | None = None,
         wall_clock_ms: int = 0,
+        stages: Mapping[str, NativeStage] | None = None,
     ) -> None:
+        """`stages`: what may have been done to records before they come, by source."""
         self.id = f"{sub_topology.number}_{partition}"
         self.partition = partition
         self._handling = handling
@@ -64,7 +67,12 @@ class StreamTask:
         self.context.wall_clock_ms = wall_clock_ms
         self._operators: dict[str, Operator] = {}
         self._readers: dict[str, _Reader] = {}
+        # Of records for which Spark has done the operators of their stage.
+        self._native_readers: dict[str, _Reader] = {}
         self._build(topology, sub_topology)
+        for name in sub_topology.sources:
+            if stages and name in stages:
+                self._enter_below(topology, stages[name])
         self._waiting_operators = [each for each in self._operators.values() if isinstance(each, MapBatches)]
         if remembered is not None:
             self._restore(remembered)
@@ -97,6 +105,19 @@ class StreamTask:
             operator.forward = forward
             self._operators[name] = operator
 
+    def _enter_below(self, topology: Topology, stage: NativeStage) -> None:
+        source = topology.nodes[stage.source]
+        assert isinstance(source, SourceNode)
+        if stage.aggregate is not None:
+            forward: Any = self._operators[stage.aggregate].process
+        else:
+            forward = self._operators[stage.nodes[-1]].forward
+        serde = _AS_IT_IS if stage.aggregate is not None else stage.value_serde
+        entry = SourceNode(stage.source, key_serde=stage.key_serde, value_serde=serde)
+        for named in source.topics:
+            topic = self.context.real_name(named)
+            self._native_readers[topic] = _Reader(entry, topic, forward)
+
     # --- records
 
     def process(
@@ -104,12 +125,15 @@ class StreamTask:
         topic: str,
         offset: int,
         key: bytes | None,
-        value: bytes | None,
+        value: Any,
         timestamp: int,
         headers: Headers,
+        is_native: bool = False,
     ) -> None:
+        """`is_native`: the operators of the stage of this topic are done; `value` is what the last of them gave, or for
+        an aggregate what was made of several records."""
         context = self.context
-        reader = self._readers[topic]
+        reader = self._native_readers[topic] if is_native else self._readers[topic]
         at = context.at = (topic, self.partition, offset)
         self._raw = (at, key, value, timestamp, headers)
         part = "key"
@@ -264,6 +288,19 @@ class StreamTask:
     def close(self) -> None:
         for operator in self._operators.values():
             operator.close()
+
+
+class _AsItIs:
+    """Of what is no bytes."""
+
+    def serialize(self, topic: str, value: Any) -> Any:
+        return value
+
+    def deserialize(self, topic: str, data: Any) -> Any:
+        return data
+
+
+_AS_IT_IS = _AsItIs()
 
 
 class _Reader:
