@@ -26,6 +26,7 @@ from bench import (
     lines_spark_sink,
     lines_spark_table,
     lines_steady,
+    lines_streams,
     lines_transactions,
     lines_wire,
 )
@@ -34,6 +35,7 @@ from bench.contenders import Contender, Kind, Scale, make_broker
 from bench.in_build import Inside
 from bench.lines_cluster import ClusterContender
 from bench.measure import Arm, Comparison, Metric, Values, cost, throughput
+from bench.streams_programs import WINDOWED_COUNT, WORD_COUNT
 from tests.support.kafka_jars import kafka_libs
 from tests.support.trio import KafkaTrio, OttlaTrio
 
@@ -119,7 +121,7 @@ def catalogue(bench: Bench) -> Lines:
     lines = _between_brokers(bench)
     if isinstance(bench.kinds[0][1], Build):
         return lines | _inside_builds(bench)
-    return lines | _ottla_alone(bench) | _between_clusters(bench)
+    return lines | _ottla_alone(bench) | _between_clusters(bench) | _streams(bench)
 
 
 def _between_brokers(bench: Bench) -> Lines:
@@ -187,6 +189,25 @@ def _ottla_alone(bench: Bench) -> Lines:
         lines[f"spark-latency-{rate}"] = partial(_spark_latency, bench, rate)
         lines[f"spark-latency-{rate}-same"] = partial(_spark_latency, bench, rate, has_same_setting=True)
     return lines
+
+
+def _streams(bench: Bench) -> Lines:
+    """Kafka Streams and quix-streams on the broker that Ottla Streams runs on."""
+    made: dict[str, Callable[[Contender, Callable[..., object]], Comparison]] = {
+        "streams-state": lines_streams.state_line,
+        "streams-state-kafka": partial(lines_streams.state_line, of_kafka=True),
+    }
+    for program in (WORD_COUNT, WINDOWED_COUNT):
+        made[f"streams-{program.name}"] = partial(lines_streams.kafka_line, program=program)
+        made[f"streams-{program.name}-each"] = partial(lines_streams.kafka_line, program=program, emits_each=True)
+        made[f"streams-quix-{program.name}"] = partial(lines_streams.quix_line, program=program)
+    for rate in lines_streams.LATENCY_RATES:
+        made[f"streams-latency-{rate}"] = partial(lines_streams.latency_line, per_second=rate)
+    return {name: partial(_streams_line, bench, make) for name, make in made.items()}
+
+
+def _streams_line(bench: Bench, make: Callable[[Contender, Callable[..., object]], Comparison]) -> Comparison:
+    return make(bench.subject(), bench.enter)
 
 
 def _inside_builds(bench: Bench) -> Lines:

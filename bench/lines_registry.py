@@ -69,7 +69,7 @@ def measure_instance(url: str, seconds: float, name: Callable[[], str]) -> Value
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
     ids: list[int] = []
     started = time.perf_counter()
-    while time.perf_counter() - started < seconds:
+    while not ids or time.perf_counter() - started < seconds:
         unique = name()
         text = json.dumps({"type": "fixed", "name": unique, "size": 4})
         ids.append(ask(connection, "POST", f"/subjects/{unique}/versions", {"schema": text})["id"])
@@ -84,12 +84,14 @@ def measure_instance(url: str, seconds: float, name: Callable[[], str]) -> Value
 
 @contextmanager
 def two_instances(bootstrap: str) -> Iterator[tuple[str, str]]:
-    """As processes: the writer, and one that forwards to it."""
+    """As processes: the writer, and one that forwards to it. Whoever wrote before goes on writing: the first has to
+    have written something when the second comes, else the one with the lower address writes."""
     from tests.registry.ordeal import InstanceProcess
 
     first, second = (InstanceProcess(bootstrap, "_bench_schemas", 10_000) for _ in range(2))
     try:
         first.start()
+        measure_instance(first.url, 0.0, lambda: "S")
         second.start()
         yield first.url, second.url
     finally:

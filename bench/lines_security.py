@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 from bench import frames
-from bench.contenders import Contender, Scale, arms
+from bench.contenders import QUICK, Contender, Scale, arms
 from bench.lines_clients import CLIENT_SECONDS_MAX, RECORDS, REPO_ROOT
 from bench.lines_wire import single_produce
-from bench.measure import Arm, Comparison, Values, throughput
+from bench.measure import Arm, Comparison, InTurns, Values, cost, throughput
 from ottla.protocol.messages import CreateAclsRequest
 from tests.support.brokers import OttlaProcess
 from tests.support.certificates import Certificates
@@ -42,19 +42,24 @@ _TOPIC, _CLUSTER, _LITERAL, _PREFIXED, _ALL, _READ, _ALLOW = 2, 4, 3, 4, 2, 3, 3
 
 def authorizer_line(without: Contender, guarded: Contender) -> Comparison:
     _create_acls(guarded)
+    in_turns = InTurns([without, guarded], _single)
     return Comparison(
         "authorizer",
         f"{BUSY_CONNECTIONS} connections, {ACLS:,} ACLs",
-        [throughput("single", "requests/s", goal=WITHIN_TEN_PERCENT, digits=0)],
         [
-            Arm("no authorizer", lambda: _single(without), lambda: _single(without)),
-            Arm("with ACLs", lambda: _single(guarded), lambda: _single(guarded)),
+            throughput("single", "requests/s", goal=WITHIN_TEN_PERCENT, digits=0),
+            cost("broker CPU", "s per M requests", goal=WITHIN_TEN_PERCENT, digits=1),
+        ],
+        [
+            Arm("no authorizer", lambda: in_turns.measure(without), lambda: _single(without)),
+            Arm("with ACLs", lambda: in_turns.measure(guarded), lambda: _single(guarded)),
         ],
     )
 
 
 def _single(contender: Contender) -> Values:
-    return {"single": single_produce(contender, BUSY_CONNECTIONS)["throughput"]}
+    values = single_produce(contender, BUSY_CONNECTIONS, scale=QUICK)
+    return {"single": values["throughput"], "broker CPU": values["broker CPU"]}
 
 
 def _create_acls(contender: Contender) -> None:

@@ -109,36 +109,48 @@ def latency(contender: Contender, source: str, per_second: int) -> Values:
         _checkpoint(contender) as folder,
     ):
         query = _copy(contender, source, (topic.name, out.name), folder, {})
-        arrivals = _Arrivals(contender.broker.bootstrap, out.name)
-        _send(contender.broker.bootstrap, topic.name, per_second)
+        arrivals = Arrivals(contender.broker.bootstrap, out.name)
+        send(contender.broker.bootstrap, topic.name, per_second)
         arrivals.stop()
         query.stop()
-    taken = sorted(arrivals.after(LATENCY_WARM_UP_S))
+    return percentiles(arrivals.after(LATENCY_WARM_UP_S), source)
+
+
+def percentiles(milliseconds: list[float], source: str) -> Values:
+    taken = sorted(milliseconds)
     if not taken:
         raise RuntimeError(f"nothing arrived through {source}")
     return {"p50": taken[len(taken) // 2], "p99": taken[min(len(taken) - 1, len(taken) * 99 // 100)]}
 
 
-def _send(bootstrap: str, topic: str, per_second: int) -> None:
+def send(bootstrap: str, topic: str, per_second: int, partitions: int = _OUT_PARTITIONS, keys: int = 0) -> None:
+    """With `keys` so many of them, in turn; else none."""
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     started = time.monotonic()
     for number in range(int(per_second * (LATENCY_WARM_UP_S + LATENCY_S))):
         time.sleep(max(0.0, started + number / per_second - time.monotonic()))
         text = b"%.6f %.6f " % (time.time(), time.monotonic() - started)
-        producer.produce(topic, text.ljust(RECORD_BYTES, b"x"), partition=number % _OUT_PARTITIONS)
+        key = b"key%d" % (number % keys) if keys else None
+        producer.produce(topic, text.ljust(RECORD_BYTES, b"x"), key, partition=number % partitions)
         producer.poll(0)
     producer.flush(20)
 
 
-class _Arrivals:
+class Arrivals:
     """Reads a topic in a thread and keeps (seconds since the first record was sent, milliseconds taken)."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, partitions: int = _OUT_PARTITIONS, *, from_end: bool = False
+    ) -> None:
         self._consumer = confluent_kafka.Consumer(
             {"bootstrap.servers": bootstrap, "group.id": "bench", "isolation.level": "read_committed",
              "auto.offset.reset": "earliest", "fetch.wait.max.ms": 10}
         )  # fmt: skip
-        self._consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(_OUT_PARTITIONS)])
+        places = [confluent_kafka.TopicPartition(topic, number, 0) for number in range(partitions)]
+        if from_end:
+            for place in places:
+                place.offset = self._consumer.get_watermark_offsets(place, 20)[1]
+        self._consumer.assign(places)
         self._rows: list[tuple[float, float]] = []
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

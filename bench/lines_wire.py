@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench import frames
-from bench.contenders import Contender, arms
+from bench.contenders import Contender, Scale, arms
 from bench.measure import Comparison, Values, cost, throughput
 
 SMALL_RECORD_BYTES = (100, 80, 110, 90, 120)
@@ -14,13 +14,19 @@ E2E_BATCH_RECORDS_MAX = 128
 
 
 def single_produce(
-    contender: Contender, connections: int, partitions: int = PARTITIONS, *, pinned: bool = False
+    contender: Contender,
+    connections: int,
+    partitions: int = PARTITIONS,
+    *,
+    pinned: bool = False,
+    scale: Scale | None = None,
 ) -> Values:
     """Each connection sends one record, waits for the answer (acks=all), and sends the next.
 
     As a producer of keyed records does, it goes from partition to partition, and sizes vary; a broker can remember
     little from one request to the next. `pinned` is the opposite: always the same partition and the same size.
     """
+    scale = scale or contender.scale
     sizes = SMALL_RECORD_BYTES[:1] if pinned else SMALL_RECORD_BYTES
     with contender.topic(partitions) as topic:
         records = [frames.batch(1, size) for size in sizes]
@@ -34,8 +40,8 @@ def single_produce(
                 frames=path,
                 connections=connections,
                 pinned=int(pinned),
-                seconds=contender.scale.seconds,
-                warmup=contender.scale.warm_up_s,
+                seconds=scale.seconds,
+                warmup=scale.warm_up_s,
             )
         )
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench import report
-from bench.measure import Arm, Comparison, Result, cost, run, throughput
+from bench.measure import Arm, Comparison, InTurns, Result, cost, run, throughput
 
 
 def compare(baseline: list[float], subject: list[float]) -> Result:
@@ -53,3 +53,19 @@ def test_one_broker_alone_has_figures_and_no_ratios() -> None:
     )
     assert alone.summaries[0].best_ratio is None
     assert "5.0 (5.0) ottla" in report.text([alone])
+
+
+def test_short_turns_of_both_arms_make_a_round_and_their_medians_count() -> None:
+    series = {"open": iter([9.0, 50.0, 52.0, 51.0, 90.0]), "guarded": iter([49.0, 48.0, 5.0, 47.0, 46.0])}
+    order: list[str] = []
+
+    def measure(name: str) -> dict[str, float]:
+        order.append(name)
+        return {"speed": next(series[name])}
+
+    in_turns = InTurns(["open", "guarded"], measure)
+    arms = [Arm(name, lambda name=name: in_turns.measure(name)) for name in series]  # type: ignore[misc]
+    result = run(Comparison("line", "a line", [throughput("speed", "requests/s")], arms), 1, lambda _: None)
+    assert result.summaries[0].values == {"open": [51.0], "guarded": [47.0]}
+    assert order[:6] == ["open", "guarded", "guarded", "open", "open", "guarded"]
+    assert result.others_cores == 0.0  # the second arm took no time, and says nothing about others
