@@ -80,7 +80,7 @@ def test_a_head_without_end_is_refused_before_it_is_kept(registry: Registry) -> 
 
 
 def test_a_slow_client_is_not_waited_for(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.registry.api.connection.HEAD_S_MAX", 0.3)
+    monkeypatch.setattr("ottla.http.connection.HEAD_S_MAX", 0.3)
     with Registry(broker.bootstrap_servers, topic="_slow", group="slow", receive_timeout_s=0.3) as registry:
         beginnings = [
             b"",

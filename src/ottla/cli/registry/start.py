@@ -65,11 +65,13 @@ def start(
       ottla registry start --users users.toml --certificate registry.pem --key registry.key
     """
     import asyncio
+    import logging
 
     from ottla.common.logging_setup import set_up_logging
 
     with needs_registry():
-        from ottla.registry.running import run_until_signal
+        from ottla.http.until_signal import run_until_signal
+        from ottla.registry.server import RegistryServer
         from ottla.registry.settings import RegistrySettings
     host, port = _address(listen)
     client = settings.client_settings()
@@ -94,7 +96,7 @@ def start(
         session_timeout_ms=session_timeout_ms,
         heartbeat_ms=max(100, session_timeout_ms // 3),
     )
-    asyncio.run(run_until_signal(given, _announce))
+    asyncio.run(run_until_signal(RegistryServer(given), _announce, logging.getLogger("ottla.registry")))
 
 
 def _address(listen: str) -> tuple[str, int]:

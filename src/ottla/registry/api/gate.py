@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ottla.http.connection import HEADER_BYTES_MAX
 from ottla.registry.api.answers import answer
-from ottla.registry.api.connection import HEADER_BYTES_MAX
 
 # Half of a character: nothing that is decoded from UTF-8 has it.
 _SLASH = "\udc2f"

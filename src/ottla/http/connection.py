@@ -8,19 +8,27 @@ still sending would lose the answer if that were done at once, so what it sends 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
 
+from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
-from ottla.registry.api.answers import answer
 
 HEADER_BYTES_MAX = 64 * 1024
 HEAD_S_MAX = 30.0
 _LINGER_S = 2.0
 _PHRASES = {408: "Request Timeout", 431: "Request Header Fields Too Large"}
 
+# Status and sentence -> the answer in the form that the clients of an API expect.
+Refusal = Callable[[int, str], Response]
+
+
+def connection_class(refusal: Refusal) -> type[Connection]:
+    """uvicorn makes connections from a class, so what is theirs to know is in one."""
+    return type("Connection", (Connection,), {"refusal": staticmethod(refusal)})
+
 
 class Connection(HttpToolsProtocol):
+    refusal: Refusal
     # From the connection, or the first byte of a request, until its head is complete.
     _deadline: asyncio.TimerHandle | None = None
     _head_bytes = 0
@@ -66,9 +74,9 @@ class Connection(HttpToolsProtocol):
         self._end()
         self._is_refused = True
         phrase = _PHRASES[status]
-        reply: Any = answer({"error_code": status, "message": f"HTTP {status} {phrase}"}, status)
+        reply = self.refusal(status, f"HTTP {status} {phrase}")
         lines = [f"HTTP/1.1 {status} {phrase}", "connection: close"]
         lines += [f"{name.decode()}: {value.decode()}" for name, value in reply.raw_headers]
-        self.transport.write("\r\n".join([*lines, "", ""]).encode() + reply.body)
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + bytes(reply.body))
         # Only who sends too much is sending.
         asyncio.get_running_loop().call_later(_LINGER_S if status == 431 else 0, self.transport.close)

@@ -1,4 +1,4 @@
-"""An instance as a process of its own: until a signal ends it."""
+"""A server as a process of its own: until a signal ends it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable
-
-from ottla.registry.server import RegistryServer
-from ottla.registry.settings import RegistrySettings
-
-_LOG = logging.getLogger("ottla.registry")
+from typing import Protocol
 
 
-async def run_until_signal(settings: RegistrySettings, on_ready: Callable[[str], None]) -> None:
+class Service(Protocol):
+    """What starts, says where it is, and stops."""
+
+    @property
+    def url(self) -> str: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+async def run_until_signal(service: Service, on_ready: Callable[[str], None], log: logging.Logger) -> None:
     """Serve until SIGTERM, SIGINT, or the SIGHUP of a terminal that closes."""
     logging.getLogger("httpx").setLevel(logging.WARNING)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
@@ -22,9 +29,8 @@ async def run_until_signal(settings: RegistrySettings, on_ready: Callable[[str],
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stopping.set)
-    server = RegistryServer(settings)
-    await server.start()
-    on_ready(f"ready {server.url}")
+    await service.start()
+    on_ready(f"ready {service.url}")
     await stopping.wait()
-    _LOG.info("stopping")
-    await server.stop()
+    log.info("stopping")
+    await service.stop()

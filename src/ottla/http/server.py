@@ -1,0 +1,80 @@
+"""An application behind a listener: bound, serving, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import uvicorn
+
+from ottla.common.errors import OttlaError
+from ottla.http.connection import Refusal, connection_class
+
+_BACKLOG = 1_024
+_LEAVE_S_MAX = 5
+
+
+class HttpServer:
+    """`bind`, then `await start(app)`, then `await stop()`. The port is known before anybody is served."""
+
+    def __init__(self, refusal: Refusal, *, certificate: str | None = None, key: str | None = None) -> None:
+        self._connection = connection_class(refusal)
+        self._certificate, self._key = certificate, key
+        self._listener: socket.socket | None = None
+        self._server: uvicorn.Server | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    def bind(self, host: str, port: int) -> int:
+        """The port, also where any was asked for (0). Raises OttlaError."""
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            listener = socket.socket(family, kind, protocol)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+        except OSError as error:
+            raise OttlaError(f"cannot listen on {host}:{port}: {error.strerror or error}.") from None
+        listener.setblocking(False)
+        self._listener = listener
+        return int(listener.getsockname()[1])
+
+    def release(self) -> None:
+        """Whoever has bound it does not serve after all."""
+        if self._listener is not None:
+            self._listener.close()
+
+    async def start(self, app: Any) -> None:
+        """Returns when requests are answered."""
+        assert self._listener is not None
+        config = uvicorn.Config(
+            app,
+            http=self._connection,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ssl_certfile=self._certificate,
+            ssl_keyfile=self._key,
+            timeout_graceful_shutdown=_LEAVE_S_MAX,
+            backlog=_BACKLOG,
+            server_header=False,
+        )
+        self._server = _Server(config)
+        self._serving = asyncio.get_running_loop().create_task(self._server.serve([self._listener]))
+        while not self._server.started and not self._serving.done():
+            await asyncio.sleep(0.01)
+        if self._serving.done():
+            self._serving.result()
+
+    async def stop(self) -> None:
+        if self._server is not None and self._serving is not None:
+            self._server.should_exit = True
+            await self._serving
+
+
+class _Server(uvicorn.Server):
+    """Signals are whoever's who runs us."""
+
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+        return nullcontext()
