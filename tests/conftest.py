@@ -24,6 +24,7 @@ pytest_plugins = [
     "pytester",
     "tests.support.brokers",
     "tests.support.broker_fixtures",
+    "tests.support.databases",
     "tests.support.descriptors",
     "tests.support.zookeeper",
 ]
@@ -33,7 +34,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JVM))
 KafkaPeer.options = QUICK_JVM
 
 # Groups that one worker runs from end to end, longest first: begun late, they would go on when all others are done.
-STARTERS = {"subprocess", "multiprocessing", "OttlaProcess", "KafkaPeer", "Cli", "Zookeeper"}
+STARTERS = {"subprocess", "multiprocessing", "OttlaProcess", "KafkaPeer", "Cli", "Zookeeper", "Postgres", "Mariadb"}
 NEVER_QUICK = ("slow", "spark", "jvm", "foreign")
 NEVER_QUICK_FOLDERS = {"crash", "interop"}
 LONG_GROUPS = ("spark processes", "spark", "foreign", "crash", "python-clients", "kafka-peer")

@@ -1,0 +1,1 @@
+"""Changes of PostgreSQL's tables, by logical decoding with its own plugin pgoutput."""
