@@ -128,12 +128,17 @@ class Writer:
     def check(self, published: list[Published], prefix: str) -> None:
         for table in TABLES:
             of_table = [each for each in published if each.topic == f"{prefix}.{table}"]
-            assert table_of(table, of_table) == self.rows(table), table
+            told, is_there = table_of(table, of_table), self.rows(table)
+            different = {key for key in {*told, *is_there} if told.get(key) != is_there.get(key)}
+            assert not different, [
+                (table, key, self.history[table, key][-4:], [_short(each) for each in of_table if _key(table, each.key) == key])
+                for key in different
+            ]
             by_key: dict[Key, list[Published]] = defaultdict(list)
             for each in of_table:
                 by_key[_key(table, each.key)].append(each)
             for (name, key), states in self.history.items():
-                if name == table:
+                if name == table and states:
                     self._check_key(states, by_key.pop(key, []), (table, key))
             assert not by_key
 
@@ -160,6 +165,10 @@ class Writer:
 
     def _first_delete(self, states: list[State | None]) -> int:
         raise AssertionError(f"a delete of a row that was never told: {states}")
+
+
+def _short(each: Published) -> Any:
+    return each.value and (each.value["op"], (each.value["after"] or {}).get("version"), each.value["source"]["txId"])
 
 
 def _key(table: str, key: Any) -> Key:

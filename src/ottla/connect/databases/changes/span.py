@@ -50,23 +50,28 @@ class Span:
     def added(self) -> None:
         self._count += 1
 
+    def may_end(self, place: Place) -> bool:
+        """A span of which some tables are out already ends where it ended before."""
+        return place >= self._to
+
+    def must_end(self, place: Place) -> bool:
+        return self._to > self.out and place >= self._to
+
     def cut(self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Read]:
-        """Ends the span at this place; no pieces if nothing was collected. `before` and `after`: the rest of the offsets, from where to read for what the
-        span has, and from where for what comes behind it."""
+        """Ends the span at this place; no pieces if nothing was collected. `before` and `after`: the rest of the offsets,
+        from where to read for what the span has, and from where for what comes behind it."""
         pieces = []
         waiting = [changes for changes in self._collected.values() if len(changes)]
-        done = sorted(self._done) if self._to > self.out and place <= self._to else []
+        done = sorted(self._done)
         for number, changes in enumerate(waiting):
             done.append(changes.shape.table)
             if number + 1 < len(waiting):
                 span = {"tx": place[0], "changes": place[1], "done": list(done)}
                 offset = {**before, "tx": self.out[0], "changes": self.out[1], "span": span}
                 pieces.append(Read(changes.to_records(), offset))
-        last = {**after, "tx": place[0], "changes": place[1]}
-        if place < self._to:
-            last["span"] = {"tx": self._to[0], "changes": self._to[1], "done": sorted(self._done)}
         if waiting:
-            pieces.append(Read(waiting[-1].to_records(), last))
+            pieces.append(Read(waiting[-1].to_records(), {**after, "tx": place[0], "changes": place[1]}))
         self.out = place
         self._collected, self._count = {}, 0
+        self._to, self._done = (0, 0), set()
         return pieces

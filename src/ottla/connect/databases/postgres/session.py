@@ -11,6 +11,7 @@ the offset; that is all it needs:
 | tables | those that were ever seen: others are new and get a snapshot |
 | snapshot | tables that are still to be read, and the last key that is out of the first of them |
 | parts | see `changes.covered` |
+| asked | tables that a signal asks to be read again, and the last key that is out of the first of them |
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ import psycopg2
 import psycopg2.extras
 import pyarrow as pa
 
+from ottla.connect.api.data import Records
 from ottla.connect.api.plugins import Offset, Read
 from ottla.connect.databases.changes.covered import Covered, Part
 from ottla.connect.databases.changes.envelope import Changes, key_column, no_records, records, required
 from ottla.connect.databases.changes.heartbeats import heartbeat
 from ottla.connect.databases.changes.settings import TableFilter
 from ottla.connect.databases.changes.span import Span
+from ottla.connect.databases.postgres.again import Again
 from ottla.connect.databases.postgres.catalogue import Catalogue, connection_options, telling_failures
 from ottla.connect.databases.postgres.pgoutput import (
     UNCHANGED,
@@ -92,6 +95,7 @@ class PostgresSession:
         if settings["snapshot.mode"] == "initial":
             self._todo += [table for table in tables if table not in known]
         self._tables = sorted({*known, *tables})
+        self._again = Again.from_json(offset.get("asked"))
         self.offset: Offset | None = offset or None
         # Of the stream.
         self._relations: dict[int, PostgresShape | None] = {}
@@ -147,6 +151,8 @@ class PostgresSession:
             rest["snapshot"] = {"todo": list(self._todo), "after": self._after}
         if self._covered.parts:
             rest["parts"] = [part.to_json() for part in self._covered.parts]
+        if self._again.todo:
+            rest["asked"] = self._again.to_json()
         return rest
 
     # --- snapshot
@@ -179,7 +185,7 @@ class PostgresSession:
                 self._todo.pop(0)
                 self._after, self._shape = None, None
                 continue
-            piece = self._rows_as_records(self._shape, columns)
+            piece = self._rows_as_records(self._shape, columns, self._reader.ts_ms)
             if self._shape.shape.key:
                 last = [columns[i][-1].as_py() for i in self._shape.shape.key]
                 self._after = self._shape.comparable(last)
@@ -203,13 +209,12 @@ class PostgresSession:
             reader.close()
             time.sleep(0.05)
 
-    def _rows_as_records(self, shape: PostgresShape, columns: list[Any]) -> Any:
+    def _rows_as_records(self, shape: PostgresShape, columns: list[Any], ts_ms: int) -> Records:
         made = shape.shape
         count = len(columns[0])
         arrays = [required(each.to_arrow(text), each.schema) for each, text in zip(made.columns, columns, strict=True)]
         after = pa.StructArray.from_arrays(arrays, fields=list(made.row_type))
-        assert self._reader is not None
-        source = self._source(made.table, self._reader.ts_ms, "true", None, self._lsn)
+        source = self._source(made.table, ts_ms, "true", None, self._lsn)
         sources = pa.StructArray.from_arrays(
             [
                 pa.repeat(pa.scalar(value, arrow_type(each.schema)), count)
@@ -265,6 +270,8 @@ class PostgresSession:
                     if pieces := self._cut():
                         return pieces
                     self._note_idle()
+                    if self._transaction is None and (pieces := self._rows_again()):
+                        return pieces
                     if beat := self._heartbeat():
                         return [beat]
                     left = deadline - time.monotonic()
@@ -275,15 +282,41 @@ class PostgresSession:
                     continue
                 if pieces := self._handle(message.payload, message.data_start):
                     return pieces
-                if len(self._span) >= most and (pieces := self._cut()):
+                if (len(self._span) >= most or self._span.must_end(self._place)) and (pieces := self._cut()):
                     return pieces
-                if self._todo and self._transaction is None:
-                    # A signal asked for a snapshot.
-                    return self._cut() or [self._snapshot_piece()]
+                if self._transaction is None and (pieces := self._rows_again()):
+                    return pieces
+
+    def _rows_again(self) -> list[Read]:
+        """What a signal asked for: see `Again`."""
+        again = self._again
+        if again.chunk is None and again.todo:
+            table = again.todo[0]
+            if not self._catalogue.exists(table):
+                again.next_table()
+                return []
+            reader = self._new_reader()
+            try:
+                again.read(reader, self._shapes.of_table(table), self._settings["snapshot.fetch.size"])
+            finally:
+                reader.close()
+            # So that the stream passes this point even if nobody writes.
+            self._catalogue.ask("SELECT pg_logical_emit_message(false, 'ottla', '')")
+            self._confirm(is_due=True)
+        if again.chunk is None or self._lsn < again.until or not self._span.may_end(self._place):
+            return []
+        pieces = self._cut()
+        shape, columns = again.taken()
+        rows = self._rows_as_records(shape, columns, again.ts_ms) if columns else no_records()
+        self._before = self._rest(self._lsn)
+        return [*pieces, Read(rows, self._offset_in_snapshot())]
 
     def _cut(self) -> list[Read]:
+        place = max(self._place, self._span.out)
+        if not self._span.may_end(place):
+            return []
         after = self._rest(self._lsn)
-        pieces = self._span.cut(max(self._place, self._span.out), self._before, after)
+        pieces = self._span.cut(place, self._before, after)
         self._before = after
         return pieces
 
@@ -383,6 +416,8 @@ class PostgresSession:
         before = len(made)
         old_key = shape.key(old) if old is not None else None
         new_key = shape.key(new) if new is not None else None
+        if self._again.chunk is not None:
+            self._again.changed(shape.shape.table, [shape.comparable(key) for key in (old_key, new_key) if key is not None])
         if new is None:
             self._delete(made, shape, old_key, old, source)
         elif old_key is not None and old_key != new_key:
@@ -434,7 +469,7 @@ class PostgresSession:
             return
         filters = [str(each) for each in named]
         matching = [table for table in self._catalogue.tables(self._wanted) if _matches(table, filters)]
-        self._todo += [table for table in matching if table not in self._todo]
+        self._again.todo += [table for table in matching if table not in self._again.todo]
 
 
 def _matches(table: str, patterns: list[str]) -> bool:

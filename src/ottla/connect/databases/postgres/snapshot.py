@@ -53,9 +53,10 @@ class SnapshotReader:
             self._copy.close(self._connection)
         self._connection.close()
 
-    def begin(self, shape: PostgresShape, after: Key | None, rows_each: int) -> None:
+    def begin(self, shape: PostgresShape, after: Key | None, rows_each: int, rows_most: int | None = None) -> None:
         self._shape = shape
-        self._copy = _Copy(self._connection, _question(shape, after), rows_each)
+        limit = "" if rows_most is None else f" LIMIT {rows_most}"
+        self._copy = _Copy(self._connection, _question(shape, after) + limit, rows_each)
 
     def columns(self) -> list[Any] | None:
         """The next rows of the table, as columns of text; None at its end."""
