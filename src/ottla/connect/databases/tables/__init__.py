@@ -1,0 +1,1 @@
+"""Tables that are asked and written with SQL: JdbcSource and JdbcSink, with the settings of Confluent's JDBC connectors."""

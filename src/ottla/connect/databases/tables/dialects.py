@@ -1,0 +1,178 @@
+"""How each database takes many rows at once, and what it calls its types.
+
+| database | rows | upsert |
+|---|---|---|
+| PostgreSQL | COPY, for upserts into a temporary table first | INSERT ... SELECT ... ON CONFLICT |
+| MySQL, MariaDB | statements of many rows | ON DUPLICATE KEY UPDATE |
+| SQLite | one prepared statement, many times | ON CONFLICT |
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from ottla.connect.api.data import Schema
+from ottla.connect.api.plugins import ConnectorFailure
+from ottla.connect.databases.tables.sink_rows import Rows
+from ottla.connect.databases.tables.sql_values import kind_of, precision_and_scale, python_values, text
+
+
+class Dialect:
+    mark = "%s"
+    types: dict[str, str]
+    decimal_any = "NUMERIC"
+    # Text that can be part of a key.
+    key_text = "VARCHAR(255)"
+
+    def quote(self, name: str) -> str:
+        return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+
+    def type_of(self, schema: Schema, is_key: bool) -> str:
+        kind = kind_of(schema)
+        if kind == "decimal":
+            digits = precision_and_scale(schema)
+            return f"NUMERIC({digits[0]},{digits[1]})" if digits else self.decimal_any
+        if kind == "string" and is_key:
+            return self.key_text
+        return self.types[kind]
+
+    def names(self, columns: Sequence[str]) -> str:
+        return ", ".join(map(self.quote, columns))
+
+    # --- writing; each with a cursor of the driver
+
+    def insert(self, cursor: Any, table: str, rows: Rows) -> None:
+        self._many(cursor, self._insert(table, rows), rows)
+
+    def upsert(self, cursor: Any, table: str, rows: Rows) -> None:
+        self._many(cursor, f"{self._insert(table, rows)} {self.on_conflict(rows)}", rows)
+
+    def update(self, cursor: Any, table: str, rows: Rows) -> None:
+        free = [column for column in rows.columns if not column.is_key]
+        keys = [column for column in rows.columns if column.is_key]
+        setting = ", ".join(f"{self.quote(column.name)} = {self.mark}" for column in free)
+        where = " AND ".join(f"{self.quote(column.name)} = {self.mark}" for column in keys)
+        values = [python_values(column) for column in (*free, *keys)]
+        cursor.executemany(f"UPDATE {self.quote(table)} SET {setting} WHERE {where}", list(zip(*values, strict=True)))
+
+    def delete(self, cursor: Any, table: str, rows: Rows) -> None:
+        where = " AND ".join(f"{self.quote(column.name)} = {self.mark}" for column in rows.columns)
+        self._many(cursor, f"DELETE FROM {self.quote(table)} WHERE {where}", rows)
+
+    def on_conflict(self, rows: Rows) -> str:
+        free = [column.name for column in rows.columns if not column.is_key]
+        if not free:
+            return f"ON CONFLICT ({self.names(rows.key)}) DO NOTHING"
+        setting = ", ".join(f"{self.quote(name)} = excluded.{self.quote(name)}" for name in free)
+        return f"ON CONFLICT ({self.names(rows.key)}) DO UPDATE SET {setting}"
+
+    def _insert(self, table: str, rows: Rows) -> str:
+        names = self.names([column.name for column in rows.columns])
+        return f"INSERT INTO {self.quote(table)} ({names}) VALUES ({', '.join([self.mark] * len(rows.columns))})"
+
+    def _many(self, cursor: Any, statement: str, rows: Rows) -> None:
+        cursor.executemany(statement, list(zip(*map(python_values, rows.columns), strict=True)))
+
+
+class Postgres(Dialect):
+    key_text = "TEXT"
+    types = {
+        "int8": "SMALLINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "float": "REAL", "double": "DOUBLE PRECISION",
+        "boolean": "BOOLEAN", "string": "TEXT", "bytes": "BYTEA", "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP",
+        "zoned": "TIMESTAMPTZ", "uuid": "UUID", "json": "JSONB",
+    }  # fmt: skip
+
+    def insert(self, cursor: Any, table: str, rows: Rows) -> None:
+        self._copy(cursor, self.quote(table), rows)
+
+    def upsert(self, cursor: Any, table: str, rows: Rows) -> None:
+        names, staged = self.names([column.name for column in rows.columns]), self._staged(cursor, table, rows)
+        cursor.execute(f"INSERT INTO {self.quote(table)} ({names}) SELECT {names} FROM {staged} {self.on_conflict(rows)}")
+
+    def update(self, cursor: Any, table: str, rows: Rows) -> None:
+        staged = self._staged(cursor, table, rows)
+        free = [self.quote(column.name) for column in rows.columns if not column.is_key]
+        setting = ", ".join(f"{name} = s.{name}" for name in free)
+        cursor.execute(f"UPDATE {self.quote(table)} t SET {setting} FROM {staged} s WHERE {self._same(rows)}")
+
+    def delete(self, cursor: Any, table: str, rows: Rows) -> None:
+        staged = self._staged(cursor, table, rows)
+        cursor.execute(f"DELETE FROM {self.quote(table)} t USING {staged} s WHERE {self._same(rows)}")
+
+    def _same(self, rows: Rows) -> str:
+        return " AND ".join(f"t.{self.quote(name)} = s.{self.quote(name)}" for name in rows.key)
+
+    def _staged(self, cursor: Any, table: str, rows: Rows) -> str:
+        """A temporary table of the same types: COPY parses what it gets by them."""
+        names = self.names([column.name for column in rows.columns])
+        cursor.execute("DROP TABLE IF EXISTS pg_temp.ottla_staged")
+        cursor.execute(
+            f"CREATE TEMPORARY TABLE ottla_staged ON COMMIT DROP AS SELECT {names} FROM {self.quote(table)} WITH NO DATA"
+        )
+        self._copy(cursor, "pg_temp.ottla_staged", rows)
+        return "pg_temp.ottla_staged"
+
+    def _copy(self, cursor: Any, target: str, rows: Rows) -> None:
+        table = pa.table([text(column) for column in rows.columns], names=[str(n) for n in range(len(rows.columns))])
+        buffer = io.BytesIO()
+        pacsv.write_csv(table, buffer, pacsv.WriteOptions(include_header=False))
+        buffer.seek(0)
+        names = self.names([column.name for column in rows.columns])
+        cursor.copy_expert(f"COPY {target} ({names}) FROM STDIN (FORMAT csv)", buffer)
+
+
+class Mysql(Dialect):
+    types = {
+        "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float": "FLOAT", "double": "DOUBLE",
+        "boolean": "TINYINT(1)", "string": "LONGTEXT", "bytes": "LONGBLOB", "date": "DATE", "time": "TIME(6)",
+        "timestamp": "DATETIME(6)", "zoned": "VARCHAR(40)", "uuid": "CHAR(36)", "json": "LONGTEXT",
+    }  # fmt: skip
+    decimal_any = "DECIMAL(65,30)"
+
+    def quote(self, name: str) -> str:
+        return ".".join("`" + part.replace("`", "``") + "`" for part in name.split("."))
+
+    def on_conflict(self, rows: Rows) -> str:
+        free = [column.name for column in rows.columns if not column.is_key] or list(rows.key)
+        return "ON DUPLICATE KEY UPDATE " + ", ".join(f"{self.quote(name)} = VALUES({self.quote(name)})" for name in free)
+
+    def delete(self, cursor: Any, table: str, rows: Rows) -> None:
+        keys = list(zip(*map(python_values, rows.columns), strict=True))
+        for begin in range(0, len(keys), 1000):
+            some = keys[begin : begin + 1000]
+            marks = ", ".join(["(" + ", ".join([self.mark] * len(rows.key)) + ")"] * len(some))
+            values = [value for key in some for value in key]
+            cursor.execute(f"DELETE FROM {self.quote(table)} WHERE ({self.names(rows.key)}) IN ({marks})", values)
+
+
+class Sqlite(Dialect):
+    mark = "?"
+    key_text = "TEXT"
+    types = {
+        "int8": "INTEGER", "int16": "INTEGER", "int32": "INTEGER", "int64": "BIGINT", "float": "REAL", "double": "REAL",
+        "boolean": "BOOLEAN", "string": "TEXT", "bytes": "BLOB", "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP",
+        "zoned": "TEXT", "uuid": "TEXT", "json": "TEXT",
+    }  # fmt: skip
+
+    def _many(self, cursor: Any, statement: str, rows: Rows) -> None:
+        values = [[_sqlite(value) for value in python_values(column)] for column in rows.columns]
+        cursor.executemany(statement, list(zip(*values, strict=True)))
+
+
+def _sqlite(value: Any) -> Any:
+    """It has no types of time and no decimals: text in the form that its functions read."""
+    if value is None or isinstance(value, int | float | str | bytes):
+        return value
+    return value.isoformat(" ") if hasattr(value, "hour") and hasattr(value, "year") else str(value)
+
+
+def dialect(backend: str) -> Dialect:
+    known = {"postgresql": Postgres, "mysql": Mysql, "mariadb": Mysql, "sqlite": Sqlite}
+    if backend not in known:
+        raise ConnectorFailure(f"Rows cannot be written to {backend} (connection.url): postgresql, mysql, mariadb and sqlite only.")
+    return known[backend]()
