@@ -24,9 +24,7 @@ def rows(records: Records) -> list[Published]:
 
     return [
         Published(*each)
-        for each in zip(
-            records.topics.to_pylist(), values(records.keys.data), values(records.values.data), strict=True
-        )
+        for each in zip(records.topics.to_pylist(), values(records.keys.data), values(records.values.data), strict=True)
     ]
 
 
@@ -67,6 +65,14 @@ class Driven:
             self.publish(piece)
         self.tell()
         return len(self.topics) - before
+
+    def round_of_one_piece(self) -> bool:
+        """Whether there was one."""
+        for piece in self.pieces():
+            self.publish(piece)
+            self.tell()
+            return True
+        return False
 
     def until(self, done: Callable[[], bool], rounds: int = 200) -> None:
         for _ in range(rounds):

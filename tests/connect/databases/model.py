@@ -131,7 +131,12 @@ class Writer:
             told, is_there = table_of(table, of_table), self.rows(table)
             different = {key for key in {*told, *is_there} if told.get(key) != is_there.get(key)}
             assert not different, [
-                (table, key, self.history[table, key][-4:], [_short(each) for each in of_table if _key(table, each.key) == key])
+                (
+                    table,
+                    key,
+                    self.history[table, key][-4:],
+                    [_short(each) for each in of_table if _key(table, each.key) == key],
+                )
                 for key in different
             ]
             by_key: dict[Key, list[Published]] = defaultdict(list)
@@ -144,7 +149,9 @@ class Writer:
 
     def _check_key(self, states: list[State | None], published: list[Published], where: Any) -> None:
         changes = [each.value for each in published if each.value is not None]
-        assert len(changes) + sum(each["op"] == "d" for each in changes) == len(published), "a tombstone for each delete"
+        assert len(changes) + sum(each["op"] == "d" for each in changes) == len(published), (
+            "a tombstone for each delete"
+        )
         said = (where, states[-5:], [(each["op"], (each["after"] or {}).get("version")) for each in changes][-8:])
         at: int | None = None
         for each in changes:

@@ -22,7 +22,14 @@ _DRIVERS = {
 }
 _CONNECT_SECONDS = 15
 # Of JDBC's drivers, with no meaning for ours.
-_JDBC_ONLY = {"useSSL", "serverTimezone", "rewriteBatchedStatements", "reWriteBatchedInserts", "allowPublicKeyRetrieval", "stringtype"}
+_JDBC_ONLY = {
+    "useSSL",
+    "serverTimezone",
+    "rewriteBatchedStatements",
+    "reWriteBatchedInserts",
+    "allowPublicKeyRetrieval",
+    "stringtype",
+}
 # What a URL may ask of a driver by the same name.
 _PASSED = {"sslmode", "sslrootcert", "sslcert", "sslkey", "options", "application_name", "charset", "ssl_ca"}
 
@@ -91,4 +98,6 @@ def engine(settings: Mapping[str, Any]) -> sa.Engine:
     try:
         return sa.create_engine(url, poolclass=NullPool, connect_args=options)
     except (NoSuchModuleError, ImportError, ModuleNotFoundError) as error:
-        raise ConnectorFailure(f"There is no driver for connection.url: {error}. pip install it, or `ottla[connect]`.") from error
+        raise ConnectorFailure(
+            f"There is no driver for connection.url: {error}. pip install it, or `ottla[connect]`."
+        ) from error

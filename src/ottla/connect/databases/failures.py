@@ -104,9 +104,13 @@ def _is_outage(error: Any, state: str, number: int | None) -> bool:
             word in str(error) for word in ("locked", "busy", "disk I/O", "unable to open")
         )
     # Drivers of PostgreSQL have no code for what happens to the connection itself.
-    return name in ("OperationalError", "InterfaceError", "DatabaseError", "DisconnectionError", "TimeoutError") or isinstance(
-        error, OSError
-    )
+    return name in (
+        "OperationalError",
+        "InterfaceError",
+        "DatabaseError",
+        "DisconnectionError",
+        "TimeoutError",
+    ) or isinstance(error, OSError)
 
 
 @contextmanager

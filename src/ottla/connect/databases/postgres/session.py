@@ -417,7 +417,9 @@ class PostgresSession:
         old_key = shape.key(old) if old is not None else None
         new_key = shape.key(new) if new is not None else None
         if self._again.chunk is not None:
-            self._again.changed(shape.shape.table, [shape.comparable(key) for key in (old_key, new_key) if key is not None])
+            self._again.changed(
+                shape.shape.table, [shape.comparable(key) for key in (old_key, new_key) if key is not None]
+            )
         if new is None:
             self._delete(made, shape, old_key, old, source)
         elif old_key is not None and old_key != new_key:

@@ -92,7 +92,9 @@ class Postgres(Dialect):
 
     def upsert(self, cursor: Any, table: str, rows: Rows) -> None:
         names, staged = self.names([column.name for column in rows.columns]), self._staged(cursor, table, rows)
-        cursor.execute(f"INSERT INTO {self.quote(table)} ({names}) SELECT {names} FROM {staged} {self.on_conflict(rows)}")
+        cursor.execute(
+            f"INSERT INTO {self.quote(table)} ({names}) SELECT {names} FROM {staged} {self.on_conflict(rows)}"
+        )
 
     def update(self, cursor: Any, table: str, rows: Rows) -> None:
         staged = self._staged(cursor, table, rows)
@@ -139,7 +141,9 @@ class Mysql(Dialect):
 
     def on_conflict(self, rows: Rows) -> str:
         free = [column.name for column in rows.columns if not column.is_key] or list(rows.key)
-        return "ON DUPLICATE KEY UPDATE " + ", ".join(f"{self.quote(name)} = VALUES({self.quote(name)})" for name in free)
+        return "ON DUPLICATE KEY UPDATE " + ", ".join(
+            f"{self.quote(name)} = VALUES({self.quote(name)})" for name in free
+        )
 
     def delete(self, cursor: Any, table: str, rows: Rows) -> None:
         keys = list(zip(*map(python_values, rows.columns), strict=True))
@@ -174,5 +178,7 @@ def _sqlite(value: Any) -> Any:
 def dialect(backend: str) -> Dialect:
     known = {"postgresql": Postgres, "mysql": Mysql, "mariadb": Mysql, "sqlite": Sqlite}
     if backend not in known:
-        raise ConnectorFailure(f"Rows cannot be written to {backend} (connection.url): postgresql, mysql, mariadb and sqlite only.")
+        raise ConnectorFailure(
+            f"Rows cannot be written to {backend} (connection.url): postgresql, mysql, mariadb and sqlite only."
+        )
     return known[backend]()

@@ -53,7 +53,9 @@ class Rows:
         """In the order of these last ones."""
         keys = [column for column in self.columns if column.is_key]
         names = [str(n) for n in range(len(keys))]
-        table = pa.table({**{n: c.data for n, c in zip(names, keys, strict=True)}, "row": pa.array(range(len(self)), pa.int64())})
+        table = pa.table(
+            {**{n: c.data for n, c in zip(names, keys, strict=True)}, "row": pa.array(range(len(self)), pa.int64())}
+        )
         last = table.group_by(names, use_threads=False).aggregate([("row", "max")])["row_max"].combine_chunks()
         if len(last) == len(self):
             return self
@@ -74,7 +76,9 @@ def rows_of(records: Records, settings: Mapping[str, Any]) -> Rows:
         deletes = pa.repeat(pa.scalar(True), count)
     else:
         if values.schema.type is not SchemaType.STRUCT:
-            raise ConnectorFailure(f"A value must be a struct to become a row, and these are of type {values.schema.type}.")
+            raise ConnectorFailure(
+                f"A value must be a struct to become a row, and these are of type {values.schema.type}."
+            )
         deletes = values.data.is_null()
         wanted = settings["fields.whitelist"]
         for each, data in zip(values.schema.fields, values.data.flatten(), strict=True):
@@ -84,7 +88,9 @@ def rows_of(records: Records, settings: Mapping[str, Any]) -> Rows:
         columns[column.name] = column
     has_deletes = pc.any(deletes).as_py()
     if has_deletes and not settings["delete.enabled"]:
-        raise BadRecords(f"A record of {records.topics[0]} has no value: delete.enabled=true makes it a delete (with pk.mode=record_key).")
+        raise BadRecords(
+            f"A record of {records.topics[0]} has no value: delete.enabled=true makes it a delete (with pk.mode=record_key)."
+        )
     keys = [column for column in columns.values() if column.is_key]
     for column in keys:
         if column.data.null_count:
@@ -103,7 +109,9 @@ def _unwrapped(values: Column) -> Column:
     data: Any = values.data
     ops = data.field(schema.fields.index(next(f for f in schema.fields if f.name == "op")))
     if pc.any(pc.equal(ops, "t")).as_py():
-        raise BadRecords("A table was truncated, and a sink cannot follow: leave it out with skipped.operations=t at the source.")
+        raise BadRecords(
+            "A table was truncated, and a sink cannot follow: leave it out with skipped.operations=t at the source."
+        )
     place = [each.name for each in schema.fields].index("after")
     return Column(after, data.flatten()[place])
 
@@ -114,7 +122,9 @@ def _key_columns(records: Records, values: Column, mode: str, fields: Sequence[s
         assert records.offsets is not None
         kinds = (SchemaType.STRING, SchemaType.INT32, SchemaType.INT64)
         data = (records.topics, records.partitions, records.offsets)
-        return [RowColumn(name, Schema(kind), array, True) for name, kind, array in zip(names, kinds, data, strict=True)]
+        return [
+            RowColumn(name, Schema(kind), array, True) for name, kind, array in zip(names, kinds, data, strict=True)
+        ]
     if mode == "record_value":
         if values.schema is None:
             return []
@@ -133,7 +143,9 @@ def _of_key(keys: Column, fields: Sequence[str]) -> list[RowColumn]:
         )
     if schema.type is not SchemaType.STRUCT:
         if len(fields) != 1:
-            raise ConnectorFailure(f"The key is one value ({schema.type}), so pk.fields must name the one column that it goes to.")
+            raise ConnectorFailure(
+                f"The key is one value ({schema.type}), so pk.fields must name the one column that it goes to."
+            )
         return [RowColumn(fields[0], schema, keys.data, True)]
     found = dict(zip((each.name for each in schema.fields), keys.data.flatten(), strict=True))  # type: ignore[union-attr]
     return [RowColumn(name, _part(schema, name, "key"), found[name], True) for name in (fields or found)]

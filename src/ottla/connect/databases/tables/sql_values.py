@@ -61,7 +61,9 @@ def plain(column: RowColumn) -> Any:
     if pa.types.is_timestamp(data.type) and data.type.tz is not None:
         return data.cast(pa.timestamp(data.type.unit))
     if column.schema.type in (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT):
-        return pa.array([None if value is None else json.dumps(value, default=str) for value in data.to_pylist()], pa.string())
+        return pa.array(
+            [None if value is None else json.dumps(value, default=str) for value in data.to_pylist()], pa.string()
+        )
     return data
 
 

@@ -1,0 +1,172 @@
+"""JdbcSink: records of topics into tables, each once.
+
+One transaction for each batch: first the position (see `positions`), then the rows. So whatever dies, rows and position
+agree, and the worker goes on from the position in the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import pyarrow.compute as pc
+import sqlalchemy as sa
+
+from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.connect.api.config import ConfigDef, ConfigInvalid, ConfigValue
+from ottla.connect.api.data import Records
+from ottla.connect.api.plugins import Batching, Sink, SinkWriter
+from ottla.connect.databases.addresses import engine
+from ottla.connect.databases.failures import JDBC, told
+from ottla.connect.databases.tables.dialects import dialect
+from ottla.connect.databases.tables.positions import Positions
+from ottla.connect.databases.tables.sink_rows import Rows, rows_of
+from ottla.connect.databases.tables.sink_settings import SINK, validate
+from ottla.connect.databases.tables.sink_tables import SinkTable
+
+_BATCH_WAIT_MS = 200
+
+
+@contextmanager
+def _telling(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except OttlaError:
+        raise
+    except Exception as error:
+        if getattr(error, "orig", None) is None and not type(error).__module__.startswith(
+            ("psycopg2", "pymysql", "sqlite3")
+        ):
+            raise
+        raise told(error, JDBC, doing) from error
+
+
+class JdbcSink(Sink):
+    aliases: ClassVar[Sequence[str]] = (
+        "io.confluent.connect.jdbc.JdbcSinkConnector",
+        "io.aiven.connect.jdbc.JdbcSinkConnector",
+    )
+    config_def: ClassVar[ConfigDef] = SINK
+    is_exactly_once: ClassVar[bool] = True
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        errors = [error for value in validate(config) for error in value.errors]
+        if errors:
+            raise ConfigInvalid(" ".join(errors))
+        super().__init__(config)
+        self._engine = engine(self.settings)
+        self._dialect = dialect(self._engine.dialect.name)
+        self._positions = Positions(
+            self.settings["positions.table"], self.settings["name"], self._dialect.mark, self._dialect.quote
+        )
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> list[ConfigValue]:
+        return validate(config)
+
+    def batching(self) -> Batching:
+        return Batching(records=self.settings["batch.size"], interval_ms=_BATCH_WAIT_MS)
+
+    def begin(self, topics: Sequence[str]) -> None:
+        with _telling("be looked at"), self._engine.begin() as connection:
+            self._positions.create(connection)
+            for topic in topics:
+                table = self.table(topic)
+                known = table.look(connection)
+                if known is not None:
+                    table.check_key(known, set(self.settings["pk.fields"]))
+
+    def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        with _telling("be looked at"), self._engine.connect() as connection:
+            return self._positions.read(connection, partitions)
+
+    def moved(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        with _telling("be written to"), self._engine.begin() as connection:
+            self._positions.move(connection, offsets)
+
+    def open(self, partition: TopicPartition, position: int) -> SinkWriter:
+        return JdbcWriter(self, partition)
+
+    def table(self, topic: str) -> SinkTable:
+        name = self.settings["table.name.format"].replace("${topic}", topic)
+        return SinkTable(name, self.settings, self._dialect)
+
+    # --- for the writer
+
+    def write(self, connection: Any, table: SinkTable, rows: Rows, positions: tuple[TopicPartition, int, int]) -> None:
+        cursor = connection.cursor()
+        self._positions.advance(cursor, *positions)
+        if self.settings["insert.mode"] == "insert":
+            self._insert(cursor, table.name, rows)
+            return
+        last = rows.last_of_each_key()
+        write = self._dialect.upsert if self.settings["insert.mode"] == "upsert" else self._dialect.update
+        if pc.any(last.deletes).as_py():
+            self._dialect.delete(cursor, table.name, last.where(last.deletes).only_keys())
+            last = last.where(pc.invert(last.deletes))
+        if len(last):
+            write(cursor, table.name, last)
+
+    def _insert(self, cursor: Any, table: str, rows: Rows) -> None:
+        """In order: a row may be inserted, deleted and inserted again."""
+        deletes = rows.deletes.to_pylist()
+        begin = 0
+        for end in range(1, len(deletes) + 1):
+            if end < len(deletes) and deletes[end] == deletes[begin]:
+                continue
+            some = rows.taken(list(range(begin, end))) if end - begin < len(deletes) else rows
+            if deletes[begin]:
+                self._dialect.delete(cursor, table, some.only_keys())
+            else:
+                self._dialect.insert(cursor, table, some)
+            begin = end
+
+    def connect(self) -> Any:
+        with _telling("be written to"):
+            return self._engine.raw_connection()
+
+    @property
+    def engine(self) -> sa.Engine:
+        return self._engine
+
+
+class JdbcWriter(SinkWriter):
+    def __init__(self, sink: JdbcSink, partition: TopicPartition) -> None:
+        self._sink = sink
+        self._partition = partition
+        self._table = sink.table(partition.topic)
+        self._connection: Any = None
+
+    def write(self, records: Records) -> None:
+        if not len(records):
+            return
+        assert records.offsets is not None
+        first, last = records.offsets[0].as_py(), records.offsets[-1].as_py()
+        rows = rows_of(records, self._sink.settings)
+        doing = f"write to the table {self._table.name}"
+        with _telling(doing):
+            if not pc.all(rows.deletes).as_py():
+                self._table.prepare(self._sink.engine, rows)
+        if self._connection is None:
+            self._connection = self._sink.connect()
+        try:
+            with _telling(doing):
+                self._sink.write(self._connection, self._table, rows, (self._partition, first, last + 1))
+                self._connection.commit()
+        except BaseException:
+            self._gone()
+            self._table.forget()
+            raise
+
+    def _gone(self) -> None:
+        """Closing ends the transaction, whatever state it is in."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,244 @@
+"""JdbcSink on PostgreSQL, MariaDB and SQLite: what is written, what is refused, and that it is written once."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from ottla.common.ids import TopicPartition
+from ottla.connect.api import BadRecords, Column, ConnectorFailure, Outage, Records, Schema, SchemaType
+from ottla.connect.api.config import ConfigInvalid
+from ottla.connect.api.data import DATE, TIMESTAMP
+from ottla.connect.databases.addresses import engine
+from ottla.connect.databases.schemas import arrow_type, decimal, struct
+from ottla.connect.databases.tables.sink import JdbcSink
+from tests.support.databases import PASSWORD, why_no_mariadb, why_no_postgres
+from tests.support.process import free_ports
+
+KEY = struct(None, [("id", Schema(SchemaType.INT64))])
+VALUE = struct(
+    None,
+    [
+        ("id", Schema(SchemaType.INT64)),
+        ("name", Schema(SchemaType.STRING, optional=True)),
+        ("price", decimal(10, 2, optional=True)),
+        ("day", Schema(SchemaType.INT32, True, DATE, 1)),
+        ("at", Schema(SchemaType.INT64, True, TIMESTAMP, 1)),
+        ("ok", Schema(SchemaType.BOOLEAN, optional=True)),
+        ("data", Schema(SchemaType.BYTES, optional=True)),
+    ],
+)
+NOW = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=datetime.UTC)
+ORDERS = TopicPartition("orders", 0)
+
+
+def record(number: int, name: str | None = "x", **more: Any) -> dict[str, Any]:
+    return {
+        "id": number,
+        "name": name,
+        "price": Decimal("1.50"),
+        "day": NOW.date(),
+        "at": NOW,
+        "ok": True,
+        "data": b"\x00\xff",
+        **more,
+    }
+
+
+def records(
+    first: int, values: list[dict[str, Any] | None], ids: list[int] | None = None, schema: Schema = VALUE
+) -> Records:
+    count = len(values)
+    keys = [{"id": value["id"] if value else 0} for value in values] if ids is None else [{"id": i} for i in ids]
+    return Records(
+        pa.repeat(pa.scalar("orders"), count),
+        pa.array([0] * count, pa.int32()),
+        pa.array([0] * count, pa.int64()),
+        Column(KEY, pa.array(keys, arrow_type(KEY))),
+        Column(schema, pa.array(values, arrow_type(schema))),
+        pa.array(range(first, first + count), pa.int64()),
+    )
+
+
+UPSERT = {
+    "insert.mode": "upsert",
+    "pk.mode": "record_key",
+    "delete.enabled": "true",
+    "auto.create": "true",
+    "auto.evolve": "true",
+}
+
+
+class Target:
+    def __init__(self, url: str, user: str | None) -> None:
+        self.config = {"name": "orders-sink", "connection.url": url}
+        if user:
+            self.config |= {"connection.user": user, "connection.password": PASSWORD}
+
+    def sink(self, **settings: str) -> JdbcSink:
+        return JdbcSink({**self.config, **{name.replace("_", "."): value for name, value in settings.items()}})
+
+    def sql(self, statement: str) -> list[Any]:
+        made = engine({"connection.user": None, "connection.password": None, **self.sink().settings})
+        with made.begin() as connection:
+            result = connection.execute(sa.text(statement))
+            return [tuple(row) for row in result] if result.returns_rows else []
+
+
+@pytest.fixture(params=["postgres", "mariadb", "sqlite"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
+    if request.param == "sqlite":
+        yield Target(f"jdbc:sqlite:{tmp_path / 'target.db'}", None)
+        return
+    reason = why_no_postgres() if request.param == "postgres" else why_no_mariadb()
+    if reason:
+        pytest.skip(reason)
+    database = request.getfixturevalue(request.param)
+    yield Target(database.url, database.server.login)
+
+
+def test_the_last_record_of_each_key_is_in_the_table_and_deleted_ones_are_not(target: Target) -> None:
+    sink = target.sink(**{**UPSERT})
+    sink.begin(["orders"])
+    writer = sink.open(ORDERS, 0)
+    writer.write(records(0, [record(1, "a"), record(2, "b"), record(1, "c"), None, record(3, "d")], [1, 2, 1, 2, 3]))
+    writer.write(records(5, [record(2, 'quote " \\ ,\n'), None, record(4, "")], [2, 3, 4]))
+    writer.close()
+    assert target.sql("SELECT id, name FROM orders ORDER BY id") == [(1, "c"), (2, 'quote " \\ ,\n'), (4, "")]
+    assert sink.positions([ORDERS]) == {ORDERS: 8}
+    (row,) = target.sql("SELECT price, day, at, ok, data FROM orders WHERE id = 4")
+    assert Decimal(str(row[0])) == Decimal("1.50") and str(row[1]) == "2026-01-02" and bool(row[3])
+    assert str(row[2]).startswith("2026-01-02 03:04:05.678") and bytes(row[4]) == b"\x00\xff"
+
+
+def test_a_task_that_comes_back_late_is_refused_and_leaves_nothing(target: Target) -> None:
+    sink = target.sink(insert_mode="insert", auto_create="true")
+    sink.begin(["orders"])
+    late, current = sink.open(ORDERS, 0), sink.open(ORDERS, 0)
+    current.write(records(0, [record(1), record(2)]))
+    with pytest.raises(Outage, match="Another task"):
+        late.write(records(0, [record(1), record(2), record(3)]))
+    current.write(records(2, [record(3)]))
+    with pytest.raises(Outage):
+        late.write(records(1, [record(2)]))
+    assert target.sql("SELECT id FROM orders ORDER BY id") == [(1,), (2,), (3,)]
+    # Offsets may have gaps: compacted topics, transactions, records that a transform left out.
+    current.write(records(10, [record(4)]))
+    assert sink.positions([ORDERS, TopicPartition("orders", 1)]) == {ORDERS: 11}
+    sink.moved({ORDERS: None})
+    assert sink.positions([ORDERS]) == {}
+    late.close()
+    current.close()
+
+
+def test_a_batch_with_a_bad_record_is_not_written_at_all(target: Target) -> None:
+    target.sql("CREATE TABLE orders (id BIGINT PRIMARY KEY, name VARCHAR(5) NOT NULL)")
+    sink = target.sink(insert_mode="insert", fields_whitelist="id,name")
+    sink.begin(["orders"])
+    writer = sink.open(ORDERS, 0)
+    with pytest.raises(BadRecords):
+        writer.write(records(0, [record(1), record(2, None)]))
+    assert target.sql("SELECT * FROM orders") == [] and sink.positions([ORDERS]) == {}
+    writer.write(records(0, [record(1)]))
+    with pytest.raises(BadRecords):
+        writer.write(records(1, [record(1)]))
+    writer.write(records(2, [record(2)]))
+    assert target.sql("SELECT id FROM orders ORDER BY id") == [(1,), (2,)]
+    writer.close()
+
+
+def test_tables_get_columns_that_they_lack_only_if_asked(target: Target) -> None:
+    target.sql("CREATE TABLE orders (id BIGINT PRIMARY KEY)")
+    writer = target.sink(insert_mode="upsert", pk_mode="record_key").open(ORDERS, 0)
+    with pytest.raises(ConnectorFailure, match=r"no column at, data, day, name, ok, price.*auto\.evolve=true"):
+        writer.write(records(0, [record(1)]))
+    sink = target.sink(**UPSERT)
+    sink.begin(["orders"])
+    writer = sink.open(ORDERS, 0)
+    writer.write(records(0, [record(1, "grown")]))
+    assert target.sql("SELECT id, name FROM orders") == [(1, "grown")]
+    target.sql("ALTER TABLE orders DROP COLUMN name")
+    strict = target.sink(insert_mode="upsert", pk_mode="record_key").open(ORDERS, 1)
+    with pytest.raises(ConnectorFailure, match=r"no column name"):
+        strict.write(records(1, [record(2)]))
+    writer.close()
+
+
+def test_a_column_that_disappears_while_the_sink_runs_is_named(target: Target) -> None:
+    sink = target.sink(insert_mode="upsert", pk_mode="record_key", auto_create="true")
+    sink.begin(["orders"])
+    writer = sink.open(ORDERS, 0)
+    writer.write(records(0, [record(1)]))
+    target.sql("ALTER TABLE orders DROP COLUMN name")
+    with pytest.raises(ConnectorFailure, match="name"):
+        writer.write(records(1, [record(2)]))
+    with pytest.raises(ConnectorFailure, match=r"no column name.*auto\.evolve"):
+        writer.write(records(1, [record(2)]))
+    assert sink.positions([ORDERS]) == {ORDERS: 1}
+    writer.close()
+
+
+def test_upserts_need_a_key_in_the_table(target: Target) -> None:
+    target.sql("CREATE TABLE orders (id BIGINT, name VARCHAR(20))")
+    with pytest.raises(ConnectorFailure, match=r"insert\.mode=upsert needs a primary key .* on \(id\)"):
+        target.sink(insert_mode="upsert", pk_mode="record_key", pk_fields="id").begin(["orders"])
+    writer = target.sink(insert_mode="upsert", pk_mode="record_key", fields_whitelist="name").open(ORDERS, 0)
+    with pytest.raises(ConnectorFailure, match="ADD PRIMARY KEY"):
+        writer.write(records(0, [record(1)]))
+
+
+def test_updates_change_rows_that_are_there(target: Target) -> None:
+    target.sql("CREATE TABLE orders (id BIGINT PRIMARY KEY, name VARCHAR(20))")
+    target.sql("INSERT INTO orders VALUES (1, 'old')")
+    sink = target.sink(insert_mode="update", pk_mode="record_value", pk_fields="id", fields_whitelist="name")
+    sink.begin(["orders"])
+    writer = sink.open(ORDERS, 0)
+    writer.write(records(0, [record(1, "new"), record(2, "nowhere")]))
+    writer.close()
+    assert target.sql("SELECT * FROM orders") == [(1, "new")]
+
+
+def test_the_place_in_the_topic_can_be_the_key(target: Target) -> None:
+    sink = target.sink(insert_mode="upsert", pk_mode="kafka", auto_create="true", fields_whitelist="name")
+    sink.begin(["orders"])
+    writer = sink.open(ORDERS, 0)
+    writer.write(records(3, [record(1, "a"), record(1, "b")]))
+    writer.close()
+    assert target.sql("SELECT * FROM orders ORDER BY name") == [("orders", 0, 3, "a"), ("orders", 0, 4, "b")]
+
+
+def test_wrong_passwords_and_databases_that_are_not_there_are_told_in_a_sentence(target: Target) -> None:
+    if "sqlite" in target.config["connection.url"]:
+        pytest.skip("SQLite has no server")
+    wrong = JdbcSink({**target.config, "connection.password": "wrong"})
+    with pytest.raises(ConnectorFailure, match=r"check connection\.user and connection\.password"):
+        wrong.begin(["orders"])
+    url = target.config["connection.url"]
+    with pytest.raises(ConnectorFailure, match=r"no such database.*check connection\.url"):
+        JdbcSink({**target.config, "connection.url": url.rsplit("/", 1)[0] + "/nowhere"}).positions([ORDERS])
+    nobody = url.replace(url.split(":")[3].split("/")[0], str(free_ports(1)[0]))
+    with pytest.raises(Outage, match=r"cannot be reached.*check connection\.url"):
+        JdbcSink({**target.config, "connection.url": nobody}).begin(["orders"])
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"insert.mode": "upsert"}, "set pk.mode"),
+        ({"pk.mode": "record_value"}, "needs pk.fields"),
+        ({"delete.enabled": "true"}, "needs pk.mode=record_key"),
+        ({"insert.mode": "merge"}, "insert, upsert, update"),
+        ({"connection.url": "jdbc:oracle:thin:@x"}, "no driver for oracle"),
+        ({"connection.url": "nonsense"}, "neither a JDBC URL"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_named(settings: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigInvalid, match=words.replace(".", r"\.")):
+        JdbcSink({"name": "x", "connection.url": "jdbc:sqlite:x.db", **settings})
