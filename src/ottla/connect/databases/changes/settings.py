@@ -52,7 +52,6 @@ def settings(port: int, snapshot_modes: Sequence[str]) -> ConfigDef:
                 [], check=patterns),
             key("snapshot.mode", kind.STRING, "initial: first all rows, then changes. no_data or never: changes only.", "initial",
                 check=one_of(*snapshot_modes), recommended=snapshot_modes),
-            key("signal.data.collection", kind.STRING, "A table (schema.table) in which rows ask for snapshots.", ""),
             key("heartbeat.interval.ms", kind.INT, "How often a heartbeat record is written; 0 for never.", 0, check=at_least(0)),
             key("topic.heartbeat.prefix", kind.STRING, "The topic of heartbeats begins with this.", "__debezium-heartbeat"),
             key("tombstones.on.delete", kind.BOOLEAN, "A record without value after each delete, so that compaction forgets it.", True),
@@ -78,7 +77,7 @@ class TableFilter:
             [re.compile(each, re.IGNORECASE) for each in values[name]]
             for name in ("table.include.list", "table.exclude.list", "column.exclude.list")
         )
-        self._signals = values["signal.data.collection"]
+        self._signals = values.get("signal.data.collection")
 
     def has(self, table: str) -> bool:
         if table == self._signals:

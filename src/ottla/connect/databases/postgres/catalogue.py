@@ -211,9 +211,3 @@ class Catalogue:
         finally:
             if self._connection is not None and not self._connection.closed:
                 self.ask("SET statement_timeout = 0")
-
-    def drop_slot(self, name: str) -> None:
-        self.ask(
-            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s AND NOT active",
-            name,
-        )

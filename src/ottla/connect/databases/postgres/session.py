@@ -34,6 +34,7 @@ from ottla.connect.databases.changes.covered import Covered, Part
 from ottla.connect.databases.changes.envelope import Changes, key_column, no_records, records, required
 from ottla.connect.databases.changes.heartbeats import heartbeat
 from ottla.connect.databases.changes.settings import TableFilter
+from ottla.connect.databases.changes.source import is_same
 from ottla.connect.databases.changes.span import Span
 from ottla.connect.databases.postgres.again import Again
 from ottla.connect.databases.postgres.catalogue import Catalogue, connection_options, telling_failures
@@ -140,7 +141,7 @@ class PostgresSession:
 
     def published(self, offset: Offset) -> None:
         self._published_lsn = max(self._published_lsn, offset.get("lsn", 0))
-        self._is_all_published = not self._ready and _same(offset, self.offset)
+        self._is_all_published = not self._ready and is_same(offset, self.offset)
         self._confirm(is_due=True)
 
     # --- offsets
@@ -476,7 +477,3 @@ class PostgresSession:
 
 def _matches(table: str, patterns: list[str]) -> bool:
     return any(table == each or re.fullmatch(each, table) for each in patterns)
-
-
-def _same(one: Offset | None, other: Offset | None) -> bool:
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

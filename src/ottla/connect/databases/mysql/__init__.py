@@ -1,0 +1,1 @@
+"""Changes of MySQL's and MariaDB's tables, by their binlog in row format."""

@@ -1,0 +1,125 @@
+"""Tables of MySQL as shapes of changes.
+
+The binlog names columns, types and key of a table as they were (binlog_row_metadata=FULL). The catalogue knows them as they
+are now, and what may be null. Where both agree on the names, the catalogue tells the types more exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pymysqlreplication.constants import FIELD_TYPE
+
+from ottla.connect.api.data import Schema, SchemaType
+from ottla.connect.databases.changes.envelope import INT64, OPTIONAL_INT64, OPTIONAL_STRING, STRING, Shape
+from ottla.connect.databases.changes.settings import TableFilter
+from ottla.connect.databases.mysql.catalogue import Catalogue, quote
+from ottla.connect.databases.mysql.types import BINARY, MysqlType, is_integer, table_column
+from ottla.connect.databases.schemas import struct
+
+SOURCE = struct(
+    "io.debezium.connector.mysql.Source",
+    [
+        ("version", STRING),
+        ("connector", STRING),
+        ("name", STRING),
+        ("ts_ms", INT64),
+        ("snapshot", OPTIONAL_STRING),
+        ("db", STRING),
+        ("sequence", OPTIONAL_STRING),
+        ("table", OPTIONAL_STRING),
+        ("server_id", INT64),
+        ("gtid", OPTIONAL_STRING),
+        ("file", STRING),
+        ("pos", INT64),
+        ("row", Schema(SchemaType.INT32)),
+        ("thread", OPTIONAL_INT64),
+        ("query", OPTIONAL_STRING),
+    ],
+)
+_CODES = {
+    FIELD_TYPE.TINY: "tinyint", FIELD_TYPE.SHORT: "smallint", FIELD_TYPE.INT24: "mediumint", FIELD_TYPE.LONG: "int",
+    FIELD_TYPE.LONGLONG: "bigint", FIELD_TYPE.FLOAT: "float", FIELD_TYPE.DOUBLE: "double", FIELD_TYPE.NEWDECIMAL: "decimal",
+    FIELD_TYPE.DATE: "date", FIELD_TYPE.TIME: "time", FIELD_TYPE.TIME2: "time", FIELD_TYPE.DATETIME: "datetime",
+    FIELD_TYPE.DATETIME2: "datetime", FIELD_TYPE.TIMESTAMP: "timestamp", FIELD_TYPE.TIMESTAMP2: "timestamp",
+    FIELD_TYPE.YEAR: "year", FIELD_TYPE.ENUM: "enum", FIELD_TYPE.SET: "set", FIELD_TYPE.JSON: "json", FIELD_TYPE.BIT: "bit",
+    FIELD_TYPE.GEOMETRY: "geometry",
+}  # fmt: skip
+
+
+def _of_binlog(column: Any) -> MysqlType:
+    name = _CODES.get(column.type)
+    if name is None:
+        name = "varbinary" if column.character_set_name == "binary" else "varchar"
+    values = column.enum_values or column.set_values or ()
+    return MysqlType(
+        name,
+        bool(column.unsigned),
+        getattr(column, "precision", 0) or getattr(column, "bits", 0),
+        getattr(column, "decimals", 0),
+        getattr(column, "fsp", 0),
+        tuple(each for each in values if each),
+    )
+
+
+class MysqlShape:
+    def __init__(self, shape: Shape, kinds: Sequence[MysqlType]) -> None:
+        self.shape = shape
+        self.names = [column.name for column in shape.columns]
+        self._kinds = [kinds[i] for i in shape.key]
+
+    def row(self, values: Mapping[str, Any]) -> list[Any]:
+        return [values.get(name) for name in self.names]
+
+    def key(self, row: Sequence[Any]) -> list[Any] | None:
+        return [row[i] for i in self.shape.key] if self.shape.key else None
+
+    def comparable(self, key: Sequence[Any] | None) -> tuple[Any, ...] | None:
+        """As `order` sorts."""
+        if key is None:
+            return None
+        return tuple(
+            int(value) if is_integer(kind) else bytes(value).hex().upper() if kind.name in BINARY else str(value)
+            for value, kind in zip(key, self._kinds, strict=True)
+        )
+
+    @property
+    def order(self) -> list[str]:
+        made = []
+        for i, kind in zip(self.shape.key, self._kinds, strict=True):
+            name = quote(self.names[i])
+            if is_integer(kind):
+                made.append(name)
+            elif kind.name in BINARY:
+                made.append(f"HEX({name})")
+            else:
+                made.append(f"CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY)")
+        return made
+
+
+class MysqlShapes:
+    def __init__(self, settings: Mapping[str, Any], catalogue: Catalogue, wanted: TableFilter) -> None:
+        self._settings = settings
+        self._catalogue = catalogue
+        self._wanted = wanted
+
+    def of_table(self, table: str) -> MysqlShape:
+        return self._made(table, self._catalogue.columns(table), self._catalogue.key(table))
+
+    def of_event(self, table: str, columns: Sequence[Any], key: Sequence[str]) -> MysqlShape:
+        now = self._catalogue.columns(table)
+        if [name for name, _, _ in now] == [column.name for column in columns]:
+            return self._made(table, now, key)
+        must = {name for name, _, required in now if required}
+        return self._made(table, [(column.name, _of_binlog(column), column.name in must) for column in columns], key)
+
+    def _made(self, table: str, columns: Sequence[tuple[str, MysqlType, bool]], key: Sequence[str]) -> MysqlShape:
+        taken = [each for each in columns if each[0] in key or self._wanted.has_column(table, each[0])]
+        made = tuple(
+            table_column(name, kind, not (required or name in key), self._settings) for name, kind, required in taken
+        )
+        names = [name for name, _, _ in taken]
+        topic = f"{self._settings['topic.prefix']}.{table}"
+        shape = Shape(table, topic, made, tuple(names.index(name) for name in key), SOURCE)
+        return MysqlShape(shape, [kind for _, kind, _ in taken])
