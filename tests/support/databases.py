@@ -183,9 +183,18 @@ class Postgres(_Server):
         password.write_text(PASSWORD)
         password.chmod(0o644)
         self._run(
-            str(programs / "initdb"), "-D", str(self.folder / "data"), "-U", self.login, "-N", "--locale=C.UTF-8",
-            "-E", "UTF8", "--auth=scram-sha-256", f"--pwfile={password}",
-        )  # fmt: skip
+            str(programs / "initdb"),
+            "-D",
+            str(self.folder / "data"),
+            "-U",
+            self.login,
+            "-N",
+            "--locale=C.UTF-8",
+            "-E",
+            "UTF8",
+            "--auth=scram-sha-256",
+            f"--pwfile={password}",
+        )
 
     def start(self) -> None:
         options = [
@@ -239,9 +248,13 @@ class Mariadb(_Server):
         install = shutil.which("mariadb-install-db", path=_path())
         assert install is not None
         self._run(
-            install, "--no-defaults", f"--datadir={self.folder / 'data'}", "--auth-root-authentication-method=normal",
-            "--skip-test-db", "--skip-name-resolve",
-        )  # fmt: skip
+            install,
+            "--no-defaults",
+            f"--datadir={self.folder / 'data'}",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            "--skip-name-resolve",
+        )
 
     def start(self) -> None:
         init = self.folder / "init.sql"
@@ -253,12 +266,26 @@ class Mariadb(_Server):
         program = shutil.which("mariadbd", path=_path())
         assert program is not None
         self._spawn(
-            program, "--no-defaults", f"--datadir={self.folder / 'data'}", f"--port={self.port}", f"--bind-address={HOST}",
-            f"--socket={self.folder / 'socket'}", f"--pid-file={self.folder / 'pid'}", f"--init-file={init}",
-            "--log-bin=binlog", "--binlog-format=ROW", "--binlog-row-metadata=FULL", "--server-id=1", "--skip-name-resolve",
-            "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M", "--innodb-flush-log-at-trx-commit=0",
-            "--character-set-server=utf8mb4", "--sync-binlog=0", *self.settings,
-        )  # fmt: skip
+            program,
+            "--no-defaults",
+            f"--datadir={self.folder / 'data'}",
+            f"--port={self.port}",
+            f"--bind-address={HOST}",
+            f"--socket={self.folder / 'socket'}",
+            f"--pid-file={self.folder / 'pid'}",
+            f"--init-file={init}",
+            "--log-bin=binlog",
+            "--binlog-format=ROW",
+            "--binlog-row-metadata=FULL",
+            "--server-id=1",
+            "--skip-name-resolve",
+            "--innodb-buffer-pool-size=32M",
+            "--innodb-log-file-size=16M",
+            "--innodb-flush-log-at-trx-commit=2",
+            "--character-set-server=utf8mb4",
+            "--sync-binlog=0",
+            *self.settings,
+        )
         self._wait()
 
     def connect(self, database: str | None = None) -> Any:

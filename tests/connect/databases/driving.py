@@ -1,5 +1,5 @@
-"""What the worker does with a source: read from the last published offset, publish records and offset together, tell the
-source. And it may die at any point in between."""
+"""What the worker does with a source: read from the last published offset, publish records and offset together, tell
+the source. And it may die at any point in between."""
 
 from __future__ import annotations
 

@@ -175,7 +175,11 @@ class Writer:
 
 
 def _short(each: Published) -> Any:
-    return each.value and (each.value["op"], (each.value["after"] or {}).get("version"), each.value["source"].get("txId"))
+    return each.value and (
+        each.value["op"],
+        (each.value["after"] or {}).get("version"),
+        each.value["source"].get("txId"),
+    )
 
 
 def _key(table: str, key: Any) -> Key:

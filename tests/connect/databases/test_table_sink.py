@@ -105,7 +105,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
 
 
 def test_the_last_record_of_each_key_is_in_the_table_and_deleted_ones_are_not(target: Target) -> None:
-    sink = target.sink(**{**UPSERT})
+    sink = target.sink(**UPSERT)
     sink.begin(["orders"])
     writer = sink.open(ORDERS, 0)
     writer.write(records(0, [record(1, "a"), record(2, "b"), record(1, "c"), None, record(3, "d")], [1, 2, 1, 2, 3]))

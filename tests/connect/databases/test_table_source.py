@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -85,9 +84,12 @@ def test_times_and_numbers_together_tell_what_is_new(origin: Origin) -> None:
     origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, at TIMESTAMP NOT NULL, name VARCHAR(9))")
     origin.sql(*(f"INSERT INTO orders VALUES ({n}, '2026-01-01 00:00:00', 'a')" for n in range(5)))
     driven = origin.driven(
-        mode="timestamp+incrementing", timestamp_column_name="at", incrementing_column_name="id", table_whitelist="orders",
+        mode="timestamp+incrementing",
+        timestamp_column_name="at",
+        incrementing_column_name="id",
+        table_whitelist="orders",
         batch_max_rows="2",
-    )  # fmt: skip
+    )
     while driven.round_of_one_piece():
         driven.die()
     assert ids(driven) == [0, 1, 2, 3, 4]
@@ -122,19 +124,27 @@ def test_all_rows_come_again_in_bulk_mode_and_queries_work_as_tables_do(origin: 
 
 def test_types_become_connects(origin: Origin) -> None:
     origin.sql(
-        "CREATE TABLE orders (id INT PRIMARY KEY, price NUMERIC(10,2) NOT NULL, day DATE, clock TIME, at TIMESTAMP NULL, small SMALLINT, "
-        "big BIGINT, f FLOAT, note TEXT)"
+        "CREATE TABLE orders (id INT PRIMARY KEY, price NUMERIC(10,2) NOT NULL, day DATE, clock TIME, at TIMESTAMP NULL, "
+        "small SMALLINT, big BIGINT, f FLOAT, note TEXT)"
     )
     origin.sql(
-        "INSERT INTO orders VALUES (1, 12.50, '2026-02-03', '04:05:06', '2026-02-03 04:05:06', 7, 5000000000, 0.5, 'ä')",
+        "INSERT INTO orders VALUES (1, 12.50, '2026-02-03', '04:05:06', '2026-02-03 04:05:06', 7, "
+        "5000000000, 0.5, 'ä')",
         "INSERT INTO orders VALUES (2, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
     )
     driven = origin.driven(mode="incrementing", table_whitelist="orders")
     driven.round()
     assert driven.topics[0].value == {
-        "id": 1, "price": Decimal("12.50"), "day": datetime.date(2026, 2, 3), "clock": datetime.time(4, 5, 6),
-        "at": datetime.datetime(2026, 2, 3, 4, 5, 6, tzinfo=datetime.UTC), "small": 7, "big": 5_000_000_000, "f": 0.5, "note": "ä",
-    }  # fmt: skip
+        "id": 1,
+        "price": Decimal("12.50"),
+        "day": datetime.date(2026, 2, 3),
+        "clock": datetime.time(4, 5, 6),
+        "at": datetime.datetime(2026, 2, 3, 4, 5, 6, tzinfo=datetime.UTC),
+        "small": 7,
+        "big": 5_000_000_000,
+        "f": 0.5,
+        "note": "ä",
+    }
     schema = driven.batches[0].values.schema
     assert schema is not None
     names = {each.name: (each.schema.name, each.schema.optional) for each in schema.fields}

@@ -1,10 +1,11 @@
 """Which changes of the stream are already in the rows that a snapshot has read.
 
-A snapshot reads tables in the order of their keys while others go on writing, and the stream of changes begins before the
-snapshot does. So the stream brings changes again that the rows already have; those are left out, and every change of a
-key comes once and in order. If the snapshot is cut short by a crash, the next run reads on behind the last published
-key, at a later moment: a `Part` says which keys were read at which moment. What a moment is, the database says
-(`Moment`): PostgreSQL knows which transactions a snapshot sees, MariaDB at which position of the binlog it was taken.
+A snapshot reads tables in the order of their keys while others go on writing, and the stream of changes begins before
+the snapshot does. So the stream brings changes again that the rows already have; those are left out, and every change
+of a key comes once and in order. If the snapshot is cut short by a crash, the next run reads on behind the last
+published key, at a later moment: a `Part` says which keys were read at which moment. What a moment is, the database
+says (`Moment`): PostgreSQL knows which transactions a snapshot sees, MariaDB at which position of the binlog it was
+taken.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Debezium's envelope around a change, as Arrow columns: before, after, source, op, ts_ms.
 
-A `Shape` is a table as it looks at a time: its columns and key, and the schemas made of them. `Changes` collects changes
-of one shape and makes Records of them.
+A `Shape` is a table as it looks at a time: its columns and key, and the schemas made of them. `Changes` collects
+changes of one shape and makes Records of them.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ def _rows(shape: Shape, rows: Sequence[Row | None]) -> Any:
 
 
 def required(array: Any, schema: Schema) -> Any:
-    """Of a deleted row the log may have the key only. What must not be null has then the zero of its type, as in Debezium."""
+    """Of a deleted row the log may have the key only. What must not be null has then the zero of its type, as in
+    Debezium."""
     if schema.optional or array.null_count == 0 or schema.type in (SchemaType.STRUCT, SchemaType.ARRAY):
         return array
     zero = _ZEROES.get(schema.type, 0)

@@ -1,4 +1,5 @@
-"""Heartbeats: records that say at which time the stream was still read, into a topic of their own, as Debezium has them."""
+"""Heartbeats: records that say at which time the stream was still read, into a topic of their own, as Debezium has
+them."""
 
 from __future__ import annotations
 

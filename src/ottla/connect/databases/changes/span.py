@@ -1,12 +1,13 @@
 """Changes that are published together, and the offsets that go with them.
 
-A change has a position: the place in the log where its transaction was committed, and its number in that transaction. An
-offset says up to which position everything is out, and where the log must be read from to go on (a transaction is read
-again from its beginning, and what is out already is passed over). So a transaction may be larger than what is published
-at once.
+A change has a position: the place in the log where its transaction was committed, and its number in that transaction.
+An offset says up to which position everything is out, and where the log must be read from to go on (a transaction is
+read again from its beginning, and what is out already is passed over). So a transaction may be larger than what is
+published at once.
 
-Changes of several tables are collected side by side, and each table becomes Records of its own, in a piece of its own. If
-the reader stops between two such pieces, the offset names the tables whose changes up to the end of the span are out.
+Changes of several tables are collected side by side, and each table becomes Records of its own, in a piece of its own.
+If the reader stops between two such pieces, the offset names the tables whose changes up to the end of the span are
+out.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class Span:
         return self._to > self.out and place >= self._to
 
     def cut(self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Read]:
-        """Ends the span at this place; no pieces if nothing was collected. `before` and `after`: the rest of the offsets,
-        from where to read for what the span has, and from where for what comes behind it."""
+        """Ends the span at this place; no pieces if nothing was collected. `before` and `after`: the rest of the
+        offsets, from where to read for what the span has, and from where for what comes behind it."""
         pieces = []
         waiting = [changes for changes in self._collected.values() if len(changes)]
         done = sorted(self._done)

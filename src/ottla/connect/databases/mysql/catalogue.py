@@ -28,9 +28,9 @@ _NEEDED = {
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
 
 
-class BinlogConnection(pymysql.connections.Connection):  # type: ignore[type-arg]
-    """mysql-replication connects again by itself when a connection is lost, in the middle of a transaction, where it may
-    no longer know the tables. We begin again at a place that we know."""
+class BinlogConnection(pymysql.connections.Connection):  # type: ignore[misc]
+    """mysql-replication connects again by itself when a connection is lost, in the middle of a transaction, where it
+    may no longer know the tables. We begin again at a place that we know."""
 
     def _read_packet(self, *args: Any, **more: Any) -> Any:
         try:
@@ -128,7 +128,8 @@ class Catalogue:
         """Name, type, whether it must not be null."""
         rows = self.ask(
             "SELECT column_name, data_type, column_type, COALESCE(numeric_precision, 0), COALESCE(numeric_scale, 0), "
-            "COALESCE(datetime_precision, 0), is_nullable FROM information_schema.columns WHERE table_schema = %s AND table_name = %s "
+            "COALESCE(datetime_precision, 0), is_nullable FROM information_schema.columns WHERE table_schema = %s "
+            "AND table_name = %s "
             "ORDER BY ordinal_position",
             *table.split(".", 1),
         )

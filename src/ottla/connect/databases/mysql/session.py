@@ -72,7 +72,8 @@ class MysqlSession:
             self._file, self._pos = offset["file"], offset["pos"]
             if not catalogue.has_file(self._file):
                 raise ConnectorFailure(
-                    f"The server has removed {self._file} of its binlog, so changes are missing (see expire_logs_days): DELETE the "
+                    f"The server has removed {self._file} of its binlog, so changes are missing (see "
+                    "expire_logs_days): DELETE the "
                     "connector's offsets while it is stopped, and it begins with a new snapshot."
                 )
         self.offset = offset
@@ -176,9 +177,22 @@ class MysqlSession:
         database, _, name = table.partition(".")
         prefix = self._settings["topic.prefix"]
         return (
-            VERSION, "mysql", prefix, ts_ms, snapshot, database, None, name, server_id, self._gtid, self._file, self._pos, row, None,
+            VERSION,
+            "mysql",
+            prefix,
+            ts_ms,
+            snapshot,
+            database,
             None,
-        )  # fmt: skip
+            name,
+            server_id,
+            self._gtid,
+            self._file,
+            self._pos,
+            row,
+            None,
+            None,
+        )
 
     # --- stream
 

@@ -1,7 +1,7 @@
 """Tables of MySQL as shapes of changes.
 
-The binlog names columns, types and key of a table as they were (binlog_row_metadata=FULL). The catalogue knows them as they
-are now, and what may be null. Where both agree on the names, the catalogue tells the types more exactly.
+The binlog names columns, types and key of a table as they were (binlog_row_metadata=FULL). The catalogue knows them as
+they are now, and what may be null. Where both agree on the names, the catalogue tells the types more exactly.
 """
 
 from __future__ import annotations
@@ -39,13 +39,28 @@ SOURCE = struct(
     ],
 )
 _CODES = {
-    FIELD_TYPE.TINY: "tinyint", FIELD_TYPE.SHORT: "smallint", FIELD_TYPE.INT24: "mediumint", FIELD_TYPE.LONG: "int",
-    FIELD_TYPE.LONGLONG: "bigint", FIELD_TYPE.FLOAT: "float", FIELD_TYPE.DOUBLE: "double", FIELD_TYPE.NEWDECIMAL: "decimal",
-    FIELD_TYPE.DATE: "date", FIELD_TYPE.TIME: "time", FIELD_TYPE.TIME2: "time", FIELD_TYPE.DATETIME: "datetime",
-    FIELD_TYPE.DATETIME2: "datetime", FIELD_TYPE.TIMESTAMP: "timestamp", FIELD_TYPE.TIMESTAMP2: "timestamp",
-    FIELD_TYPE.YEAR: "year", FIELD_TYPE.ENUM: "enum", FIELD_TYPE.SET: "set", FIELD_TYPE.JSON: "json", FIELD_TYPE.BIT: "bit",
+    FIELD_TYPE.TINY: "tinyint",
+    FIELD_TYPE.SHORT: "smallint",
+    FIELD_TYPE.INT24: "mediumint",
+    FIELD_TYPE.LONG: "int",
+    FIELD_TYPE.LONGLONG: "bigint",
+    FIELD_TYPE.FLOAT: "float",
+    FIELD_TYPE.DOUBLE: "double",
+    FIELD_TYPE.NEWDECIMAL: "decimal",
+    FIELD_TYPE.DATE: "date",
+    FIELD_TYPE.TIME: "time",
+    FIELD_TYPE.TIME2: "time",
+    FIELD_TYPE.DATETIME: "datetime",
+    FIELD_TYPE.DATETIME2: "datetime",
+    FIELD_TYPE.TIMESTAMP: "timestamp",
+    FIELD_TYPE.TIMESTAMP2: "timestamp",
+    FIELD_TYPE.YEAR: "year",
+    FIELD_TYPE.ENUM: "enum",
+    FIELD_TYPE.SET: "set",
+    FIELD_TYPE.JSON: "json",
+    FIELD_TYPE.BIT: "bit",
     FIELD_TYPE.GEOMETRY: "geometry",
-}  # fmt: skip
+}
 
 
 def _of_binlog(column: Any) -> MysqlType:
@@ -109,6 +124,9 @@ class MysqlShapes:
 
     def of_event(self, table: str, columns: Sequence[Any], key: Sequence[str]) -> MysqlShape:
         now = self._catalogue.columns(table)
+        # The binlog names the columns of a key in the order of the table, the catalogue in that of the key.
+        in_order = self._catalogue.key(table)
+        key = in_order if set(in_order) == set(key) else key
         if [name for name, _, _ in now] == [column.name for column in columns]:
             return self._made(table, now, key)
         must = {name for name, _, required in now if required}

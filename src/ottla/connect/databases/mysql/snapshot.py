@@ -1,7 +1,7 @@
 """Rows of tables as they are at one position of the binlog, in the order of their keys.
 
-MariaDB tells the position of a consistent snapshot by itself. MySQL does not: there all tables are locked for the instant
-in which the snapshot is taken, which needs the right RELOAD.
+MariaDB tells the position of a consistent snapshot by itself. MySQL does not: there all tables are locked for the
+instant in which the snapshot is taken, which needs the right RELOAD.
 """
 
 from __future__ import annotations
@@ -77,5 +77,9 @@ class SnapshotReader:
             return found
 
     def close(self) -> None:
-        # Rows that nobody reads would be waited for otherwise.
-        self._connection._force_close()  # type: ignore[no-untyped-call]
+        # Rows that nobody reads would be waited for otherwise, here or when the cursor is collected.
+        if self._cursor is not None:
+            result, self._cursor.connection = self._cursor._result, None
+            if result is not None:
+                result.unbuffered_active, result.connection = False, None
+        self._connection._force_close()

@@ -13,7 +13,8 @@ from ottla.connect.databases.mysql.session import MysqlSession
 
 
 class MysqlSource(ChangeSource):
-    """Needs the binlog in row format with full metadata, and a user with REPLICATION SLAVE, REPLICATION CLIENT and SELECT."""
+    """Needs the binlog in row format with full metadata, and a user with REPLICATION SLAVE, REPLICATION CLIENT and
+    SELECT."""
 
     aliases: ClassVar[Sequence[str]] = (
         "io.debezium.connector.mysql.MySqlConnector",
@@ -21,12 +22,22 @@ class MysqlSource(ChangeSource):
     )
     config_def: ClassVar[ConfigDef] = settings(3306, ("initial", "never", "no_data")) + ConfigDef(
         [
-            ConfigKey("database.server.id", ConfigType.LONG, "Tells this reader from the server's replicas.", 5_400,
-                      check=at_least(1)),
-            ConfigKey("database.include.list", ConfigType.LIST, "Regular expressions of databases; empty for all.", [],
-                      check=patterns),
+            ConfigKey(
+                "database.server.id",
+                ConfigType.LONG,
+                "Tells this reader from the server's replicas.",
+                5_400,
+                check=at_least(1),
+            ),
+            ConfigKey(
+                "database.include.list",
+                ConfigType.LIST,
+                "Regular expressions of databases; empty for all.",
+                [],
+                check=patterns,
+            ),
         ]
-    )  # fmt: skip
+    )
 
     def session(self, offset: Offset | None) -> Session:
         return MysqlSession(self.settings, offset)

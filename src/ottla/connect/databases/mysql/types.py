@@ -1,7 +1,7 @@
 """MySQL's types as Connect's schemas, in Debezium's mapping, and values as Arrow columns.
 
-Rows of a snapshot come from PyMySQL and rows of the binlog from mysql-replication; both bring Python's values, not always
-the same for the same column (bits, sets, JSON), and one conversion takes either.
+Rows of a snapshot come from PyMySQL and rows of the binlog from mysql-replication; both bring Python's values, not
+always the same for the same column (bits, sets, JSON), and one conversion takes either.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def table_column(name: str, kind: MysqlType, optional: bool, settings: Mapping[s
             return pa.array([None if value is None else convert(value) for value in values], arrow_type(made))
         except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
             raise ConnectorFailure(
-                f"A value of the column {name} ({kind.name}) cannot be told in its Connect type: {error}. Leave the column out with "
+                f"A value of the column {name} ({kind.name}) cannot be told in its Connect type: {error}. Leave "
+                "the column out with "
                 "column.exclude.list."
             ) from error
 

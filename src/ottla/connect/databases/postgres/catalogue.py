@@ -25,7 +25,8 @@ _TABLES = """
 """
 _COLUMNS = """
     SELECT a.attname, a.atttypid, a.atttypmod, a.attnotnull,
-           array_position((SELECT i.indkey::int2[] FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisprimary), a.attnum)
+           array_position(
+               (SELECT i.indkey::int2[] FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisprimary), a.attnum)
     FROM pg_attribute a WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
     ORDER BY a.attnum
 """
@@ -108,7 +109,8 @@ class Catalogue:
                 continue
             if identity == "n" or (identity == "d" and not has_key):
                 raise ConnectorFailure(
-                    f"The table {table} has no primary key, so PostgreSQL would refuse to update or delete its rows while they are "
+                    f"The table {table} has no primary key, so PostgreSQL would refuse to update or delete its "
+                    "rows while they are "
                     f"published: ALTER TABLE {table} REPLICA IDENTITY FULL, or leave it out with table.exclude.list."
                 )
             found.append(table)
@@ -118,7 +120,7 @@ class Catalogue:
 
     def columns(self, table: str) -> list[tuple[str, int, int, bool, int | None]]:
         """Name, type, modifier, whether it must not be null, place in the primary key."""
-        return [tuple(row) for row in self.ask(_COLUMNS, quoted(table))]  # type: ignore[misc]
+        return [tuple(row) for row in self.ask(_COLUMNS, quoted(table))]
 
     def exists(self, table: str) -> bool:
         return bool(self.ask("SELECT to_regclass(%s) IS NOT NULL", quoted(table))[0][0])
@@ -174,13 +176,15 @@ class Catalogue:
     def slot(self, name: str, is_expected: bool) -> int:
         """Where the slot stands; it is made if there is none. `is_expected`: something was read from it before."""
         rows = self.ask(
-            "SELECT confirmed_flush_lsn, plugin, database = current_database(), wal_status FROM pg_replication_slots WHERE slot_name = %s",
+            "SELECT confirmed_flush_lsn, plugin, database = current_database(), wal_status FROM "
+            "pg_replication_slots WHERE slot_name = %s",
             name,
         )
         if not rows:
             if is_expected:
                 raise ConnectorFailure(
-                    f"The replication slot {name} is gone, so changes may be missing: DELETE the connector's offsets while it is "
+                    f"The replication slot {name} is gone, so changes may be missing: DELETE the connector's "
+                    "offsets while it is "
                     "stopped, and it begins with a new slot and a new snapshot (or check slot.name)."
                 )
             return self._new_slot(name)
@@ -191,7 +195,8 @@ class Catalogue:
             )
         if status == "lost":
             raise ConnectorFailure(
-                f"PostgreSQL has removed WAL that the slot {name} needed (max_slot_wal_keep_size): drop the slot, DELETE the connector's "
+                f"PostgreSQL has removed WAL that the slot {name} needed (max_slot_wal_keep_size): drop the slot, "
+                "DELETE the connector's "
                 "offsets while it is stopped, and it begins with a new snapshot."
             )
         return lsn_of_text(lsn)
@@ -204,7 +209,8 @@ class Catalogue:
         except Outage as error:
             if getattr(error.__cause__, "pgcode", None) == "57014":
                 raise Outage(
-                    f"PostgreSQL makes the slot {name} when every transaction that is open has ended, and one has not for "
+                    f"PostgreSQL makes the slot {name} when every transaction that is open has ended, and one has "
+                    "not for "
                     f"{_SLOT_SECONDS} seconds: SELECT pid, xact_start, query FROM pg_stat_activity shows it."
                 ) from error
             raise

@@ -201,8 +201,8 @@ class PostgresSession:
         return {**self._rest(self._lsn), "tx": out[0], "changes": out[1]}
 
     def _new_reader(self) -> SnapshotReader:
-        """A moment that has seen everything that is out of the stream: a commit is in the WAL an instant before others see
-        it, and longer than that with synchronous replicas."""
+        """A moment that has seen everything that is out of the stream: a commit is in the WAL an instant before others
+        see it, and longer than that with synchronous replicas."""
         while True:
             reader = SnapshotReader(self._settings)
             if all(is_seen(reader.moment, xid) for xid in self._recent):
@@ -239,8 +239,19 @@ class PostgresSession:
         schema, _, name = table.partition(".")
         sequence = f'["{self._lsn}","{lsn}"]'
         return (
-            VERSION, "postgresql", self._prefix, ts_ms, snapshot, self._database, sequence, schema, name, xid, lsn, None,
-        )  # fmt: skip
+            VERSION,
+            "postgresql",
+            self._prefix,
+            ts_ms,
+            snapshot,
+            self._database,
+            sequence,
+            schema,
+            name,
+            xid,
+            lsn,
+            None,
+        )
 
     # --- stream
 
@@ -344,10 +355,11 @@ class PostgresSession:
         with telling_failures("stream its changes"):
             self._cursor.send_feedback(flush_lsn=self._published_lsn, force=True)
 
-    def _handle(self, data: bytes, lsn: int) -> list[Read] | None:
+    def _handle(self, data: bytes, lsn: int) -> list[Read]:
         message = decode(data)
         if isinstance(message, Change):
-            return self._change(message, lsn)
+            self._change(message, lsn)
+            return []
         if isinstance(message, Begin):
             if len(self._span) == 0:
                 self._before = self._rest(self._lsn)
@@ -361,8 +373,8 @@ class PostgresSession:
         elif isinstance(message, Relation):
             return self._relation(message)
         elif isinstance(message, Truncate):
-            return self._truncate(message, lsn)
-        return None
+            self._truncate(message, lsn)
+        return []
 
     def _relation(self, message: Relation) -> list[Read]:
         self._names[message.oid] = message.table
@@ -377,7 +389,7 @@ class PostgresSession:
         self._relations[message.oid] = shape
         return pieces
 
-    def _change(self, change: Change, lsn: int) -> list[Read] | None:
+    def _change(self, change: Change, lsn: int) -> None:
         assert self._transaction is not None
         self._number += 1
         place = self._place = (self._transaction.commit_lsn, self._number)
@@ -385,10 +397,10 @@ class PostgresSession:
         if shape is None:
             if self._names[change.oid] == self._settings["signal.data.collection"] and change.op == "c":
                 self._signal(change)
-            return None
+            return
         transaction, table = self._transaction, shape.shape.table
         if self._span.is_out(table, place) or change.op in self._settings["skipped.operations"]:
-            return None
+            return
         source = self._source(table, transaction.ts_ms, "false", transaction.xid, lsn)
         old = None if change.old is None else shape.row(change.old)
         new = None if change.new is None else shape.row(change.new)
@@ -402,7 +414,6 @@ class PostgresSession:
                 for n, value in enumerate(new)
             ]
         self._add(shape, change, old, new, source)
-        return None
 
     def _add(
         self,
@@ -445,12 +456,12 @@ class PostgresSession:
         """Whether a snapshot has read the row after this change."""
         return not self._covered.is_over and self._covered.has(shape.shape.table, shape.comparable(key))
 
-    def _truncate(self, message: Truncate, lsn: int) -> list[Read] | None:
+    def _truncate(self, message: Truncate, lsn: int) -> None:
         assert self._transaction is not None
         self._number += 1
         place = self._place = (self._transaction.commit_lsn, self._number)
         if "t" in self._settings["skipped.operations"]:
-            return None
+            return
         for oid in message.oids:
             shape = self._relations.get(oid)
             if shape is None or self._span.is_out(shape.shape.table, place):
@@ -459,7 +470,6 @@ class PostgresSession:
                 source = self._source(shape.shape.table, self._transaction.ts_ms, "false", self._transaction.xid, lsn)
                 self._span.changes(shape.shape).add("t", None, None, None, source)
                 self._span.added()
-        return None
 
     def _signal(self, change: Change) -> None:
         """A row (id, type, data) of the table of signals."""

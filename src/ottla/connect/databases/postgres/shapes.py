@@ -40,8 +40,8 @@ class PostgresShapes:
         self._wanted = wanted
 
     def of_relation(self, relation: Relation) -> PostgresShape:
-        """The stream tells columns, types and what identifies a row as they were; the catalogue tells the rest (what must
-        not be null, the primary key) as it is now."""
+        """The stream tells columns, types and what identifies a row as they were; the catalogue tells the rest (what
+        must not be null, the primary key) as it is now."""
         table = relation.table
         now = {row[0]: row for row in self._catalogue.columns(table)} if self._catalogue.exists(table) else {}
         key_places = {name: row[4] for name, row in now.items() if row[4] is not None}

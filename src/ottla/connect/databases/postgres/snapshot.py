@@ -1,8 +1,8 @@
 """Rows of tables as they are at one moment, in the order of their keys.
 
 All tables are read in one transaction, whose snapshot PostgreSQL names (`pg_current_snapshot`), so that the stream can
-tell which of its transactions the rows already have. Rows come by COPY as CSV, which Arrow parses: the fastest way out of
-PostgreSQL that leaves values in the same text form as the stream has them.
+tell which of its transactions the rows already have. Rows come by COPY as CSV, which Arrow parses: the fastest way out
+of PostgreSQL that leaves values in the same text form as the stream has them.
 """
 
 from __future__ import annotations

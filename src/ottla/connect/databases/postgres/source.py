@@ -25,17 +25,44 @@ class PostgresSource(ChangeSource):
     aliases: ClassVar[Sequence[str]] = ("io.debezium.connector.postgresql.PostgresConnector",)
     config_def: ClassVar[ConfigDef] = settings(5432, ("initial", "never", "no_data")) + ConfigDef(
         [
-            ConfigKey("database.dbname", ConfigType.STRING, "The database whose tables are read.", importance=Importance.HIGH),
-            ConfigKey("database.sslmode", ConfigType.STRING, "TLS, in libpq's words.", "prefer", check=one_of(*_SSL_MODES)),
-            ConfigKey("signal.data.collection", ConfigType.STRING, "A table (schema.table) whose new rows ask for snapshots.", ""),
-            ConfigKey("plugin.name", ConfigType.STRING, "The plugin that decodes the WAL.", "pgoutput", check=one_of("pgoutput")),
-            ConfigKey("slot.name", ConfigType.STRING, "The replication slot; made if there is none.", "ottla", check=_slot_name),
-            ConfigKey("publication.name", ConfigType.STRING, "The publication; made if there is none.", "ottla_publication"),
-            ConfigKey("publication.autocreate.mode", ConfigType.STRING, "filtered: a publication of the tables that are read. "
-                      "all_tables: of all. disabled: it must be there.", "filtered",
-                      check=one_of("filtered", "all_tables", "disabled")),
+            ConfigKey(
+                "database.dbname", ConfigType.STRING, "The database whose tables are read.", importance=Importance.HIGH
+            ),
+            ConfigKey(
+                "database.sslmode", ConfigType.STRING, "TLS, in libpq's words.", "prefer", check=one_of(*_SSL_MODES)
+            ),
+            ConfigKey(
+                "signal.data.collection",
+                ConfigType.STRING,
+                "A table (schema.table) whose new rows ask for snapshots.",
+                "",
+            ),
+            ConfigKey(
+                "plugin.name",
+                ConfigType.STRING,
+                "The plugin that decodes the WAL.",
+                "pgoutput",
+                check=one_of("pgoutput"),
+            ),
+            ConfigKey(
+                "slot.name",
+                ConfigType.STRING,
+                "The replication slot; made if there is none.",
+                "ottla",
+                check=_slot_name,
+            ),
+            ConfigKey(
+                "publication.name", ConfigType.STRING, "The publication; made if there is none.", "ottla_publication"
+            ),
+            ConfigKey(
+                "publication.autocreate.mode",
+                ConfigType.STRING,
+                "filtered: a publication of the tables that are read. all_tables: of all. disabled: it must be there.",
+                "filtered",
+                check=one_of("filtered", "all_tables", "disabled"),
+            ),
         ]
-    )  # fmt: skip
+    )
 
     def session(self, offset: Offset | None) -> Session:
         return PostgresSession(self.settings, offset)

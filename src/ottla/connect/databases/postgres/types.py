@@ -55,7 +55,8 @@ def table_column(
             return to_arrow(_text(values))
         except (pa.ArrowException, ValueError, ArithmeticError) as error:
             raise ConnectorFailure(
-                f"A value of the column {name} ({kind.name}) cannot be told in its Connect type: {error}. Leave the column out with "
+                f"A value of the column {name} ({kind.name}) cannot be told in its Connect type: {error}. Leave "
+                "the column out with "
                 "column.exclude.list, or see decimal.handling.mode and time.precision.mode."
             ) from error
 

@@ -1,1 +1,2 @@
-"""Tables that are asked and written with SQL: JdbcSource and JdbcSink, with the settings of Confluent's JDBC connectors."""
+"""Tables that are asked and written with SQL: JdbcSource and JdbcSink, with the settings of Confluent's JDBC
+connectors."""

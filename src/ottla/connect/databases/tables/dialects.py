@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -24,7 +24,7 @@ from ottla.connect.databases.tables.sql_values import kind_of, precision_and_sca
 
 class Dialect:
     mark = "%s"
-    types: dict[str, str]
+    types: ClassVar[Mapping[str, str]]
     decimal_any = "NUMERIC"
     # Text that can be part of a key.
     key_text = "VARCHAR(255)"
@@ -81,11 +81,23 @@ class Dialect:
 
 class Postgres(Dialect):
     key_text = "TEXT"
-    types = {
-        "int8": "SMALLINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "float": "REAL", "double": "DOUBLE PRECISION",
-        "boolean": "BOOLEAN", "string": "TEXT", "bytes": "BYTEA", "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP",
-        "zoned": "TIMESTAMPTZ", "uuid": "UUID", "json": "JSONB",
-    }  # fmt: skip
+    types: ClassVar[Mapping[str, str]] = {
+        "int8": "SMALLINT",
+        "int16": "SMALLINT",
+        "int32": "INTEGER",
+        "int64": "BIGINT",
+        "float": "REAL",
+        "double": "DOUBLE PRECISION",
+        "boolean": "BOOLEAN",
+        "string": "TEXT",
+        "bytes": "BYTEA",
+        "date": "DATE",
+        "time": "TIME",
+        "timestamp": "TIMESTAMP",
+        "zoned": "TIMESTAMPTZ",
+        "uuid": "UUID",
+        "json": "JSONB",
+    }
 
     def insert(self, cursor: Any, table: str, rows: Rows) -> None:
         self._copy(cursor, self.quote(table), rows)
@@ -114,7 +126,8 @@ class Postgres(Dialect):
         names = self.names([column.name for column in rows.columns])
         cursor.execute("DROP TABLE IF EXISTS pg_temp.ottla_staged")
         cursor.execute(
-            f"CREATE TEMPORARY TABLE ottla_staged ON COMMIT DROP AS SELECT {names} FROM {self.quote(table)} WITH NO DATA"
+            f"CREATE TEMPORARY TABLE ottla_staged ON COMMIT DROP AS SELECT {names} FROM {self.quote(table)} WITH "
+            "NO DATA"
         )
         self._copy(cursor, "pg_temp.ottla_staged", rows)
         return "pg_temp.ottla_staged"
@@ -129,11 +142,23 @@ class Postgres(Dialect):
 
 
 class Mysql(Dialect):
-    types = {
-        "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float": "FLOAT", "double": "DOUBLE",
-        "boolean": "TINYINT(1)", "string": "LONGTEXT", "bytes": "LONGBLOB", "date": "DATE", "time": "TIME(6)",
-        "timestamp": "DATETIME(6)", "zoned": "VARCHAR(40)", "uuid": "CHAR(36)", "json": "LONGTEXT",
-    }  # fmt: skip
+    types: ClassVar[Mapping[str, str]] = {
+        "int8": "TINYINT",
+        "int16": "SMALLINT",
+        "int32": "INT",
+        "int64": "BIGINT",
+        "float": "FLOAT",
+        "double": "DOUBLE",
+        "boolean": "TINYINT(1)",
+        "string": "LONGTEXT",
+        "bytes": "LONGBLOB",
+        "date": "DATE",
+        "time": "TIME(6)",
+        "timestamp": "DATETIME(6)",
+        "zoned": "VARCHAR(40)",
+        "uuid": "CHAR(36)",
+        "json": "LONGTEXT",
+    }
     decimal_any = "DECIMAL(65,30)"
 
     def quote(self, name: str) -> str:
@@ -157,11 +182,23 @@ class Mysql(Dialect):
 class Sqlite(Dialect):
     mark = "?"
     key_text = "TEXT"
-    types = {
-        "int8": "INTEGER", "int16": "INTEGER", "int32": "INTEGER", "int64": "BIGINT", "float": "REAL", "double": "REAL",
-        "boolean": "BOOLEAN", "string": "TEXT", "bytes": "BLOB", "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP",
-        "zoned": "TEXT", "uuid": "TEXT", "json": "TEXT",
-    }  # fmt: skip
+    types: ClassVar[Mapping[str, str]] = {
+        "int8": "INTEGER",
+        "int16": "INTEGER",
+        "int32": "INTEGER",
+        "int64": "BIGINT",
+        "float": "REAL",
+        "double": "REAL",
+        "boolean": "BOOLEAN",
+        "string": "TEXT",
+        "bytes": "BLOB",
+        "date": "DATE",
+        "time": "TIME",
+        "timestamp": "TIMESTAMP",
+        "zoned": "TEXT",
+        "uuid": "TEXT",
+        "json": "TEXT",
+    }
 
     def _many(self, cursor: Any, statement: str, rows: Rows) -> None:
         values = [[_sqlite(value) for value in python_values(column)] for column in rows.columns]

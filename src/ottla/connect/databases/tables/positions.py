@@ -1,8 +1,8 @@
 """How far each topic partition is written, in a table beside the rows and in the same transaction with them.
 
-That is what makes the sink exactly once: rows and position are committed together or not at all. A task that was thought
-dead and comes back finds the position behind its records, and its transaction is refused. The row of the position is
-written first, so that whoever comes second waits for the first and then sees its position.
+That is what makes the sink exactly once: rows and position are committed together or not at all. A task that was
+thought dead and comes back finds the position behind its records, and its transaction is refused. The row of the
+position is written first, so that whoever comes second waits for the first and then sees its position.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Positions:
             connection.exec_driver_sql(f"DELETE FROM {self._table} WHERE {self._where()}", self._key(each))
 
     def advance(self, cursor: Any, partition: TopicPartition, first: int, following: int) -> None:
-        """Records from `first` on are about to be written, up to before `following`. Raises Outage if somebody else has."""
+        """Records from `first` on are about to be written, up to before `following`. Raises Outage if somebody else
+        has."""
         mark = self._mark
         cursor.execute(
             f"UPDATE {self._table} SET next_offset = {mark} WHERE {self._where()} AND next_offset <= {mark}",
@@ -63,7 +64,8 @@ class Positions:
             self._insert(cursor, partition, following)
             return
         raise Outage(
-            f"Another task has written {partition.topic}-{partition.partition} up to offset {row[0]} already, so the records from "
+            f"Another task has written {partition.topic}-{partition.partition} up to offset {row[0]} already, so "
+            "the records from "
             f"offset {first} on were not written again."
         )
 

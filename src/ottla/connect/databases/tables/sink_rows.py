@@ -70,7 +70,8 @@ def rows_of(records: Records, settings: Mapping[str, Any]) -> Rows:
     if values.schema is None:
         if any(value is not None for value in values.data):
             raise ConnectorFailure(
-                "Records without a schema cannot become rows: choose a value.converter that brings schemas (Avro, Protobuf, or JSON with "
+                "Records without a schema cannot become rows: choose a value.converter that brings schemas (Avro, "
+                "Protobuf, or JSON with "
                 "value.converter.schemas.enable=true)."
             )
         deletes = pa.repeat(pa.scalar(True), count)
@@ -79,17 +80,19 @@ def rows_of(records: Records, settings: Mapping[str, Any]) -> Rows:
             raise ConnectorFailure(
                 f"A value must be a struct to become a row, and these are of type {values.schema.type}."
             )
-        deletes = values.data.is_null()
+        data: Any = values.data
+        deletes = data.is_null()
         wanted = settings["fields.whitelist"]
-        for each, data in zip(values.schema.fields, values.data.flatten(), strict=True):
+        for each, part in zip(values.schema.fields, data.flatten(), strict=True):
             if not wanted or each.name in wanted or (mode == "record_value" and each.name in fields):
-                columns[each.name] = RowColumn(each.name, each.schema, data, False)
+                columns[each.name] = RowColumn(each.name, each.schema, part, False)
     for column in _key_columns(records, values, mode, fields):
         columns[column.name] = column
     has_deletes = pc.any(deletes).as_py()
     if has_deletes and not settings["delete.enabled"]:
         raise BadRecords(
-            f"A record of {records.topics[0]} has no value: delete.enabled=true makes it a delete (with pk.mode=record_key)."
+            f"A record of {records.topics[0]} has no value: delete.enabled=true makes it a delete (with "
+            "pk.mode=record_key)."
         )
     keys = [column for column in columns.values() if column.is_key]
     for column in keys:

@@ -11,31 +11,59 @@ from ottla.connect.databases.changes.settings import at_least, one_of
 
 CONNECTION = [
     ConfigKey("name", ConfigType.STRING, "The connector's name.", ""),
-    ConfigKey("connection.url", ConfigType.STRING, "The database, as a JDBC URL or one of SQLAlchemy.", importance=Importance.HIGH,
-              check=problem),
+    ConfigKey(
+        "connection.url",
+        ConfigType.STRING,
+        "The database, as a JDBC URL or one of SQLAlchemy.",
+        importance=Importance.HIGH,
+        check=problem,
+    ),
     ConfigKey("connection.user", ConfigType.STRING, "Who logs in.", None, Importance.HIGH),
     ConfigKey("connection.password", ConfigType.PASSWORD, "The password of connection.user.", None, Importance.HIGH),
-]  # fmt: skip
+]
 
 SINK = ConfigDef(
     [
         *CONNECTION,
-        ConfigKey("insert.mode", ConfigType.STRING, "insert, upsert or update.", "insert", Importance.HIGH,
-                  check=one_of("insert", "upsert", "update")),
-        ConfigKey("pk.mode", ConfigType.STRING, "What identifies a row: none, kafka (topic, partition, offset), record_key, "
-                  "record_value.", "none", Importance.HIGH, check=one_of("none", "kafka", "record_key", "record_value")),
+        ConfigKey(
+            "insert.mode",
+            ConfigType.STRING,
+            "insert, upsert or update.",
+            "insert",
+            Importance.HIGH,
+            check=one_of("insert", "upsert", "update"),
+        ),
+        ConfigKey(
+            "pk.mode",
+            ConfigType.STRING,
+            "What identifies a row: none, kafka (topic, partition, offset), record_key, record_value.",
+            "none",
+            Importance.HIGH,
+            check=one_of("none", "kafka", "record_key", "record_value"),
+        ),
         ConfigKey("pk.fields", ConfigType.LIST, "The columns that identify a row; empty: all fields of the key.", []),
         ConfigKey("delete.enabled", ConfigType.BOOLEAN, "A record without value deletes the row of its key.", False),
         ConfigKey("auto.create", ConfigType.BOOLEAN, "Create a table that is not there.", False),
         ConfigKey("auto.evolve", ConfigType.BOOLEAN, "Add columns that a table lacks.", False),
-        ConfigKey("table.name.format", ConfigType.STRING, "The table's name; ${topic} stands for the topic.", "${topic}"),
+        ConfigKey(
+            "table.name.format", ConfigType.STRING, "The table's name; ${topic} stands for the topic.", "${topic}"
+        ),
         ConfigKey("fields.whitelist", ConfigType.LIST, "Fields of the value that become columns; empty for all.", []),
-        ConfigKey("batch.size", ConfigType.INT, "How many records are written in one transaction, as a wish.", 10_000,
-                  check=at_least(1)),
-        ConfigKey("positions.table", ConfigType.STRING, "The table in which the sink notes how far it is.",
-                  "ottla_connect_positions"),
+        ConfigKey(
+            "batch.size",
+            ConfigType.INT,
+            "How many records are written in one transaction, as a wish.",
+            10_000,
+            check=at_least(1),
+        ),
+        ConfigKey(
+            "positions.table",
+            ConfigType.STRING,
+            "The table in which the sink notes how far it is.",
+            "ottla_connect_positions",
+        ),
     ]
-)  # fmt: skip
+)
 
 
 def validate(config: Mapping[str, str]) -> list[ConfigValue]:
@@ -55,7 +83,8 @@ def _together(config: Mapping[str, str]) -> Sequence[tuple[str, str]]:
         found.append(
             (
                 "pk.mode",
-                f"insert.mode={insert} needs to know what identifies a row: set pk.mode to record_key, record_value or kafka.",
+                f"insert.mode={insert} needs to know what identifies a row: set pk.mode to record_key, "
+                "record_value or kafka.",
             )
         )
     if mode == "record_value" and not fields:

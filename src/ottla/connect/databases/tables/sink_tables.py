@@ -1,4 +1,5 @@
-"""The table that a sink writes to: is it there, has it the columns and the key; made and widened where that is asked for."""
+"""The table that a sink writes to: is it there, has it the columns and the key; made and widened where that is asked
+for."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ class SinkTable:
         if self._settings["insert.mode"] == "upsert" and key and frozenset(key) not in known.keys:
             columns = ", ".join(sorted(key))
             raise ConnectorFailure(
-                f"insert.mode=upsert needs a primary key or unique constraint on ({columns}) in the table {self.name}, which has none: "
+                f"insert.mode=upsert needs a primary key or unique constraint on ({columns}) in the table "
+                f"{self.name}, which has none: "
                 f"ALTER TABLE {self.name} ADD PRIMARY KEY ({columns}), or change pk.fields."
             )
 
@@ -83,7 +85,8 @@ class SinkTable:
     def _evolve(self, connection: sa.Connection, rows: Rows, missing: set[str]) -> None:
         if not self._settings["auto.evolve"]:
             raise ConnectorFailure(
-                f"The table {self.name} has no column {', '.join(sorted(missing))}, which the records have: add it, set auto.evolve=true, "
+                f"The table {self.name} has no column {', '.join(sorted(missing))}, which the records have: add "
+                "it, set auto.evolve=true, "
                 "or name the columns to write in fields.whitelist."
             )
         for column in rows.columns:

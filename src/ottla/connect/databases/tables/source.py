@@ -1,8 +1,8 @@
 """JdbcSource: rows of tables, or of a query, that are new since the last time.
 
-It asks with SQL, so it sees what SELECT sees: no deletes, only the last of several changes, and not a row whose number or
-time was given out earlier than that of a row that is already read, but committed later (`timestamp.delay.interval.ms`
-waits for such). Change data capture has none of these limits.
+It asks with SQL, so it sees what SELECT sees: no deletes, only the last of several changes, and not a row whose number
+or time was given out earlier than that of a row that is already read, but committed later
+(`timestamp.delay.interval.ms` waits for such). Change data capture has none of these limits.
 
 A piece never ends between two rows of the same time, so that none of them is passed over after a restart.
 """
@@ -26,8 +26,8 @@ from ottla.connect.databases.addresses import engine
 from ottla.connect.databases.changes.envelope import no_records
 from ottla.connect.databases.failures import JDBC, told
 from ottla.connect.databases.schemas import arrow_type, struct
-from ottla.connect.databases.tables.sql_columns import SqlColumn, column_of, guessed
 from ottla.connect.databases.tables.source_settings import SOURCE, validate
+from ottla.connect.databases.tables.sql_columns import SqlColumn, column_of, guessed
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _OWN = {"ottla_connect_positions"}
@@ -141,7 +141,7 @@ class _Asked:
             self.topic = self.settings["topic.prefix"]
             names = [name for name in (self._timestamp, self._incrementing) if name]
             self.select = sa.select(sa.text("*")).select_from(sa.text(f"({self.settings['query']}) ottla_query"))
-            self._columns = {name: sa.column(name) for name in names}
+            self._columns: dict[str, Any] = {name: sa.column(name) for name in names}
             self._is_zoned = True
         else:
             self._of_table(table)
@@ -168,7 +168,8 @@ class _Asked:
             column = made.columns[wanted]
             if column.nullable and not column.primary_key and self.settings["validate.non.null"]:
                 raise ConnectorFailure(
-                    f"The column {wanted} of {name} may be null, and rows without it would never be read: make it NOT NULL, or set "
+                    f"The column {wanted} of {name} may be null, and rows without it would never be read: make it "
+                    "NOT NULL, or set "
                     "validate.non.null=false."
                 )
             self._columns[wanted] = column

@@ -12,25 +12,51 @@ from ottla.connect.databases.tables.sink_settings import CONNECTION
 SOURCE = ConfigDef(
     [
         *CONNECTION,
-        ConfigKey("mode", ConfigType.STRING, "bulk: all rows each time. incrementing: rows with a higher number. timestamp, "
-                  "timestamp+incrementing: rows with a later time.", importance=Importance.HIGH,
-                  check=one_of("bulk", "incrementing", "timestamp", "timestamp+incrementing")),
-        ConfigKey("incrementing.column.name", ConfigType.STRING, "The column that only grows; empty: the primary key.", ""),
+        ConfigKey(
+            "mode",
+            ConfigType.STRING,
+            "bulk: all rows each time. incrementing: rows with a higher number. timestamp, "
+            "timestamp+incrementing: rows with a later time.",
+            importance=Importance.HIGH,
+            check=one_of("bulk", "incrementing", "timestamp", "timestamp+incrementing"),
+        ),
+        ConfigKey(
+            "incrementing.column.name", ConfigType.STRING, "The column that only grows; empty: the primary key.", ""
+        ),
         ConfigKey("timestamp.column.name", ConfigType.LIST, "The column of the time of the last change.", []),
-        ConfigKey("timestamp.delay.interval.ms", ConfigType.LONG, "Rows younger than this wait: a transaction that is still open "
-                  "may yet bring rows with an earlier time.", 0, check=at_least(0)),
+        ConfigKey(
+            "timestamp.delay.interval.ms",
+            ConfigType.LONG,
+            "Rows younger than this wait: a transaction that is still open may yet bring rows with an earlier time.",
+            0,
+            check=at_least(0),
+        ),
         ConfigKey("query", ConfigType.STRING, "A query instead of tables; its rows go to the topic topic.prefix.", ""),
-        ConfigKey("table.whitelist", ConfigType.LIST, "Tables that are read, as table or schema.table; empty for all.", []),
+        ConfigKey(
+            "table.whitelist", ConfigType.LIST, "Tables that are read, as table or schema.table; empty for all.", []
+        ),
         ConfigKey("table.blacklist", ConfigType.LIST, "Tables that are not read.", []),
         ConfigKey("schema.pattern", ConfigType.STRING, "The schema whose tables are read; empty: the user's own.", ""),
-        ConfigKey("topic.prefix", ConfigType.STRING, "A table's topic is this and the table's name.", importance=Importance.HIGH),
-        ConfigKey("key.mode", ConfigType.STRING, "primary_key: records have the primary key as key. none: no key.", "primary_key",
-                  check=one_of("primary_key", "none")),
+        ConfigKey(
+            "topic.prefix",
+            ConfigType.STRING,
+            "A table's topic is this and the table's name.",
+            importance=Importance.HIGH,
+        ),
+        ConfigKey(
+            "key.mode",
+            ConfigType.STRING,
+            "primary_key: records have the primary key as key. none: no key.",
+            "primary_key",
+            check=one_of("primary_key", "none"),
+        ),
         ConfigKey("poll.interval.ms", ConfigType.LONG, "How often tables are asked again.", 5000, check=at_least(0)),
         ConfigKey("batch.max.rows", ConfigType.INT, "How many rows are published together.", 10_000, check=at_least(1)),
-        ConfigKey("validate.non.null", ConfigType.BOOLEAN, "Refuse a column that may be null to tell what is new.", True),
+        ConfigKey(
+            "validate.non.null", ConfigType.BOOLEAN, "Refuse a column that may be null to tell what is new.", True
+        ),
     ]
-)  # fmt: skip
+)
 
 
 def validate(config: Mapping[str, str]) -> list[ConfigValue]:

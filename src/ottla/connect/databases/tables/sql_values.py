@@ -74,7 +74,8 @@ def _variable(value: dict[str, Any] | None) -> str | None:
 
 
 def python_values(column: RowColumn) -> list[Any]:
-    return plain(column).to_pylist()
+    values: list[Any] = plain(column).to_pylist()
+    return values
 
 
 def text(column: RowColumn) -> Any:
