@@ -124,8 +124,8 @@ def test_all_rows_come_again_in_bulk_mode_and_queries_work_as_tables_do(origin: 
 
 def test_types_become_connects(origin: Origin) -> None:
     origin.sql(
-        "CREATE TABLE orders (id INT PRIMARY KEY, price NUMERIC(10,2) NOT NULL, day DATE, clock TIME, at TIMESTAMP NULL, "
-        "small SMALLINT, big BIGINT, f FLOAT, note TEXT)"
+        "CREATE TABLE orders (id INT PRIMARY KEY, price NUMERIC(10,2) NOT NULL, day DATE, clock TIME, "
+        "at TIMESTAMP NULL, small SMALLINT, big BIGINT, f FLOAT, note TEXT)"
     )
     origin.sql(
         "INSERT INTO orders VALUES (1, 12.50, '2026-02-03', '04:05:06', '2026-02-03 04:05:06', 7, "
