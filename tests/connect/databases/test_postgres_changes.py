@@ -263,7 +263,7 @@ def test_types_that_have_no_twin_come_as_text_and_none_is_lost(postgres: Databas
     again = reading()
     again.round()
     # Row by row and by COPY it is the same.
-    assert again.topics == [] or again.topics[0].value["after"] == driven.topics[0].value["after"]
+    assert again.topics[0].value["after"] == driven.topics[0].value["after"]
     after = driven.topics[0].value["after"]
     assert after["c"] == "blue" and after["tags"] == ["a b", None, 'q"'] and after["numbers"] == [1, 2]
     assert json.loads(after["j"]) == {"k": [1]} and after["ip"] == "10.0.0.1" and after["span"] == "P1DT2H"

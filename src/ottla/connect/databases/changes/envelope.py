@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -151,21 +152,15 @@ def required(array: Any, schema: Schema) -> Any:
     Debezium."""
     if schema.optional or array.null_count == 0 or schema.type in (SchemaType.STRUCT, SchemaType.ARRAY):
         return array
-    zero = _ZEROES.get(schema.type, 0)
-    if pa.types.is_binary(array.type) or pa.types.is_string(array.type) or pa.types.is_boolean(array.type):
-        return pc.fill_null(array, zero)
-    return pc.fill_null(
-        array, pa.scalar(0, pa.int64()).cast(array.type) if not _is_time(array.type) else _epoch(array.type)
-    )
+    return pc.fill_null(array, _zero(array.type, schema))
 
 
-def _is_time(kind: Any) -> bool:
-    return bool(pa.types.is_temporal(kind))
-
-
-def _epoch(kind: Any) -> Any:
-    width = pa.int32() if kind.bit_width == 32 else pa.int64()
-    return pa.scalar(0, width).cast(kind)
+def _zero(kind: Any, schema: Schema) -> Any:
+    if pa.types.is_decimal(kind):
+        return pa.scalar(Decimal(0), kind)
+    if pa.types.is_temporal(kind):
+        return pa.scalar(0, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+    return pa.scalar(_ZEROES.get(schema.type, 0), kind)
 
 
 def key_column(shape: Shape, keys: Sequence[Row | None]) -> Column:

@@ -94,7 +94,7 @@ class MysqlSession:
         self._number = 0
         self._place = self._span.out
         self._before = self._rest()
-        self._heartbeat_at = time.monotonic()
+        self._heartbeat_at, self._has_just_beaten = time.monotonic(), False
 
     def close(self) -> None:
         self._catalogue.close()
@@ -203,9 +203,13 @@ class MysqlSession:
                 pieces = self._events()
                 if pieces:
                     return pieces
+            if self._has_just_beaten:
+                # Or a round would never end.
+                self._has_just_beaten = False
+                return []
             interval = self._settings["heartbeat.interval.ms"]
             if interval and time.monotonic() - self._heartbeat_at >= interval / 1000 and self._transaction is None:
-                self._heartbeat_at = time.monotonic()
+                self._heartbeat_at, self._has_just_beaten = time.monotonic(), True
                 beat = heartbeat(self._settings["topic.prefix"], self._settings["topic.heartbeat.prefix"])
                 return [Read(beat, self._whole_offset())]
             left = deadline - time.monotonic()

@@ -109,7 +109,7 @@ class PostgresSession:
         self._recent: deque[int] = deque(maxlen=_RECENT_TRANSACTIONS)
         self._published_lsn = self._lsn
         self._is_all_published = True
-        self._heartbeat_at = time.monotonic()
+        self._heartbeat_at, self._has_just_beaten = time.monotonic(), False
         self._feedback_at = 0.0
 
     def close(self) -> None:
@@ -284,6 +284,10 @@ class PostgresSession:
                     self._note_idle()
                     if self._transaction is None and (pieces := self._rows_again()):
                         return pieces
+                    if self._has_just_beaten:
+                        # Or a round would never end.
+                        self._has_just_beaten = False
+                        return []
                     if beat := self._heartbeat():
                         return [beat]
                     left = deadline - time.monotonic()
@@ -343,7 +347,7 @@ class PostgresSession:
         interval = self._settings["heartbeat.interval.ms"]
         if not interval or time.monotonic() - self._heartbeat_at < interval / 1000 or self._transaction is not None:
             return None
-        self._heartbeat_at = time.monotonic()
+        self._heartbeat_at, self._has_just_beaten = time.monotonic(), True
         beat = heartbeat(self._settings["topic.prefix"], self._settings["topic.heartbeat.prefix"])
         return Read(beat, self._offset_in_snapshot())
 
