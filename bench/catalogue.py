@@ -17,6 +17,7 @@ from bench import (
     lines_backlog,
     lines_clients,
     lines_cluster,
+    lines_connect_databases,
     lines_kernel,
     lines_neighbour,
     lines_process,
@@ -184,6 +185,9 @@ def _ottla_alone(bench: Bench) -> Lines:
         "registry": lambda: lines_registry.instances_line(bench.subject(), bench.enter),
         "avro-decode": lines_registry.decode_line,
         "spark-avro": lambda: lines_registry.spark_line(bench.subject(), bench.enter),
+        "postgres-snapshot": lambda: lines_connect_databases.snapshot_line(bench.enter),
+        "postgres-changes": lambda: lines_connect_databases.changes_line(bench.enter),
+        "postgres-upserts": lambda: lines_connect_databases.upserts_line(bench.enter),
     }
     for rate in lines_spark_sink.RATES:
         lines[f"spark-latency-{rate}"] = partial(_spark_latency, bench, rate)

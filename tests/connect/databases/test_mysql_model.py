@@ -13,7 +13,7 @@ from tests.support.databases import Mariadb
 
 
 def test_every_change_comes_once_and_in_order_whatever_dies(own_mariadb: Mariadb) -> None:
-    play_mariadb(own_mariadb, seed=1, steps=50)
+    play_mariadb(own_mariadb, seed=1, steps=25)
 
 
 @pytest.mark.slow

@@ -32,11 +32,11 @@ def records(topic: list[tuple[int, int | None]], begin: int, end: int) -> Record
 
 
 def test_the_table_equals_the_topic_of_postgres(own_postgres: Postgres) -> None:
-    play(own_postgres, own_postgres.database(), seed=1, steps=40)
+    play(own_postgres, own_postgres.database(), seed=1, steps=25)
 
 
 def test_the_table_equals_the_topic_of_mariadb(own_mariadb: Mariadb) -> None:
-    play(own_mariadb, own_mariadb.database(), seed=1, steps=30)
+    play(own_mariadb, own_mariadb.database(), seed=1, steps=12)
 
 
 @pytest.mark.slow
