@@ -1,4 +1,4 @@
-"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat.
+"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, databases.
 
 Never fails: tests skip instead.
 """
@@ -30,13 +30,42 @@ def fetch_jars(script: str) -> str | None:
 def install_kcat() -> str | None:
     if shutil.which("kcat") or shutil.which("kafkacat"):
         return None
+    return apt_install("kcat")
+
+
+def install_databases() -> str | None:
+    """PostgreSQL and MariaDB for tests that start their own; the packages' services are not to run beside them."""
+    missing = [
+        package
+        for package, is_there in (
+            ("postgresql", any(Path("/usr/lib/postgresql").glob("*/bin/initdb"))),
+            ("mariadb-server", shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin") is not None),
+        )
+        if not is_there
+    ]
+    if not missing:
+        return None
+    policy = Path("/usr/sbin/policy-rc.d")
+    is_ours = os.geteuid() == 0 and not policy.exists()
+    if is_ours:
+        policy.write_text("#!/bin/sh\nexit 101\n")
+        policy.chmod(0o755)
+    try:
+        return apt_install(*missing)
+    finally:
+        if is_ours:
+            policy.unlink()
+
+
+def apt_install(*packages: str) -> str | None:
+    names = " and ".join(packages)
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return "kcat is not installed: apt-get install kcat"
-    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "kcat"]):
+        return f"{names} cannot be installed by this user: apt-get install {' '.join(packages)}"
+    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", *packages]):
         done = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         )
-    return None if done.returncode == 0 else "kcat could not be installed with apt-get"
+    return None if done.returncode == 0 else f"{names} could not be installed with apt-get"
 
 
 def main() -> None:
@@ -47,6 +76,7 @@ def main() -> None:
         ("Spark's Kafka connector", partial(fetch_jars, "fetch_spark_kafka.py")),
         ("a Java client of registries", partial(fetch_jars, "fetch_registry_jars.py")),
         ("kcat", install_kcat),
+        ("PostgreSQL and MariaDB", install_databases),
     )
     for name, fetch in wanted:
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 # PostgreSQL counts from 2000-01-01, in microseconds.
 EPOCH_MS = 946_684_800_000
@@ -61,8 +61,9 @@ class Relation:
         return f"{self.schema}.{self.name}"
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
+    """One for each row: a tuple is made in half the time of a frozen dataclass."""
+
     op: str  # c, u, d
     oid: int
     # Of updates and deletes: what identifies the row, None if it is the same. `is_old_whole`: all of it.
