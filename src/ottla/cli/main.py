@@ -31,6 +31,9 @@ SECTIONS = (
         (
             Lazy("start", "start:start", "Start a broker in the foreground."),
             Lazy("registry", "registry:registry", "A schema registry: start."),
+            Lazy(
+                "connect", "connect:connect", "Connectors with Kafka Connect's API: start, list, create, status, stop."
+            ),
             Lazy("zookeeper", "zookeeper:zookeeper", "ZooKeeper for development: start."),
             Lazy("security", "security:security", "Certificates and ready settings: init, add-broker, renew."),
         ),

@@ -1,0 +1,70 @@
+"""A worker with its listener and its Spark: started, serving, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ottla.connect.rest.answers import refusal
+from ottla.connect.rest.app import build
+from ottla.connect.rest.loggers import set_level
+from ottla.connect.worker.settings import WorkerSettings
+from ottla.connect.worker.worker import Worker
+from ottla.http.server import HttpServer
+
+_SPARK = {"spark.scheduler.mode": "FAIR", "spark.ui.enabled": "false"}
+
+
+class ConnectServer:
+    """`await start()`, `await stop()`; `url` is where it answers."""
+
+    def __init__(self, settings: WorkerSettings, spark: Any = None) -> None:
+        """`spark`: a session that is there already, and stays."""
+        self.settings = settings
+        self._given_spark = spark
+        self._spark: Any = None
+        self._http = HttpServer(refusal)
+        self._app: Any = None
+        self.worker: Worker | None = None
+
+    @property
+    def url(self) -> str:
+        assert self.worker is not None
+        return self.worker.url
+
+    async def start(self) -> None:
+        """Returns when questions are answered; connectors start when the group has shared them out."""
+        settings = self.settings
+        port = self._http.bind(settings.host, settings.port)
+        try:
+            self._spark = self._given_spark or await asyncio.to_thread(self._open_spark)
+            self.worker = Worker(settings, self._spark)
+            self.worker.configs.on_level = set_level
+            host = settings.advertised_host or settings.host
+            await asyncio.to_thread(self.worker.start, host, settings.advertised_port or port)
+            self._app = build(self.worker)
+            await self._http.start(self._app)
+        except BaseException:
+            self._http.release()
+            await self._close()
+            raise
+
+    async def stop(self) -> None:
+        await self._http.stop()
+        await self._close()
+
+    async def _close(self) -> None:
+        if self._app is not None:
+            self._app.state.forwarding.close()
+        if self.worker is not None:
+            await asyncio.to_thread(self.worker.stop)
+        if self._given_spark is None and self._spark is not None:
+            from ottla.spark.pipeline.spark_process import close_session
+
+            await asyncio.to_thread(close_session, self._spark)
+
+    def _open_spark(self) -> Any:
+        import ottla.spark
+
+        conf = {**_SPARK, **self.settings.spark}
+        return ottla.spark.session(app=f"connect {self.settings.group}", master=self.settings.master, **conf)
