@@ -11,13 +11,14 @@ import traceback
 from collections.abc import Callable
 from typing import TypeVar
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.failures import Retriable
 from ottla.connect.api.plugins import Outage
 from ottla.connect.conversion.arrow import is_null, null_count
-from ottla.connect.conversion.errors import java_name
+from ottla.connect.conversion.errors import RecordError, java_name
 from ottla.connect.conversion.failures import ConversionFailed, Failed, Stage
 from ottla.connect.conversion.rows import Run, rows_of, runs_of
 from ottla.connect.conversion.settings import Parts, Step
@@ -109,7 +110,11 @@ def _split_nulls(run: Run, step: Step, failures: Failures) -> list[Run]:
 
 def _transformed(run: Run, step: Step, failures: Failures) -> list[Run]:
     transform = step.transform
-    if (made := transform.columns(run.records)) is not None:
+    try:
+        made = transform.columns(run.records)
+    except (RecordError, pa.ArrowException):
+        made = None  # row by row it is said which records it is about
+    if made is not None:
         return [Run(made, run.indexes)] if len(made) else []
     name = transform.class_name
 

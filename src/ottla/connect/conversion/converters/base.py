@@ -70,7 +70,7 @@ def pieces_of(
             at, values = [at[place] for place in good], [values[place] for place in good]
             column = from_python(schema, values)
         if at:
-            pieces.append(Piece(column, None if len(at) == count else pa.array(at, pa.int64())))
+            pieces.append(Piece(column, None if at == list(range(count)) else pa.array(at, pa.int64())))
     return pieces
 
 
