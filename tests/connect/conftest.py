@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from tests.spark.conftest import spark  # noqa: E402, F401
+from tests.spark.conftest import spark  # noqa: F401
 
 HERE = Path(__file__).parent
 STRING = "org.apache.kafka.connect.storage.StringConverter"

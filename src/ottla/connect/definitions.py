@@ -23,7 +23,8 @@ CONVERTERS = tuple(
         "storage.StringConverter",
     )
 )
-HEADER_CONVERTERS = tuple(sorted((*CONVERTERS, "org.apache.kafka.connect.storage.SimpleHeaderConverter")))
+HEADER_CONVERTERS = (*CONVERTERS[:-1], "org.apache.kafka.connect.storage.SimpleHeaderConverter", CONVERTERS[-1])
+_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 
@@ -66,12 +67,12 @@ _DOCS = {
 }
 
 
-def common(connector: type[Connector], defaults: Mapping[str, str]) -> ConfigDef:
-    """`defaults`: the worker's converters."""
+def common(connector: type[Connector], defaults: Mapping[str, str] | None) -> ConfigDef:
+    """`defaults`: the worker's converters; None where nobody asks for a worker's."""
     version = connector.version
 
     def versioned(which: str, title: str, order: int, recommended: tuple[str, ...]) -> list[ConfigKey]:
-        default = defaults.get(f"{which}.converter", "org.apache.kafka.connect.storage.SimpleHeaderConverter")
+        default = None if defaults is None else defaults.get(f"{which}.converter", _HEADERS)
         doc = f"The converter of {which}s between Connect and Kafka; the worker's, if none is named."
         more: dict[str, Any] = {"group": _COMMON, "width": "SHORT"}
         name = f"{which}.converter"
@@ -91,7 +92,7 @@ def common(connector: type[Connector], defaults: Mapping[str, str]) -> ConfigDef
                 f"{name}.plugin.version",
                 ConfigType.STRING,
                 "Its version: there is one of each.",
-                version,
+                None if defaults is None else version,
                 LOW,
                 recommended=(version,),
                 display_name=f"{title} converter version",

@@ -20,6 +20,10 @@ GROUP = "ottla.connectors"
 _SHIPPED = (
     "ottla.connect.connectors.file_stream:FileStreamSource",
     "ottla.connect.connectors.file_stream:FileStreamSink",
+    "ottla.connect.connectors.files.source:FilesSource",
+    "ottla.connect.connectors.files.sink:FilesSink",
+    "ottla.connect.connectors.generator:DataGenerator",
+    "ottla.connect.connectors.http_sink:HttpSink",
 )
 _LOG = logging.getLogger("ottla.connect.plugins")
 

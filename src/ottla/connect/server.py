@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from ottla.connect.rest.answers import refusal
@@ -12,6 +13,7 @@ from ottla.connect.worker.settings import WorkerSettings
 from ottla.connect.worker.worker import Worker
 from ottla.http.server import HttpServer
 
+_JOIN_S_MAX = 60.0
 _SPARK = {"spark.scheduler.mode": "FAIR", "spark.ui.enabled": "false"}
 
 
@@ -44,10 +46,19 @@ class ConnectServer:
             await asyncio.to_thread(self.worker.start, host, settings.advertised_port or port)
             self._app = build(self.worker)
             await self._http.start(self._app)
+            await self._joined()
         except BaseException:
             self._http.release()
             await self._close()
             raise
+
+    async def _joined(self) -> None:
+        """What asks meanwhile is answered: `/health` says that we are not there yet. A group that cannot be joined for
+        a minute is no reason to stop; the log says why."""
+        deadline_s = time.monotonic() + _JOIN_S_MAX
+        assert self.worker is not None
+        while not self.worker.is_ready and time.monotonic() < deadline_s:
+            await asyncio.sleep(0.02)
 
     async def stop(self) -> None:
         await self._http.stop()

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ottla.common.errors import OttlaError
 from ottla.connect import conversion
-from ottla.connect.api.config import ConfigDef, ConfigKey, ConfigType, ConfigValue
+from ottla.connect.api.config import ConfigKey, ConfigType, ConfigValue
 from ottla.connect.definitions import common
 from ottla.connect.plugins import Plugin
+from ottla.connect.worker.effective import PARTS, effective
 
 _BOTH = "topics and topics.regex are mutually exclusive options, but both are set."
 _NEITHER = "Must configure one of topics or topics.regex"
@@ -18,17 +18,19 @@ _NEITHER = "Must configure one of topics or topics.regex"
 
 def validate(plugin: Plugin, config: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, Any]:
     """`{name, error_count, groups, configs}`."""
-    framework = common(plugin.connector, defaults)
-    between, problems = _between(config)
-    values = [_with_null(value) for value in (framework + between).validate(config)]
-    own = list(plugin.connector.validate(config))
-    values += [value for value in own if value.key.name not in {known.key.name for known in values}]
+    values = [_with_null(value) for value in common(plugin.connector, defaults).validate(config)]
     found = {value.key.name: _value(value) for value in values}
+    between = _between(config, defaults)
+    for value in (*between, *plugin.connector.validate(config)):
+        if value.key.name not in found:
+            values.append(value)
+            found[value.key.name] = _value(value)
+        else:
+            known = found[value.key.name]["errors"]
+            known += [error for error in value.errors if error not in known]
     definitions = [value.key for value in values]
     if plugin.kind == "sink":
         _check_topics(config, found)
-    if problems:
-        found["transforms"]["errors"] += problems
     groups = list(dict.fromkeys(key.group for key in definitions if key.group is not None))
     configs = [{"definition": definition(key), "value": found[key.name]} for key in definitions]
     return {
@@ -39,12 +41,19 @@ def validate(plugin: Plugin, config: Mapping[str, str], defaults: Mapping[str, s
     }
 
 
-def _between(config: Mapping[str, str]) -> tuple[ConfigDef, list[str]]:
-    """Settings of converters, transforms and predicates, and what is wrong with naming them."""
-    try:
-        return conversion.config_def(config), []
-    except OttlaError as error:
-        return ConfigDef(), [str(error)]
+def _between(config: Mapping[str, str], defaults: Mapping[str, str]) -> list[ConfigValue]:
+    """Settings of converters, transforms and predicates. Those of converters count where the connector names one, or
+    where they are wrong."""
+    given = effective(config, defaults)
+    return [
+        value
+        for value in conversion.config_def(given).validate(given)
+        if value.errors or _part_of(value.key.name) is None or _part_of(value.key.name) in config
+    ]
+
+
+def _part_of(name: str) -> str | None:
+    return next((part for part in PARTS if name.startswith(part)), None)
 
 
 def _with_null(value: ConfigValue) -> ConfigValue:

@@ -11,7 +11,30 @@ connect = VerbGroup(
     sections=(
         Section(
             "Run",
-            (Lazy("start", "connect.start:start", "Start a worker in the foreground."),),
+            (
+                Lazy("start", "connect.start:start", "Start a worker in the foreground."),
+                Lazy("standalone", "connect.standalone:standalone", "Run the connectors of property files."),
+            ),
+        ),
+        Section(
+            "Look",
+            (
+                Lazy("list", "connect.show:list_connectors", "List connectors with their states."),
+                Lazy("status", "connect.show:status", "How a connector and its tasks fare."),
+                Lazy("offsets", "connect.show:offsets", "How far a connector has read; --reset, --set."),
+                Lazy("plugins", "connect.show:plugins", "Which connectors a worker has, and their settings."),
+            ),
+        ),
+        Section(
+            "Change",
+            (
+                Lazy("create", "connect.change:create", "Create a connector, or change its configuration."),
+                Lazy("pause", "connect.change:pause", "Let connectors rest."),
+                Lazy("resume", "connect.change:resume", "Let them go on."),
+                Lazy("stop", "connect.change:stop", "Stop connectors."),
+                Lazy("restart", "connect.change:restart", "Restart connectors and their tasks."),
+                Lazy("delete", "connect.change:delete", "Delete connectors."),
+            ),
         ),
     ),
 )

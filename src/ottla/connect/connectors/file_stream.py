@@ -62,6 +62,13 @@ class FileStreamSource(Source):
             raise ConnectorFailure("file is not set: a worker has no standard input to read.")
         return [{"filename": path}]
 
+    def has_more(self, partition: Partition, offset: Offset | None) -> bool:
+        """Where the driver sees the file; the tasks of a Spark elsewhere may see another one."""
+        try:
+            return os.stat(partition["filename"]).st_size != int((offset or {}).get("position", 0))
+        except OSError:
+            return True
+
     def read(self, partition: Partition, offset: Offset | None) -> Iterator[Read]:
         position = int((offset or {}).get("position", 0))
         try:
@@ -116,10 +123,9 @@ class _Appender(SinkWriter):
     def write(self, records: Records) -> None:
         values = records.values.data
         found: list[Any] = values if isinstance(values, list) else values.to_pylist()
-        # One call, so that tasks that append to the same file do not mix their lines.
         data = "".join(f"{_text(value)}\n" for value in found).encode()
         try:
-            os.write(self._file.fileno(), data) if len(data) < _PIECE_BYTES else self._file.write(data)
+            self._file.write(data)
             self._file.flush()
         except OSError as error:
             raise Outage(f"{self._file.name} cannot be written: {error.strerror}.") from None

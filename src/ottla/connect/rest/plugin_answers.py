@@ -29,7 +29,7 @@ def config(asked: Asked) -> Response:
         raise Refused(404, f"Unknown plugin {name}.") from None
     own = [*plugin.connector.config_def.keys]
     known = {key.name for key in own}
-    shared = [key for key in common(plugin.connector, {}).keys if key.name not in known]
+    shared = [key for key in common(plugin.connector, None).keys if key.name not in known]
     return answer([definition(key) for key in (*own, *shared)])
 
 

@@ -21,14 +21,13 @@ from ottla.client.retrying import Deadline, retried
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.connect.api import ConnectorFailure
-from ottla.connect.conversion import Failed
+from ottla.connect.conversion import Failed, dead_letter_headers
 from ottla.connect.storage.topics import create_topic
 from ottla.kernel.encode import BatchEncoder, partition_for_key
 
 _TOPIC = "errors.deadletterqueue.topic.name"
 _REPLICATION = "errors.deadletterqueue.topic.replication.factor"
 _HEADERS = "errors.deadletterqueue.context.headers.enable"
-_PREFIX = "__connect.errors."
 _TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _THERE_S_MAX = 30.0
 
@@ -75,22 +74,8 @@ class DeadLetterPlan:
         return [(TopicPartition(self.topic, slot), data) for slot, data, _ in (*done, *encoder.finish())]
 
     def _headers(self, failed: Failed, task: int) -> list[dict[str, Any]]:
-        given = [{"key": one["key"], "value": one["value"]} for one in failed.headers or ()]
-        if not self.has_headers:
-            return given
-        told = {
-            "topic": failed.topic,
-            "partition": failed.partition,
-            "offset": failed.offset,
-            "connector.name": self.connector,
-            "task.id": task,
-            "stage": failed.stage,
-            "class.name": failed.class_name,
-            "exception.class.name": failed.exception_class,
-            "exception.message": failed.error,
-            "exception.stacktrace": failed.trace,
-        }
-        return given + [{"key": _PREFIX + name, "value": str(value).encode()} for name, value in told.items()]
+        told = dead_letter_headers(failed, self.connector, task) if self.has_headers else []
+        return [{"key": name, "value": value} for name, value in (*failed.headers, *told)]
 
 
 def dead_letter_plan(config: Mapping[str, str], address: ClusterAddress, connector: str) -> DeadLetterPlan | None:

@@ -79,10 +79,11 @@ class SourceRounds:
     def run(self) -> bool:
         """One round: whether there may be more right now. Raises RoundFailed, OttlaError."""
         self._look()
-        if not self._partitions:
-            return False
         before = self._offsets
-        items: list[Item] = [(one, before.get(canonical(one))) for one in self._partitions]
+        known = ((one, before.get(canonical(one))) for one in self._partitions)
+        items: list[Item] = [(one, offset) for one, offset in known if self._source.has_more(one, offset)]
+        if not items:
+            return False
         with ExitStack() as stack:
             encoded: Iterable[Encoded]
             if self._kind.reads_on_driver:

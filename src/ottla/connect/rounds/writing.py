@@ -136,7 +136,7 @@ def _failed(records: Records, rows: pa.RecordBatch, sink: type[Sink], error: Bad
         offset=offset,
         key=row["key"],
         value=row["value"],
-        headers=rows.column("headers")[at].as_py(),
+        headers=[(one["key"], one["value"]) for one in rows.column("headers")[at].as_py() or ()],
         stage="TASK_PUT",
         class_name=f"{sink.__module__}.{sink.__qualname__}",
         error=str(error),

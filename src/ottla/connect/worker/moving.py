@@ -20,9 +20,9 @@ from ottla.connect.rounds.sink import group_of
 from ottla.connect.storage import statuses
 from ottla.connect.storage.batches import batches
 from ottla.connect.storage.configs import STOPPED
+from ottla.connect.worker.effective import effective
 from ottla.connect.worker.errors import Refused
 from ottla.connect.worker.operations import config_of
-from ottla.connect.worker.settings import effective
 from ottla.connect.worker.worker import Worker
 
 _ALTERED = "The offsets for this connector have been altered successfully"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from pyspark import InheritableThread
 
 from ottla.connect.api.plugins import Sink, Source
-from ottla.connect.plugins import Plugin, find
+from ottla.connect.plugins import Plugin, UnknownPlugin, find
 from ottla.connect.rounds.context import ConnectorContext
 from ottla.connect.rounds.failing import Kind, Problem, problem_of
 from ottla.connect.rounds.sink import SinkRounds
@@ -60,7 +60,7 @@ class Runner:
         self._is_stopping = False
         self._context: ConnectorContext | None = None
         self._tasks: int | None = None
-        self._version: str | None = None
+        self._version = _version(wanted.config)
         self._state = ""
         self._failures = 0
         # When the round that is going on began.
@@ -191,6 +191,13 @@ class Runner:
     def _report(self, state: str, trace: str | None = None) -> None:
         self._state = state
         self._listener.report(self.name, state, self._tasks, trace, self._version)
+
+
+def _version(config: Mapping[str, str]) -> str | None:
+    try:
+        return find(config.get("connector.class", "")).version
+    except UnknownPlugin:
+        return None
 
 
 def _rounds(context: ConnectorContext, connector: type[Any]) -> SourceRounds | SinkRounds:

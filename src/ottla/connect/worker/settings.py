@@ -99,16 +99,6 @@ def parse_worker(
     )
 
 
-def effective(config: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """A connector's settings with the worker's converters where it names none; theirs go with their own settings."""
-    found = dict(config)
-    for which in ("key.converter", "value.converter", "header.converter"):
-        if which not in config:
-            ours = {name: value for name, value in defaults.items() if name == which or name.startswith(f"{which}.")}
-            found = ours | found
-    return found
-
-
 def _defaults(given: Mapping[str, str]) -> dict[str, str]:
     found = {"key.converter": _CONVERTER, "value.converter": _CONVERTER}
     found |= {

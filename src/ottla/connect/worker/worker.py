@@ -25,9 +25,10 @@ from ottla.connect.storage.offsets import OffsetState
 from ottla.connect.storage.statuses import StatusState
 from ottla.connect.worker.assignment import Share, Told, shares
 from ottla.connect.worker.board import Board
+from ottla.connect.worker.effective import effective
 from ottla.connect.worker.errors import NotLeader
 from ottla.connect.worker.runner import Pauses, Runner, Wanted
-from ottla.connect.worker.settings import WorkerSettings, effective
+from ottla.connect.worker.settings import WorkerSettings
 from ottla.connect.worker.writers import Fenced, LeaderWriter, PlainWriter
 
 _LOG = logging.getLogger("ottla.connect.worker")
