@@ -141,7 +141,7 @@ def test_a_bad_record_is_found_among_others_and_an_outage_is_none(broker: Any, c
     )
     dead = broker.records("web-dead", count=2, timeout_s=PATIENCE_S)
     assert [json.loads(record.value)["n"] for record in dead] == [17, 63]
-    told = {name: (value or b"").decode() for name, value in dead[0].headers}
+    told = {name: (value or b"").decode() for name, value in dead[0].headers.items()}
     assert told["__connect.errors.offset"] == "17"
     assert told["__connect.errors.stage"] == "TASK_PUT"
     assert told["__connect.errors.connector.name"] == "web"

@@ -50,6 +50,13 @@ class Plugin:
         return f"{self.connector.__module__}.{self.connector.__qualname__}"
 
     @property
+    def task_class(self) -> str:
+        """As a configuration of a task has it: by the name that Kafka Connect's own has, where there is one."""
+        if self.connector.aliases:
+            return self.class_name.removesuffix("Connector") + "Task"
+        return self.python_name
+
+    @property
     def version(self) -> str:
         return self.connector.version
 

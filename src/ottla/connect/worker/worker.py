@@ -260,10 +260,10 @@ class Worker:
             return
         try:
             if self._is_leader:
-                self.write_tasks(name, plugin.python_name, count)
+                self.write_tasks(name, plugin.task_class, count)
             elif self._share is not None:
                 url = f"{self._share.leader_url}/ottla/tasks/{name}"
-                httpx.put(url, json={"class": plugin.python_name, "tasks": count}, timeout=_FORWARD_S, trust_env=False)
+                httpx.put(url, json={"class": plugin.task_class, "tasks": count}, timeout=_FORWARD_S, trust_env=False)
         except (OttlaError, OSError, httpx.HTTPError, NotLeader) as error:
             _LOG.warning("the tasks of %s cannot be written now: %s", name, error)
 
