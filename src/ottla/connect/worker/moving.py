@@ -14,7 +14,7 @@ from ottla.client.cluster import ClusterClient
 from ottla.client.group_offsets import commit_offsets, committed_offsets, delete_offsets
 from ottla.client.producing import TransactionalProducer
 from ottla.common.ids import TopicPartition
-from ottla.connect.api.plugins import Sink
+from ottla.connect.api.plugins import ConnectorFailure, Sink
 from ottla.connect.plugins import find
 from ottla.connect.rounds.sink import group_of
 from ottla.connect.storage import statuses
@@ -131,14 +131,16 @@ def _write(worker: Worker, name: str, rows: Sequence[tuple[Mapping[str, Any], Ma
 
 def _move(worker: Worker, name: str, config: Mapping[str, str], moved: Mapping[TopicPartition, int | None]) -> None:
     group = _group(config, name)
+    sink = find(config["connector.class"]).connector(effective(config, worker.settings.defaults))
+    assert isinstance(sink, Sink)
     with ClusterClient(worker.settings.client.address) as cluster:
         known = cluster.refresh(sorted({place.topic for place in moved}))
         for place in moved:
             if place.partition not in known.get(place.topic, []):
                 raise Refused(404, f"there is no partition {place}")
+        try:
+            sink.moved(moved)
+        except ConnectorFailure as error:
+            raise Refused(400, str(error)) from None
         commit_offsets(cluster, group, {place: offset for place, offset in moved.items() if offset is not None})
         delete_offsets(cluster, group, [place for place, offset in moved.items() if offset is None])
-    plugin = find(config["connector.class"])
-    sink = plugin.connector(effective(config, worker.settings.defaults))
-    assert isinstance(sink, Sink)
-    sink.moved(moved)

@@ -25,6 +25,7 @@ from ottla.connect.storage import configs, statuses
 
 _LOG = logging.getLogger("ottla.connect.runner")
 _FIRST_IDLE_S = 0.05
+_CANCELS = 20
 
 
 class Wanted(NamedTuple):
@@ -90,9 +91,13 @@ class Runner:
         self._is_stopping = True
         self._changed.set()
         self._thread.join(grace_s)
-        while self._thread.is_alive():
+        for _ in range(_CANCELS):
+            if not self._thread.is_alive():
+                return
             self._cancel()
             self._thread.join(1.0)
+        # It does not come back from what it waits for. Whoever runs the connector next shuts it out.
+        _LOG.error("the connector %s does not stop: its thread is left behind", self.name)
 
     def say_stuck(self, seconds: float) -> None:
         """It has something to do and does not get on with it: it is not RUNNING, and its round begins anew."""
@@ -189,6 +194,8 @@ class Runner:
             _LOG.warning("the connector %s does not close: %s", self.name, error)
 
     def _report(self, state: str, trace: str | None = None) -> None:
+        if self._is_stopping:
+            return  # what it is now is for others to say
         self._state = state
         self._listener.report(self.name, state, self._tasks, trace, self._version)
 

@@ -58,6 +58,9 @@ class Worker:
         # What the group says: None as long as it does not.
         self._share: Share | None = None
         self._is_leader = False
+        # Connectors that we were given last, and since when the group cannot be reached.
+        self._held: tuple[str, ...] = ()
+        self._lost_s: float | None = None
         self._assigned_from: frozenset[str] = frozenset()
         self._joined = threading.Condition()
         self._wake = threading.Event()
@@ -136,8 +139,10 @@ class Worker:
         with self._joined:
             if assigned is None:
                 self._share, self._is_leader = None, False
+                self._lost_s = self._lost_s or time.monotonic()
             else:
                 self._share, self._is_leader = Share.decode(assigned.assignment), assigned.is_leader
+                self._held, self._lost_s = self._share.connectors, None
                 assert self.board is not None
                 self.board.generation = assigned.generation
             if not self._is_leader:
@@ -192,7 +197,7 @@ class Worker:
 
     def _reconcile(self) -> None:
         share = self._share
-        mine = () if share is None else share.connectors
+        mine = self._mine()
         known = dict(self.configs.configs)
         assert self.board is not None and self._membership is not None
         has_let_go = False
@@ -213,6 +218,15 @@ class Worker:
         if has_let_go or (self._is_leader and self._assigned_from != frozenset(known)):
             self._assigned_from = frozenset(known)
             self._membership.again()
+
+    def _mine(self) -> tuple[str, ...]:
+        """A coordinator that restarts is back before it gives our connectors to others; after half a session we let go
+        of them. Whoever gets them shuts us out, should we be late."""
+        with self._joined:
+            lost_s = self._lost_s
+            if lost_s is not None and time.monotonic() - lost_s > self.settings.timing.session_timeout_ms / 2000:
+                self._held = ()
+            return self._held
 
     def _bring_up(self, name: str, wanted: Wanted) -> None:
         runner = self._runners.get(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import posixpath
 from typing import Any, NamedTuple
 
@@ -46,9 +45,9 @@ class Place:
     def is_local(self) -> bool:
         return isinstance(self.system, fs.LocalFileSystem)
 
-    def listed(self, below: str = "", pattern: str = "*") -> list[Found]:
+    def listed(self, below: str = "", *, hidden: bool = False) -> list[Found]:
         """Files of this folder and those in it, by name; none if there is no such folder. What begins with a dot or an
-        underscore belongs to whoever is writing there. Raises Outage."""
+        underscore belongs to whoever is writing there, and is `hidden`. Raises Outage."""
         base = posixpath.join(self.path, below) if below else self.path
         try:
             infos = self.system.get_file_info(fs.FileSelector(base, allow_not_found=True, recursive=True))
@@ -57,8 +56,6 @@ class Place:
         found = [
             Found(info.path, info.size)
             for info in infos
-            if info.type == fs.FileType.File
-            and not info.base_name.startswith((".", "_"))
-            and fnmatch.fnmatch(info.base_name, pattern)
+            if info.type == fs.FileType.File and (hidden or not info.base_name.startswith((".", "_")))
         ]
         return sorted(found)

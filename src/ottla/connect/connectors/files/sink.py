@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from ottla.common.ids import TopicPartition
 from ottla.connect.api import (
@@ -38,6 +38,7 @@ from ottla.connect.connectors.files.source import FORMATS
 from ottla.connect.connectors.files.writing import EXTENSIONS, write_file
 from ottla.connect.definitions import at_least, one_of
 
+_MOVED = re.compile(r"\.moved\+(\d+)")
 _NAME = re.compile(r"(.+)\+(\d+)\+(\d+)\+(\d+)\.[a-z.]+")
 
 
@@ -108,9 +109,14 @@ class FilesSink(Sink):
         return _Writer(self._place, partition, position, settings["format"], settings["include.metadata"])
 
     def moved(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Files from that offset on would be there twice: they have to go first, and that is for a person to do."""
+        """Files from that offset on would be there twice: they have to go first, and that is for a person to do. What
+        is passed over is noted in the folder."""
         for partition, offset in offsets.items():
             known = position(self._place, partition)
+            if known is not None and offset is not None and offset > known:
+                mark = posixpath.join(_folder(self._place, partition), f".moved+{offset:020}")
+                with self._place.system.open_output_stream(mark):
+                    pass
             if known is not None and known > (offset or 0):
                 raise ConnectorFailure(
                     f"{_folder(self._place, partition)} has files up to offset {known - 1}: move those away that are "
@@ -123,14 +129,12 @@ def _folder(place: Place, partition: TopicPartition) -> str:
 
 
 def position(place: Place, partition: TopicPartition) -> int | None:
-    """The offset after the last that is in a file."""
+    """The offset after the last that is in a file, or was passed over."""
     below = _folder(place, partition)[len(place.path) :].lstrip("/")
-    last = [
-        int(match[4])
-        for found in place.listed(below)
-        if (match := _NAME.fullmatch(posixpath.basename(found.path))) and unquote(match[1]) == partition.topic
-    ]
-    return max(last) + 1 if last else None
+    names = [posixpath.basename(found.path) for found in place.listed(below, hidden=True)]
+    found = [int(match[4]) + 1 for name in names if not name.startswith(".") and (match := _NAME.fullmatch(name))]
+    found += [int(match[1]) for name in names if (match := _MOVED.fullmatch(name))]
+    return max(found, default=None)
 
 
 class _Writer(SinkWriter):
