@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from ottla.common.errors import OttlaError
 from ottla.connect.server import ConnectServer
@@ -24,9 +25,11 @@ def standalone_worker(given: Mapping[str, str], *, listen: str | None, master: s
 
 
 class StandaloneServer(ConnectServer):
-    def __init__(self, settings: WorkerSettings, connectors: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self, settings: WorkerSettings, connectors: Mapping[str, Mapping[str, str]], spark: Any = None
+    ) -> None:
         """`connectors`: configurations by the files that they are from. Raises OttlaError."""
-        super().__init__(settings)
+        super().__init__(settings, spark)
         self._connectors: dict[str, Mapping[str, str]] = {}
         for file, config in connectors.items():
             name = config.get("name")

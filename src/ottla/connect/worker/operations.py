@@ -5,6 +5,7 @@ Functions that change something are for the leader; whoever else is asked forwar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ from ottla.connect.worker.errors import Refused, not_found
 from ottla.connect.worker.worker import Worker, kind_of
 
 _TARGETS = {"RUNNING": configs.STARTED, "PAUSED": configs.PAUSED, "STOPPED": configs.STOPPED}
+# Of Kafka's config providers: ${file:/path:key}.
+_PLACEHOLDER = re.compile(r"\$\{[a-zA-Z0-9_-]+:[^}]*\}")
 _SEE = "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
 
 
@@ -91,6 +94,10 @@ def checked(worker: Worker, name: str, config: Mapping[str, Any]) -> dict[str, s
     if given.setdefault("name", name) != name:
         raise Refused(
             400, f"Connector name configuration ({given['name']}) doesn't match connector name in the URL ({name})"
+        )
+    if placed := [key for key, value in given.items() if _PLACEHOLDER.search(value)]:
+        raise Refused(
+            400, f"{placed[0]} refers to a config provider ({given[placed[0]]}), and a worker has none: give the value"
         )
     if "connector.class" not in given:
         shown = ", ".join(f"{key}={given[key]}" for key in sorted(given))
