@@ -1,4 +1,5 @@
-"""A worker that is killed again and again while rows come in: afterwards every row is in the files once."""
+"""A worker that is killed again and again while rows come in, all of it, its driver or its JVM: afterwards every row is
+in the files once, and in order."""
 
 from __future__ import annotations
 
@@ -76,6 +77,17 @@ class WorkerProcess:
             self._process.kill()
         self._process.wait(30)
 
+    def kill_spark(self) -> None:
+        """kill -9 of the JVM only: the worker has to start another one."""
+        assert self._process is not None
+        for folder in Path("/proc").iterdir():
+            try:
+                is_ours = folder.name.isdigit() and os.getpgid(int(folder.name)) == self._process.pid
+                if is_ours and (folder / "comm").read_text().strip() == "java":
+                    os.kill(int(folder.name), signal.SIGKILL)
+            except (ProcessLookupError, FileNotFoundError):
+                continue
+
     def close(self) -> None:
         if self._process is not None:
             try:
@@ -129,9 +141,14 @@ def endure(bootstrap: str, folder: Path, kills: int, seed: int) -> dict[str, Any
             write(chance.randint(500, 4_000))
             _wait(lambda before=before: len(rows_of(target)) > before)
             time.sleep(chance.uniform(0.0, 1.5))
-            worker.kill(whole=chance.random() < 0.5)
+            what = chance.choice(("everything", "driver", "Spark"))
+            if what == "Spark":
+                worker.kill_spark()
+            else:
+                worker.kill(whole=what == "everything")
             write(chance.randint(0, 1_000))
-            worker.start()
+            if what != "Spark":
+                worker.start()
         _wait(lambda: len(rows_of(target)) >= written)
         time.sleep(1.0)
         rows = rows_of(target)

@@ -35,7 +35,7 @@ BAD = [
     ({**FILES, "value.converter": "Nothing"}, "Class Nothing could not be found"),
     ({**FILES, "include.metadata": "perhaps"}, "Expected value to be either true or false"),
     ({**GENERATOR, "offsets.storage.topic": "x"}, "a connector here has no topic of offsets of its own"),
-    ({**GENERATOR, "topic": "${file:/etc/secrets:topic}"}, "topic refers to a config provider"),
+    ({**GENERATOR, "topic": "${file:/etc/secrets:topic}"}, "the worker has no config provider 'file'"),
     ({**GENERATOR, "rate": "-1"}, "Value must be at least 0"),
     ({**GENERATOR, "deep": {"er": 1}}, "a flat map of names to texts"),
     ({"connector.class": "HttpSink", "topics": "t", "http.url": "ftp://x"}, "expected http://HOST/PATH"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -71,6 +72,27 @@ def stubborn(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Stubborn]]:
     plugins.plugins.cache_clear()
     yield Stubborn
     plugins.plugins.cache_clear()
+
+
+def test_a_broker_that_restarts_costs_nothing_but_time(broker: Any, connect: Any, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.txt", tmp_path / "out"
+    source.write_text("0\n1\n")
+    connect.create("through", connector_class="FileStreamSource", file=source, topic="through")
+    files = {"path": target, "format": "text", "rotate_interval_ms": 100}
+    connect.create("to-files", connector_class="FilesSink", topics="through", **files)
+
+    def lines() -> list[str]:
+        paths = [path for path in sorted(target.rglob("*.txt")) if not path.name.startswith(".")]
+        return [line for path in paths for line in path.read_text().splitlines()]
+
+    eventually(lines, lambda seen: seen == ["0", "1"])
+    broker.restart()
+    with source.open("a") as file:
+        file.write("2\n3\n")
+    eventually(lines, lambda seen: seen == ["0", "1", "2", "3"])
+    for name in ("through", "to-files"):
+        connect.wait_for(name, "RUNNING")
+        assert connect.ask("DELETE", f"/connectors/{name}")[0] == 204
 
 
 def values(broker: Any, count: int) -> list[str]:

@@ -1,6 +1,6 @@
 """A source and a sink to begin with: tables of a SQLite file that only grow.
 
-`JournalSource` reads rows in the order of their `rowid`, each table in a task of its own. `JournalSink` is exactly once:
+`JournalSource` reads rows by their `rowid`, each table in a task of its own. `JournalSink` is exactly once:
 it writes records and the offset behind them in one transaction of the database.
 """
 

@@ -10,6 +10,7 @@ from ottla.connect.rest.answers import refusal
 from ottla.connect.rest.app import build
 from ottla.connect.rest.loggers import set_level
 from ottla.connect.worker.settings import WorkerSettings
+from ottla.connect.worker.spark_session import WorkerSpark
 from ottla.connect.worker.worker import Worker
 from ottla.http.server import HttpServer
 
@@ -24,7 +25,7 @@ class ConnectServer:
         """`spark`: a session that is there already, and stays."""
         self.settings = settings
         self._given_spark = spark
-        self._spark: Any = None
+        self._spark: WorkerSpark | None = None
         self._http = HttpServer(refusal)
         self._app: Any = None
         self.worker: Worker | None = None
@@ -39,7 +40,10 @@ class ConnectServer:
         settings = self.settings
         port = self._http.bind(settings.host, settings.port)
         try:
-            self._spark = self._given_spark or await asyncio.to_thread(self._open_spark)
+            if self._given_spark is not None:
+                self._spark = WorkerSpark(self._given_spark, None)
+            else:
+                self._spark = WorkerSpark(await asyncio.to_thread(self._open_spark), self._open_spark)
             self.worker = Worker(settings, self._spark)
             self.worker.configs.on_level = set_level
             host = settings.advertised_host or settings.host
@@ -69,10 +73,8 @@ class ConnectServer:
             self._app.state.forwarding.close()
         if self.worker is not None:
             await asyncio.to_thread(self.worker.stop)
-        if self._given_spark is None and self._spark is not None:
-            from ottla.spark.pipeline.spark_process import close_session
-
-            await asyncio.to_thread(close_session, self._spark)
+        if self._spark is not None:
+            await asyncio.to_thread(self._spark.close)
 
     def _open_spark(self) -> Any:
         import ottla.spark

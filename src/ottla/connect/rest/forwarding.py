@@ -32,7 +32,10 @@ def by_leader(worker: Worker, client: httpx.Client, call: Call, change: Callable
             if url is None:
                 return change()
             if not call.is_forwarded:
-                return _forwarded(client, url, call)
+                told = _forwarded(client, url, call)
+                # Whoever asks here next is to see what was done there.
+                worker.config_topic.read_to_end()
+                return told
         except NotLeader:
             pass
         except httpx.TransportError:

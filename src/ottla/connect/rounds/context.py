@@ -25,7 +25,8 @@ class RoundSettings:
 
 @dataclass(frozen=True)
 class WorkerContext:
-    spark: Any
+    # The session of now: another one, once its JVM was lost.
+    session: Callable[[], Any]
     client: ClientSettings
     cluster_group: str
     offsets_topic: CompactedTopic
@@ -54,14 +55,14 @@ class ConnectorContext:
 
     def job(self, function: Callable[[Any], T], inputs: Sequence[Any]) -> list[T]:
         """Each input in a Spark task of its own."""
-        context = self.worker.spark.sparkContext
+        context = self.worker.session().sparkContext
         context.setJobGroup(self.job_group, f"connector {self.name}", interruptOnCancel=True)
         context.setLocalProperty("spark.scheduler.pool", self.job_group)
         found: list[T] = context.parallelize(list(inputs), len(inputs)).map(function).collect()
         return found
 
     def cancel(self) -> None:
-        self.worker.spark.sparkContext.cancelJobGroup(self.job_group)
+        self.worker.session().sparkContext.cancelJobGroup(self.job_group)
 
 
 def sliced(items: Sequence[T], most: int) -> list[list[T]]:

@@ -6,6 +6,7 @@ shuts it out), then read the offsets, and only then read on from there.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import partial
@@ -27,6 +28,8 @@ from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.sink.spooling import encoded_by
 from ottla.spark.sink.transacting import Transacting
 
+# New partitions of a topic are noticed within this time.
+_COUNTS_AGE_S = 30.0
 _TOO_LONG = "lower ottla.round.max.bytes of the worker"
 Encoded = tuple[TopicPartition, Any]
 
@@ -54,6 +57,7 @@ class SourceRounds:
             too_long=_TOO_LONG,
         )
         self._counts: dict[str, int] = {}
+        self._counted_s = 0.0
         self._turn = 0
         self.task_count = 0
         self._partitions: list[Partition] = []
@@ -103,6 +107,8 @@ class SourceRounds:
 
     def _plan(self) -> ReadPlan:
         self._turn += 1
+        if time.monotonic() > self._counted_s + _COUNTS_AGE_S:
+            self._counts, self._counted_s = {}, time.monotonic()
         rounds, connector = self._connector.worker.rounds, self._connector
         encoding = EncodePlan(
             address=connector.worker.client.address,
@@ -126,7 +132,7 @@ class SourceRounds:
         return [result], found
 
     def _read_in_tasks(self, items: list[Item], stack: ExitStack) -> tuple[list[ReadResult], Iterable[Encoded]]:
-        spool = driver_spool(self._connector.worker.spark)
+        spool = driver_spool(self._connector.worker.session())
         batch = spool.begin()
         stack.callback(batch.close)
         task = partial(read_task, self._plan(), spool.target(batch))

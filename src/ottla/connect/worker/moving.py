@@ -23,6 +23,7 @@ from ottla.connect.storage.configs import STOPPED
 from ottla.connect.worker.effective import effective
 from ottla.connect.worker.errors import Refused
 from ottla.connect.worker.operations import config_of
+from ottla.connect.worker.providers import resolved
 from ottla.connect.worker.worker import Worker
 
 _ALTERED = "The offsets for this connector have been altered successfully"
@@ -131,7 +132,9 @@ def _write(worker: Worker, name: str, rows: Sequence[tuple[Mapping[str, Any], Ma
 
 def _move(worker: Worker, name: str, config: Mapping[str, str], moved: Mapping[TopicPartition, int | None]) -> None:
     group = _group(config, name)
-    sink = find(config["connector.class"]).connector(effective(config, worker.settings.defaults))
+    sink = find(config["connector.class"]).connector(
+        resolved(effective(config, worker.settings.defaults), worker.settings.providers)
+    )
     assert isinstance(sink, Sink)
     with ClusterClient(worker.settings.client.address) as cluster:
         known = cluster.refresh(sorted({place.topic for place in moved}))

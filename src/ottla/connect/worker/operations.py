@@ -5,21 +5,20 @@ Functions that change something are for the leader; whoever else is asked forwar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from ottla.connect.api import ConnectorFailure
 from ottla.connect.plugins import UnknownPlugin, find
 from ottla.connect.storage import configs, statuses
 from ottla.connect.storage.configs import Restart
 from ottla.connect.storage.statuses import Status
 from ottla.connect.validation import errors, validate
 from ottla.connect.worker.errors import Refused, not_found
+from ottla.connect.worker.providers import REFERENCE, resolved
 from ottla.connect.worker.worker import Worker, kind_of
 
 _TARGETS = {"RUNNING": configs.STARTED, "PAUSED": configs.PAUSED, "STOPPED": configs.STOPPED}
-# Of Kafka's config providers: ${file:/path:key}.
-_PLACEHOLDER = re.compile(r"\$\{[a-zA-Z0-9_-]+:[^}]*\}")
 _SEE = "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
 
 
@@ -95,10 +94,6 @@ def checked(worker: Worker, name: str, config: Mapping[str, Any]) -> dict[str, s
         raise Refused(
             400, f"Connector name configuration ({given['name']}) doesn't match connector name in the URL ({name})"
         )
-    if placed := [key for key, value in given.items() if _PLACEHOLDER.search(value)]:
-        raise Refused(
-            400, f"{placed[0]} refers to a config provider ({given[placed[0]]}), and a worker has none: give the value"
-        )
     if "connector.class" not in given:
         shown = ", ".join(f"{key}={given[key]}" for key in sorted(given))
         raise Refused(400, f"Connector config {{{shown}}} contains no connector type")
@@ -106,11 +101,24 @@ def checked(worker: Worker, name: str, config: Mapping[str, Any]) -> dict[str, s
         plugin = find(given["connector.class"])
     except UnknownPlugin as error:
         raise Refused(400, str(error)) from None
-    found = errors(validate(plugin, given, worker.settings.defaults))
+    found = _unknown_providers(worker, given)
+    try:
+        found += errors(validate(plugin, resolved(given, worker.settings.providers), worker.settings.defaults))
+    except ConnectorFailure as error:
+        found.append(str(error))
     if found:
         lines = [f"Connector configuration is invalid and contains the following {len(found)} error(s):", *found, _SEE]
         raise Refused(400, "\n".join(lines))
     return given
+
+
+def _unknown_providers(worker: Worker, given: Mapping[str, str]) -> list[str]:
+    return [
+        f"{key} refers to {match[0]}, and the worker has no config provider '{match[1]}': see its config.providers."
+        for key, value in given.items()
+        for match in REFERENCE.finditer(value)
+        if match[1] not in worker.settings.providers
+    ]
 
 
 def _text(value: Any) -> str:

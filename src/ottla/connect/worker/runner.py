@@ -42,6 +42,9 @@ class Listener(Protocol):
 
     def set_tasks(self, name: str, plugin: Plugin, count: int) -> None: ...
 
+    def mend(self) -> None:
+        """Something has failed: look whether it is Spark itself."""
+
     def report(self, name: str, state: str, tasks: int | None, trace: str | None, version: str | None) -> None: ...
 
 
@@ -107,8 +110,11 @@ class Runner:
             self._cancel()
 
     def _cancel(self) -> None:
-        if self._context is not None:
-            self._context.cancel()
+        try:
+            if self._context is not None:
+                self._context.cancel()
+        except Exception as error:
+            _LOG.warning("the job of %s cannot be cancelled: %s", self.name, error)
 
     # --- the thread
 
@@ -184,8 +190,15 @@ class Runner:
         if problem.kind is Kind.LASTING:
             self._changed.wait()
             return
+        self._mend()
         pause_s = min(self._pauses.restart_s * 2 ** min(self._failures - 1, 16), self._pauses.restart_s_max)
         self._changed.wait(pause_s)
+
+    def _mend(self) -> None:
+        try:
+            self._listener.mend()
+        except Exception as error:
+            _LOG.error("Spark cannot be started again: %s", error)
 
     def _close(self, rounds: Any) -> None:
         try:

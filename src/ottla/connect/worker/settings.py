@@ -17,6 +17,7 @@ from ottla.client.settings import ClientSettings, parse_named
 from ottla.common.errors import OttlaError
 from ottla.connect.rounds.context import RoundSettings
 from ottla.connect.storage.topics import TopicPlan
+from ottla.connect.worker.providers import Provider, providers_of
 
 DEFAULT_PORT = 8083
 _CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
@@ -58,6 +59,7 @@ class WorkerSettings:
     grace_s: float = 5.0
     master: str = "local[*]"
     spark: Mapping[str, str] = field(default_factory=dict)
+    providers: Mapping[str, Provider] = field(default_factory=dict)
 
 
 def parse_worker(
@@ -95,6 +97,7 @@ def parse_worker(
         restart_s_max=_number(given, "ottla.restart.backoff.max.ms", 60_000) / 1000,
         grace_s=_number(given, "task.shutdown.graceful.timeout.ms", 5_000) / 1000,
         master=master,
+        providers=providers_of(given),
         spark={name: value for name, value in given.items() if name.startswith("spark.")},
     )
 
@@ -116,7 +119,7 @@ def _tell_without_effect(given: Mapping[str, str]) -> None:
         if name not in _KNOWN
         and name not in _CLIENT
         and not is_about_security(name)
-        and not name.startswith(("key.converter", "value.converter", "header.converter", "spark."))
+        and not name.startswith(("key.converter", "value.converter", "header.converter", "spark.", "config.providers"))
     ]
     if idle:
         _LOG.warning("these settings have no effect here: %s", ", ".join(sorted(idle)))

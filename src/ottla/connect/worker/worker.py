@@ -10,7 +10,6 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import httpx
 
@@ -27,8 +26,10 @@ from ottla.connect.worker.assignment import Share, Told, shares
 from ottla.connect.worker.board import Board
 from ottla.connect.worker.effective import effective
 from ottla.connect.worker.errors import NotLeader
+from ottla.connect.worker.providers import resolved
 from ottla.connect.worker.runner import Pauses, Runner, Wanted
 from ottla.connect.worker.settings import WorkerSettings
+from ottla.connect.worker.spark_session import WorkerSpark
 from ottla.connect.worker.writers import Fenced, LeaderWriter, PlainWriter
 
 _LOG = logging.getLogger("ottla.connect.worker")
@@ -37,7 +38,7 @@ _FORWARD_S = 30.0
 
 
 class Worker:
-    def __init__(self, settings: WorkerSettings, spark: Any) -> None:
+    def __init__(self, settings: WorkerSettings, spark: WorkerSpark) -> None:
         self.settings = settings
         self._spark = spark
         self.configs, self.statuses, self.offsets = ConfigState(), StatusState(), OffsetState()
@@ -83,7 +84,7 @@ class Worker:
         self.configs.on_restart = self._on_restart
         self.board = Board(self.statuses, self._status_writer.write, self.worker_id)
         self._context = WorkerContext(
-            self._spark,
+            lambda: self._spark.session,
             settings.client,
             settings.group,
             self.offset_topic,
@@ -265,7 +266,11 @@ class Worker:
             assert self.board is not None
             self.board.uses(name, topics)
 
-        return ConnectorContext(self._context, name, effective(config, self.settings.defaults), on_topics)
+        given = resolved(effective(config, self.settings.defaults), self.settings.providers)
+        return ConnectorContext(self._context, name, given, on_topics)
+
+    def mend(self) -> None:
+        self._spark.revive()
 
     def set_tasks(self, name: str, plugin: Plugin, count: int) -> None:
         """The leader writes them; that it cannot be reached is no reason not to work."""
