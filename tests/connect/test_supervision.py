@@ -69,9 +69,9 @@ class Stubborn(Source):
 def stubborn(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Stubborn]]:
     shipped = (*plugins._SHIPPED, f"{__name__}:Stubborn")
     monkeypatch.setattr(plugins, "_SHIPPED", shipped)
-    plugins.plugins.cache_clear()
+    plugins._loaded.cache_clear()
     yield Stubborn
-    plugins.plugins.cache_clear()
+    plugins._loaded.cache_clear()
 
 
 def test_a_broker_that_restarts_costs_nothing_but_time(broker: Any, connect: Any, tmp_path: Path) -> None:

@@ -24,6 +24,10 @@ _SHIPPED = (
     "ottla.connect.connectors.files.sink:FilesSink",
     "ottla.connect.connectors.generator:DataGenerator",
     "ottla.connect.connectors.http_sink:HttpSink",
+    "ottla.connect.databases.tables.source:JdbcSource",
+    "ottla.connect.databases.tables.sink:JdbcSink",
+    "ottla.connect.databases.postgres.source:PostgresSource",
+    "ottla.connect.databases.mysql.source:MysqlSource",
 )
 _LOG = logging.getLogger("ottla.connect.plugins")
 
@@ -67,21 +71,32 @@ class Plugin:
 
 
 @cache
-def plugins() -> tuple[Plugin, ...]:
-    """By class name. A package that cannot be imported is told of in the log, and left out."""
+def _loaded() -> tuple[dict[str, Plugin], dict[str, str]]:
+    """Plugins by class name, and why others are none, by their names in Python."""
     found: dict[str, Plugin] = {}
+    missing: dict[str, str] = {}
     for target in (*_SHIPPED, *(point.value for point in entry_points(group=GROUP))):
         module, _, name = target.partition(":")
         try:
             connector = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            missing[name] = f"{error.name} is not installed"
+            continue
         except (ImportError, AttributeError) as error:
             _LOG.warning("the connector %s cannot be loaded: %s", target, error)
+            missing[name] = str(error)
             continue
         if not (isinstance(connector, type) and issubclass(connector, Source | Sink)):
             _LOG.warning("%s is neither a Source nor a Sink, so it is no connector", target)
             continue
         plugin = Plugin(connector)
         found[plugin.class_name] = plugin
+    return found, missing
+
+
+def plugins() -> tuple[Plugin, ...]:
+    """By class name. A package that cannot be imported is left out."""
+    found, _ = _loaded()
     return tuple(found[name] for name in sorted(found))
 
 
@@ -90,6 +105,8 @@ def find(name: str) -> Plugin:
     for plugin in plugins():
         if name in plugin.names():
             return plugin
+    if (reason := _loaded()[1].get(name.removesuffix("Connector"))) is not None:
+        raise UnknownPlugin(f"the connector {name} cannot be used on this worker: {reason}")
     known = ", ".join(plugin.class_name for plugin in plugins())
     raise UnknownPlugin(
         f"Failed to find any class that implements Connector and which name matches {name}, available connectors are: "

@@ -80,4 +80,7 @@ class ConnectServer:
         import ottla.spark
 
         conf = {**_SPARK, **self.settings.spark}
-        return ottla.spark.session(app=f"connect {self.settings.group}", master=self.settings.master, **conf)
+        session = ottla.spark.session(app=f"connect {self.settings.group}", master=self.settings.master, **conf)
+        # Each connector has a pool, of which Spark warns that no file describes it. What fails is told by its state.
+        session.sparkContext.setLogLevel("ERROR")
+        return session

@@ -17,7 +17,7 @@ from ottla.connect.api import ConnectorFailure, Sink
 from ottla.connect.rounds.context import ConnectorContext, sliced
 from ottla.connect.rounds.dead_letters import dead_letter_plan
 from ottla.connect.rounds.failing import RoundFailed
-from ottla.connect.rounds.writing import WritePlan, WriteResult, write_task
+from ottla.connect.rounds.writing import Portion, WritePlan, WriteResult, write_task
 
 _LOOK_S = 5.0
 _SIZES_S = 30.0
@@ -113,17 +113,13 @@ class SinkRounds:
         if time.monotonic() > self._looked_s + _LOOK_S:
             self._look()
         ends = self._reader.offsets(dict.fromkeys(self._partitions, LATEST))
-        ranges = self._ranges(ends)
-        if not ranges:
+        portions = self._portions(ends)
+        if not portions:
             return False
-        slices = sliced(ranges, self._connector.tasks_max)
+        slices = sliced(portions, self._connector.tasks_max)
         results = self._connector.job(partial(write_task, self._plan), list(enumerate(slices)))
         self._take(results)
-        return any(self._positions[place] < end for place, end in ends.items()) and not self._batching_waits()
-
-    def _batching_waits(self) -> bool:
-        wanted = self._batching
-        return bool(wanted.bytes or wanted.records or wanted.interval_ms)
+        return bool(self._portions(ends))
 
     def _take(self, results: list[WriteResult]) -> None:
         done = {place: offset for result in results for place, offset in result.done.items()}
@@ -138,28 +134,33 @@ class SinkRounds:
             self._looked_s = 0.0
             raise RoundFailed(problems[0])
 
-    def _ranges(self, ends: Mapping[TopicPartition, int]) -> list[OffsetRange]:
+    def _portions(self, ends: Mapping[TopicPartition, int]) -> list[Portion]:
+        """What is due, as whole batches of the size that the sink asked for, unless the oldest has waited too long."""
         waiting = {place: end for place, end in ends.items() if end > self._positions[place]}
         self._measure(list(waiting))
         now_s = time.monotonic()
         budget = self._connector.worker.rounds.bytes_max / max(1, min(len(waiting), self._connector.tasks_max))
-        ranges = []
+        portions = []
         for place, end in waiting.items():
             start, size = self._positions[place], self._sizes.get(place, _RECORD_BYTES_GUESS)
             since_s = self._since.setdefault(place, now_s)
             if not self._is_due(end - start, size, now_s - since_s):
                 continue
-            most = max(1, int(budget / size))
-            if self._batching.records:
-                most = min(most, self._batching.records)
-            if self._batching.bytes:
-                most = min(most, max(1, int(self._batching.bytes / size)))
-            ranges.append(OffsetRange(*place, start, min(end, start + most)))
-        return ranges
+            count = min(end - start, max(1, int(budget / size)))
+            batch = self._batch_records(size)
+            if batch is not None and count > batch:
+                count -= count % batch
+            portions.append(Portion(OffsetRange(*place, start, start + count), batch))
+        return portions
+
+    def _batch_records(self, size: float) -> int | None:
+        wanted = [self._batching.records] if self._batching.records else []
+        wanted += [max(1, int(self._batching.bytes / size))] if self._batching.bytes else []
+        return min(wanted, default=None)
 
     def _is_due(self, records: int, size: float, waited_s: float) -> bool:
         wanted = self._batching
-        if not self._batching_waits():
+        if not (wanted.bytes or wanted.records or wanted.interval_ms):
             return True
         return (
             bool(wanted.records and records >= wanted.records)

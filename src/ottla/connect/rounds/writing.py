@@ -46,9 +46,16 @@ class WritePlan:
     retry_pause_s_max: float
 
 
+class Portion(NamedTuple):
+    """A range of a partition, and how many records of it are written at a time; None: all of them."""
+
+    where: OffsetRange
+    most: int | None
+
+
 class WriteResult(NamedTuple):
     task: int
-    # Of partitions that were written to the end of their range.
+    # How far each partition was written.
     done: dict[TopicPartition, int]
     records: int
     failures: int
@@ -63,28 +70,32 @@ class _Task:
     records: int = 0
     failures: int = 0
 
-    def run(self, ranges: Sequence[OffsetRange]) -> None:
+    def run(self, portions: Sequence[Portion]) -> None:
         sink = self.plan.sink(self.plan.config)
-        conversion = sink_side(self.plan.config)
         reader = kept_reader(self.plan.client)
-        for one in ranges:
-            pieces = list(read_ranges(reader, [one], _SCHEMA, loss_handler(False), with_headers=True))
+        for where, most in portions:
+            pieces = list(read_ranges(reader, [where], _SCHEMA, loss_handler(False), with_headers=True))
             if pieces:
                 rows = pa.concat_batches(pieces) if len(pieces) > 1 else pieces[0]
-                converted = conversion.run(rows)
-                self._fail(converted.failures)
-                if converted.records:
-                    self._write(sink, one, rows, converted.records)
-            self.done[one.where] = one.end
+                self._write(sink, where, rows, most or rows.num_rows)
+            self.done[where.where] = where.end
 
-    def _write(self, sink: Sink, one: OffsetRange, rows: pa.RecordBatch, pieces: list[Records]) -> None:
-        writer = sink.open(one.where, one.start)
+    def _write(self, sink: Sink, where: OffsetRange, rows: pa.RecordBatch, most: int) -> None:
+        conversion = sink_side(self.plan.config)
+        writer: SinkWriter | None = None
         try:
-            for records in pieces:
-                self._write_all(writer, records, rows)
-                self.records += len(records)
+            for first in range(0, rows.num_rows, most):
+                part = rows.slice(first, most)
+                converted = conversion.run(part)
+                self._fail(converted.failures)
+                for records in converted.records:
+                    writer = writer or sink.open(where.where, where.start)
+                    self._write_all(writer, records, part)
+                    self.records += len(records)
+                self.done[where.where] = part.column("offset")[part.num_rows - 1].as_py() + 1
         finally:
-            writer.close()
+            if writer is not None:
+                writer.close()
 
     def _write_all(self, writer: SinkWriter, records: Records, rows: pa.RecordBatch) -> None:
         try:
@@ -145,7 +156,7 @@ def _failed(records: Records, rows: pa.RecordBatch, sink: type[Sink], error: Bad
     )
 
 
-def write_task(plan: WritePlan, work: tuple[int, Sequence[OffsetRange]]) -> WriteResult:
+def write_task(plan: WritePlan, work: tuple[int, Sequence[Portion]]) -> WriteResult:
     """On an executor. What was written before something went wrong is told too."""
     task = _Task(plan, work[0])
     try:
