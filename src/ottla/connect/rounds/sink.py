@@ -21,6 +21,8 @@ from ottla.connect.rounds.writing import Portion, WritePlan, WriteResult, write_
 
 _LOOK_S = 5.0
 _SIZES_S = 30.0
+# However much a sink asks for at once: a task holds it in memory, a few times over.
+_BATCH_BYTES_MAX = 256 * 1024 * 1024
 _RECORD_BYTES_GUESS = 1_000.0
 _RESETS = {"earliest": EARLIEST, "latest": LATEST}
 
@@ -146,8 +148,10 @@ class SinkRounds:
             since_s = self._since.setdefault(place, now_s)
             if not self._is_due(end - start, size, now_s - since_s):
                 continue
-            count = min(end - start, max(1, int(budget / size)))
             batch = self._batch_records(size)
+            # A batch as a whole, if memory has room for it, even where a round would have less for each partition.
+            most = max(budget, min((batch or 0) * size, _BATCH_BYTES_MAX))
+            count = min(end - start, max(1, int(most / size)))
             if batch is not None and count > batch:
                 count -= count % batch
             portions.append(Portion(OffsetRange(*place, start, start + count), batch))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import posixpath
+import re
+import time
 from typing import Any, NamedTuple
 
 from pyarrow import fs
 
 from ottla.connect.api import ConnectorFailure, Outage
+
+_LOG = logging.getLogger("ottla.connect.files")
 
 
 class Found(NamedTuple):
@@ -59,3 +64,14 @@ class Place:
             if info.type == fs.FileType.File and (hidden or not info.base_name.startswith((".", "_")))
         ]
         return sorted(found)
+
+    def remove_old(self, pattern: re.Pattern[str], age_s: float) -> None:
+        """Files of such names that nobody has written to for so long. That they cannot be removed is no trouble now."""
+        try:
+            infos = self.system.get_file_info(fs.FileSelector(self.path, allow_not_found=True, recursive=True))
+            for info in infos:
+                age_ns = time.time_ns() - (info.mtime_ns or time.time_ns())
+                if pattern.fullmatch(info.base_name) and age_ns > age_s * 1e9:
+                    self.system.delete_file(info.path)
+        except OSError as error:
+            _LOG.warning("leftovers in %s cannot be removed: %s", self.path, error)

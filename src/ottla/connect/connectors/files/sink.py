@@ -39,6 +39,9 @@ from ottla.connect.connectors.files.writing import EXTENSIONS, write_file
 from ottla.connect.definitions import at_least, one_of
 
 _MOVED = re.compile(r"\.moved\+(\d+)")
+_TEMPORARY = re.compile(r"\..+\+\d+\+\d+\.[a-z]+\.[0-9a-f]{32}")
+# What a task that was killed has left behind; no task writes one file for so long.
+_LEFTOVER_S = 24 * 3600.0
 _NAME = re.compile(r"(.+)\+(\d+)\+(\d+)\+(\d+)\.[a-z.]+")
 
 
@@ -66,7 +69,7 @@ class FilesSink(Sink):
             ConfigKey(
                 "rotate.bytes",
                 ConfigType.LONG,
-                "About so many bytes of the topic in a file; a round has at most ottla.round.max.bytes.",
+                "About so many bytes of the topic in a file; at most 256 MB.",
                 default=64 * 1024 * 1024,
                 check=at_least(0),
             ),
@@ -99,6 +102,7 @@ class FilesSink(Sink):
             self._place.system.create_dir(self._place.path, recursive=True)
         except OSError as error:
             raise ConnectorFailure(f"{self._place.path} cannot be written to: {error}.") from None
+        self._place.remove_old(_TEMPORARY, _LEFTOVER_S)
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         found = {partition: position(self._place, partition) for partition in partitions}
