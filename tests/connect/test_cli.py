@@ -45,15 +45,18 @@ def test_the_life_of_a_connector_from_the_command_line(broker: Any, connect: Any
     assert [(row["name"], row["state"], row["type"]) for row in rows] == [("lines", "RUNNING", "source")]
     assert "RUNNING" in cli("status", "lines")[1]
     assert '{"position": 8}' in cli("offsets", "lines")[1]
-    status, told = cli("offsets", "lines", "--reset")
+    status, told = cli("offsets", "lines", "--reset", "-y")
     assert status == 1 and "must be in the STOPPED state" in told
     for verb, state in (("pause", "PAUSED"), ("resume", "RUNNING"), ("stop", "STOPPED")):
         assert cli(verb, "lines")[0] == 0
         connect.wait_for("lines", state)
     assert (
-        cli("offsets", "lines", "--set", '{"offsets":[{"partition":{"filename":"x"},"offset":{"position":1}}]}')[0] == 0
+        cli("offsets", "lines", "--set", '{"offsets":[{"partition":{"filename":"x"},"offset":{"position":1}}]}', "-y")[
+            0
+        ]
+        == 0
     )
-    assert cli("offsets", "lines", "--reset")[0] == 0
+    assert cli("offsets", "lines", "--reset", "-y")[0] == 0
     assert json.loads(cli("offsets", "lines", "--output", "json")[1]) == {"offsets": []}
     assert cli("resume", "lines")[0] == cli("restart", "lines")[0] == 0
     assert len(broker.records("cli-lines", count=4, timeout_s=60)) == 4

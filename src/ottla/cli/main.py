@@ -31,9 +31,6 @@ SECTIONS = (
         (
             Lazy("start", "start:start", "Start a broker in the foreground."),
             Lazy("registry", "registry:registry", "A schema registry: start."),
-            Lazy(
-                "connect", "connect:connect", "Connectors with Kafka Connect's API: start, list, create, status, stop."
-            ),
             Lazy("zookeeper", "zookeeper:zookeeper", "ZooKeeper for development: start."),
             Lazy("security", "security:security", "Certificates and ready settings: init, add-broker, renew."),
         ),
@@ -70,6 +67,7 @@ SECTIONS = (
         (
             Lazy("pipeline", "pipeline:pipeline", "Pipelines on Spark: check, run, list, status, logs, stop, delete."),
             Lazy("streams", "streams_app:streams", "Topologies on Spark: run, describe, list, status, logs, delete."),
+            Lazy("connect", "connect:connect", "Connectors on Spark: start, list, create, status, stop, offsets."),
         ),
     ),
     Section(

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ottla.cli.connect.address import Worker, url_option
-from ottla.cli.output import done, facts, paint, show, table
+from ottla.cli.output import confirm, done, facts, paint, show, table
 from ottla.cli.settings import Settings, command
 
 
@@ -79,7 +79,7 @@ def _status_lines(found: Any) -> Iterable[str]:
         yield from rest.rstrip().splitlines()
 
 
-@command("offsets", changes=True)
+@command("offsets", changes=True, asks=True)
 @click.argument("name")
 @click.option("--reset", is_flag=True, help="Forget them: it reads from the start. It has to be stopped.")
 @click.option("--set", "given", metavar="JSON", help='{"offsets": [{"partition": ..., "offset": ...}]}. As above.')
@@ -97,6 +97,8 @@ def offsets(settings: Settings, name: str, reset: bool, given: str | None, url: 
     if settings.dry_run and (reset or given):
         done(settings, {"name": name, "dry_run": True}, f"would change the offsets of {name}")
         return
+    if reset or given is not None:
+        confirm(settings, f"change how far {name} has read?")
     if reset:
         told = worker.ask("DELETE", "connectors", name, "offsets")
         done(settings, told, told["message"])
