@@ -1,0 +1,348 @@
+"""Which fields a record has, and what is in them: ReplaceField, MaskField, InsertField."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ottla.connect.api.config import NO_DEFAULT, ConfigDef, ConfigInvalid, ConfigType, Importance
+from ottla.connect.api.data import DATE, DECIMAL, TIME, TIMESTAMP, Records, Schema, SchemaType
+from ottla.connect.conversion.errors import DataError
+from ottla.connect.conversion.java_text import as_float32, moment_of, parse_decimal, wrapped
+from ottla.connect.conversion.rows import Row
+from ottla.connect.conversion.schemas import (
+    INTEGERS,
+    TIMESTAMP_SCHEMA,
+    field_value,
+    logical,
+    struct_schema,
+    validate,
+)
+from ottla.connect.conversion.transforms.base import (
+    REPLACE_NULLS,
+    Transform,
+    constant,
+    distinct,
+    distinct_if_any,
+    key,
+    not_empty,
+    parts_of,
+    require_map,
+    require_struct,
+    struct_array,
+)
+
+
+def _pairs(mappings: list[str]) -> str | None:
+    wrong = next((each for each in mappings if len(_split(each)) != 2), None)
+    return None if wrong is None else f"'{wrong}' is no pair of names as old:new."
+
+
+def _split(mapping: str) -> list[str]:
+    """As Java splits: empty parts at the end do not count."""
+    parts = mapping.split(":")
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+class ReplaceField(Transform):
+    name = "ReplaceField"
+    passes_nulls = True
+    config_def = ConfigDef(
+        (
+            key("exclude", ConfigType.LIST, "Fields to leave out, even if included.", [], check=distinct_if_any),
+            key("include", ConfigType.LIST, "Fields to keep; none: all of them.", [], check=distinct_if_any),
+            key("renames", ConfigType.LIST, "Pairs of an old and a new name, as old:new.", [], check=_pairs),
+            REPLACE_NULLS,
+        )
+    )
+
+    def __init__(self, settings: Mapping[str, Any], part: str = "value") -> None:
+        super().__init__(settings, part)
+        self._exclude, self._include = frozenset(settings["exclude"]), frozenset(settings["include"])
+        self._renames = dict(_split(each) for each in settings["renames"])
+        self._originals = {new: old for old, new in self._renames.items()}
+        self._defaults: bool = settings["replace.null.with.default"]
+
+    def _keeps(self, name: str) -> bool:
+        return name not in self._exclude and (not self._include or name in self._include)
+
+    def _renamed(self, name: str) -> str:
+        return self._renames.get(name, name)
+
+    def row(self, row: Row) -> Row | None:
+        schema, value = self.schema_of(row), self.value_of(row)
+        if value is None:
+            return row
+        if schema is None:
+            kept = {
+                self._renamed(name): each
+                for name, each in require_map(value, "ReplaceField").items()
+                if self._keeps(name)
+            }
+            return self.with_value(row, None, kept)
+        struct = require_struct(schema, value, "ReplaceField")
+        made = self._schema(schema)
+        kept = {}
+        for each in made.fields:
+            old = self._originals.get(each.name, each.name)
+            field = next((one for one in schema.fields if one.name == old), None)
+            if field is None:
+                raise DataError(f"'{old}' is no field of the record.")
+            kept[each.name] = field_value(struct, field, self._defaults)
+            validate(each.schema, kept[each.name], f"the field '{each.name}'")
+        return self.with_value(row, made, kept)
+
+    def _schema(self, schema: Schema) -> Schema:
+        kept = ((self._renamed(each.name), each.schema) for each in schema.fields if self._keeps(each.name))
+        return struct_schema(kept, schema)
+
+    def columns(self, records: Records) -> Records | None:
+        found = self.struct_of(records)
+        parts = None if found is None else parts_of(*found, self._defaults)
+        if found is None or parts is None:
+            return None
+        schema = found[0]
+        # Where a field is given the name of another that stays, rows say what comes of it.
+        if any(self._originals.get(self._renamed(each.name), each.name) != each.name for each in schema.fields):
+            return None
+        made = self._schema(schema)
+        kept = [part for each, part in zip(schema.fields, parts, strict=True) if self._keeps(each.name)]
+        return self.with_column(records, made, struct_array(made, kept, len(records)))
+
+
+# --- masks
+
+_EMPTY: dict[SchemaType, Any] = {
+    **dict.fromkeys(INTEGERS, 0),
+    SchemaType.FLOAT32: 0.0,
+    SchemaType.FLOAT64: 0.0,
+    SchemaType.BOOLEAN: False,
+    SchemaType.STRING: "",
+    SchemaType.ARRAY: [],
+    SchemaType.MAP: [],
+}
+_FIRST_MOMENT = moment_of(0)
+_EMPTY_LOGICAL = {
+    DECIMAL: Decimal(0),
+    DATE: _FIRST_MOMENT.date(),
+    TIME: _FIRST_MOMENT.time(),
+    TIMESTAMP: _FIRST_MOMENT,
+}
+
+
+class MaskField(Transform):
+    name = "MaskField"
+    config_def = ConfigDef(
+        (
+            key("fields", ConfigType.LIST, "Fields to mask.", NO_DEFAULT, Importance.HIGH, distinct),
+            key(
+                "replacement",
+                ConfigType.STRING,
+                "What numbers and strings become, instead of 0 and the empty string.",
+                None,
+                Importance.LOW,
+                not_empty,
+            ),
+            REPLACE_NULLS,
+        )
+    )
+
+    def __init__(self, settings: Mapping[str, Any], part: str = "value") -> None:
+        super().__init__(settings, part)
+        self._fields = frozenset(settings["fields"])
+        self._names: list[str] = settings["fields"]
+        self._replacement: str | None = settings["replacement"]
+        self._defaults: bool = settings["replace.null.with.default"]
+
+    def row(self, row: Row) -> Row | None:
+        schema, value = self.schema_of(row), self.value_of(row)
+        if schema is None:
+            masked = dict(require_map(value, "MaskField"))
+            for name in self._names:
+                masked[name] = None if masked.get(name) is None else self._mask(None, masked[name])
+            return self.with_value(row, None, masked)
+        struct = require_struct(schema, value, "MaskField")
+        masked = {}
+        for each in schema.fields:
+            old = field_value(struct, each, self._defaults)
+            masked[each.name] = self._mask(each.schema, old) if each.name in self._fields and old is not None else old
+            validate(each.schema, masked[each.name], f"the field '{each.name}'")
+        return self.with_value(row, schema, masked)
+
+    def _mask(self, schema: Schema | None, value: Any) -> Any:
+        name = logical(schema) if schema is not None else None
+        kind = schema.type if schema is not None else _type_of(value)
+        if self._replacement is not None:
+            return self._replaced(name, kind, schema is None and isinstance(value, Decimal))
+        if name is not None:
+            return _EMPTY_LOGICAL[name]
+        if schema is None and isinstance(value, datetime.date | datetime.time | Decimal):
+            return Decimal(0) if isinstance(value, Decimal) else _FIRST_MOMENT
+        if kind not in _EMPTY:
+            raise DataError(f"MaskField cannot mask a value of type {type(value).__name__}.")
+        if schema is None and kind is SchemaType.MAP:
+            return {}
+        return _EMPTY[kind]
+
+    def _replaced(self, name: str | None, kind: SchemaType | None, is_decimal: bool) -> Any:
+        text = self._replacement
+        assert text is not None
+        if name == DECIMAL or is_decimal:
+            return parse_decimal(text)
+        if name is None and kind in INTEGERS:
+            return wrapped(int(parse_decimal(text)), INTEGERS[kind])
+        if name is None and kind in (SchemaType.FLOAT32, SchemaType.FLOAT64):
+            number = float(parse_decimal(text))
+            return as_float32(number) if kind is SchemaType.FLOAT32 else number
+        if name is None and kind is SchemaType.STRING:
+            return text
+        raise DataError(f"MaskField cannot put '{text}' in the place of a value that is no number and no string.")
+
+    def columns(self, records: Records) -> Records | None:
+        found = self.struct_of(records)
+        parts = None if found is None else parts_of(*found, self._defaults)
+        if found is None or parts is None:
+            return None
+        schema = found[0]
+        for at, each in enumerate(schema.fields):
+            if each.name not in self._fields or parts[at].null_count == len(records):
+                continue
+            kind = parts[at].type
+            if pa.types.is_nested(kind) or pa.types.is_decimal(kind):
+                return None
+            try:
+                value = self._mask(each.schema, True)
+            except DataError:
+                return None
+            masked = constant(each.schema, value, len(records))
+            parts[at] = pc.if_else(parts[at].is_valid(), masked, pa.nulls(len(records), kind))
+        return self.with_column(records, schema, struct_array(schema, parts, len(records)))
+
+
+def _type_of(value: Any) -> SchemaType | None:
+    """Of a value without a schema, as JSON without schemas has them."""
+    if isinstance(value, bool):
+        return SchemaType.BOOLEAN
+    for kind, found in (
+        (int, SchemaType.INT64),
+        (float, SchemaType.FLOAT64),
+        (str, SchemaType.STRING),
+        (bytes, SchemaType.BYTES),
+        (list, SchemaType.ARRAY),
+        (dict, SchemaType.MAP),
+    ):
+        if isinstance(value, kind):
+            return found
+    return None
+
+
+# --- what is added
+
+
+class _Inserted(NamedTuple):
+    name: str
+    optional: bool
+
+
+def _spec(text: str | None) -> _Inserted | None:
+    if text is None:
+        return None
+    return _Inserted(text[:-1], text[-1:] == "?") if text[-1:] in ("?", "!") else _Inserted(text, True)
+
+
+_SUFFIX = "With ! at the end the field is required, with ? or without anything optional."
+
+
+class InsertField(Transform):
+    name = "InsertField"
+    passes_nulls = True
+    config_def = ConfigDef(
+        (
+            key("topic.field", ConfigType.STRING, f"A field for the topic. {_SUFFIX}", None),
+            key("partition.field", ConfigType.STRING, f"A field for the partition. {_SUFFIX}", None),
+            key("offset.field", ConfigType.STRING, f"A field for the offset, in sinks. {_SUFFIX}", None),
+            key("timestamp.field", ConfigType.STRING, f"A field for the record's timestamp. {_SUFFIX}", None),
+            key("static.field", ConfigType.STRING, f"A field for the static value. {_SUFFIX}", None),
+            key("static.value", ConfigType.STRING, "What stands in the static field of all records.", None),
+            REPLACE_NULLS,
+        )
+    )
+
+    def __init__(self, settings: Mapping[str, Any], part: str = "value") -> None:
+        super().__init__(settings, part)
+        words = ("topic", "partition", "offset", "timestamp", "static")
+        self._specs = {word: spec for word in words if (spec := _spec(settings[f"{word}.field"])) is not None}
+        self._value: str | None = settings["static.value"]
+        self._defaults: bool = settings["replace.null.with.default"]
+        if not self._specs:
+            raise ConfigInvalid("InsertField needs a field to insert, as topic.field or static.field.")
+        if "static" in self._specs and self._value is None:
+            raise ConfigInvalid("InsertField needs static.value for its static.field.")
+
+    def row(self, row: Row) -> Row | None:
+        schema, value = self.schema_of(row), self.value_of(row)
+        if value is None:
+            return row
+        if schema is None:
+            return self.with_value(row, None, {**require_map(value, "InsertField"), **self._inserted(row, False)})
+        struct = require_struct(schema, value, "InsertField")
+        made = self._schema(schema)
+        kept = {}
+        for each in schema.fields:
+            kept[each.name] = field_value(struct, each, self._defaults)
+            validate(each.schema, kept[each.name], f"the field '{each.name}'")
+        for name, inserted in self._inserted(row, True).items():
+            into = made.field_named(name)
+            assert into is not None
+            validate(into, inserted, f"the field '{name}'")
+            kept[name] = inserted
+        return self.with_value(row, made, kept)
+
+    def _inserted(self, row: Row, has_schema: bool) -> dict[str, Any]:
+        """What is not known is left open, even in a required field; an offset has to be there."""
+        found: dict[str, Any] = {}
+        for word, spec in self._specs.items():
+            if word == "topic":
+                found[spec.name] = row.topic
+            elif word == "partition" and row.partition is not None:
+                found[spec.name] = row.partition
+            elif word == "offset":
+                if row.offset is None:
+                    raise DataError("InsertField has an offset.field, and records of a source have no offsets.")
+                found[spec.name] = row.offset
+            elif word == "timestamp" and row.timestamp is not None:
+                found[spec.name] = moment_of(row.timestamp) if has_schema else row.timestamp
+            elif word == "static":
+                found[spec.name] = self._value
+        return found
+
+    def _schema(self, schema: Schema) -> Schema:
+        added = []
+        for word, spec in self._specs.items():
+            kind = {"partition": SchemaType.INT32, "offset": SchemaType.INT64}.get(word, SchemaType.STRING)
+            plain = TIMESTAMP_SCHEMA if word == "timestamp" else Schema(kind)
+            added.append((spec.name, Schema(plain.type, spec.optional, plain.name, plain.version)))
+        return struct_schema([*((each.name, each.schema) for each in schema.fields), *added], schema)
+
+    def columns(self, records: Records) -> Records | None:
+        found = self.struct_of(records)
+        parts = None if found is None else parts_of(*found, self._defaults)
+        if found is None or parts is None or ("offset" in self._specs and records.offsets is None):
+            return None
+        made = self._schema(found[0])
+        for word in self._specs:
+            if word == "static":
+                parts.append(pa.repeat(pa.scalar(self._value, pa.string()), len(records)))
+            elif word == "timestamp":
+                parts.append(records.timestamps.cast(pa.timestamp("ms")).cast(pa.timestamp("ms", tz="UTC")))
+            else:
+                columns = {"topic": records.topics, "partition": records.partitions, "offset": records.offsets}
+                parts.append(columns[word])
+        return self.with_column(records, made, struct_array(made, parts, len(records)))
