@@ -52,6 +52,8 @@ class Driven:
         self.topics.extend(rows(piece.records))
         self.batches.append(piece.records)
         self.offset = json.loads(json.dumps(piece.offset))
+        # The worker compares what it has with what came back.
+        assert self.offset == piece.offset
 
     def tell(self) -> None:
         assert self.source is not None

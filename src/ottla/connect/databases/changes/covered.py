@@ -36,7 +36,8 @@ class Part:
         return (low is None or key > low) and (high is None or key <= high)
 
     def to_json(self) -> dict[str, Any]:
-        return {"moment": self.moment, "until": self.until, "ranges": {t: list(r) for t, r in self.ranges.items()}}
+        ranges = {table: [_listed(low), _listed(high)] for table, (low, high) in self.ranges.items()}
+        return {"moment": self.moment, "until": self.until, "ranges": ranges}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Part:
@@ -46,6 +47,11 @@ class Part:
 
 def _key(value: Sequence[Any] | None) -> Key | None:
     return None if value is None else tuple(value)
+
+
+def _listed(key: Key | None) -> list[Any] | None:
+    """As JSON has it: an offset must equal what comes back from Kafka."""
+    return None if key is None else list(key)
 
 
 class Covered:

@@ -126,7 +126,7 @@ class MysqlSession:
     def _rest(self) -> dict[str, Any]:
         rest: dict[str, Any] = {"file": self._file, "pos": self._pos, "tables": self._tables}
         if self._todo:
-            rest["snapshot"] = {"todo": list(self._todo), "after": self._after}
+            rest["snapshot"] = {"todo": list(self._todo), "after": self._after and list(self._after)}
         if self._covered.parts:
             rest["parts"] = [part.to_json() for part in self._covered.parts]
         return rest

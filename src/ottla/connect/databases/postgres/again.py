@@ -40,7 +40,7 @@ class Again:
         return Again(list(value["todo"]), None if value["after"] is None else tuple(value["after"]))
 
     def to_json(self) -> dict[str, Any]:
-        return {"todo": list(self.todo), "after": self.after}
+        return {"todo": list(self.todo), "after": self.after and list(self.after)}
 
     def next_table(self) -> None:
         self.todo.pop(0)

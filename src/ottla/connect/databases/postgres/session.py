@@ -149,7 +149,7 @@ class PostgresSession:
     def _rest(self, lsn: int) -> dict[str, Any]:
         rest: dict[str, Any] = {"lsn": lsn, "tables": self._tables}
         if self._todo:
-            rest["snapshot"] = {"todo": list(self._todo), "after": self._after}
+            rest["snapshot"] = {"todo": list(self._todo), "after": self._after and list(self._after)}
         if self._covered.parts:
             rest["parts"] = [part.to_json() for part in self._covered.parts]
         if self._again.todo:
