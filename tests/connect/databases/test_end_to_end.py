@@ -6,15 +6,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.support.databases import PASSWORD, Database, Postgres
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def wait(done: Callable[[], bool], connect: Any, *names: str) -> None:
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 60
     while not done():
-        assert time.monotonic() < deadline, [connect.ask("GET", f"/connectors/{name}/status") for name in names]
+        if time.monotonic() > deadline:
+            pytest.fail(str([connect.ask("GET", f"/connectors/{name}/status") for name in names]))
         time.sleep(0.2)
 
 
