@@ -40,6 +40,7 @@ SECTIONS = (
         (
             Lazy("produce", "produce:produce", "Send records to a topic."),
             Lazy("consume", "consume:consume", "Print the records of a topic."),
+            Lazy("trace", "trace:trace", "Follow a record over topics and groups; watch a business process."),
         ),
     ),
     Section(

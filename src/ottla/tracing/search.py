@@ -1,0 +1,339 @@
+"""The search for records that have something in common with one: which offsets, the pass over them, and its limits.
+
+Ends and moments are asked of the cluster by ListOffsets, so only what lies in the window is fetched. What is fetched is
+decoded to columns and tested by column; of a record that is not meant nothing is kept. So memory is two answers of a
+fetch, one piece of columns and the hops, and the limits on time, bytes and hops hold whatever the topics have.
+
+Aborted records are found too, and told as such: each piece is decoded with them, and once more without them where
+something was found. What lies behind the last stable offset belongs to transactions that are open, or waits for them.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ottla.client.fetching import OffsetRange, fetch_ranges
+from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
+from ottla.client.settings import ClientSettings
+from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.common.lineage import HEADER, Lineage, parse
+from ottla.kernel.decode import Decoder, fetched_until
+from ottla.kernel.errors import CorruptRecords
+from ottla.tracing.criteria import Criterion, flat_headers
+from ottla.tracing.model import ABORTED, COMMITTED, LINEAGE, OPEN, Position, Preview, Searched, previews
+
+_MB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one trace, over all its passes."""
+
+    seconds_max: float = 60.0
+    bytes_max: int = 4096 * _MB
+    hops_max: int = 1000
+
+
+class Raw(NamedTuple):
+    """All bytes of a record."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class Found(NamedTuple):
+    """What is kept of a record, which may be large."""
+
+    position: Position
+    timestamp_ms: int
+    is_append_time: bool
+    key: Preview | None
+    value: Preview | None
+    headers: tuple[tuple[str, Preview | None], ...]
+    lineage: Lineage | None
+    status: str
+    found_by: str
+
+
+class Stopped(Exception):
+    """The search ends here; `why` goes into the trace."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Budget:
+    """What is left of the limits, and whether somebody has cancelled."""
+
+    def __init__(self, limits: Limits, is_cancelled: Callable[[], bool], on_progress: Callable[[Budget], None]) -> None:
+        self._limits = limits
+        self._is_cancelled = is_cancelled
+        self._on_progress = on_progress
+        self._began_s = time.monotonic()
+        self.records = 0
+        self.bytes = 0
+        self.hops = 0
+
+    @property
+    def took_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def check(self) -> None:
+        """Raises Stopped."""
+        self._on_progress(self)
+        if self._is_cancelled():
+            raise Stopped("cancelled")
+        if self.took_s > self._limits.seconds_max:
+            raise Stopped("time")
+        if self.bytes > self._limits.bytes_max:
+            raise Stopped("bytes")
+
+    def took_hop(self) -> None:
+        self.hops += 1
+        if self.hops > self._limits.hops_max:
+            raise Stopped("hops")
+
+
+class Readers:
+    """The same cluster twice: what is decided, and all there is."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self.committed = ClusterReader(replace(settings, is_committed_only=True))
+        self.all = ClusterReader(replace(settings, is_committed_only=False))
+
+    def __enter__(self) -> Readers:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.committed.close()
+        self.all.close()
+
+
+class Plan(NamedTuple):
+    """Offsets that are decided, and those behind the last stable offset."""
+
+    decided: list[OffsetRange]
+    undecided: list[OffsetRange]
+
+    def only(self, topics: Iterable[str]) -> Plan:
+        wanted = set(topics)
+        return Plan(*([part for part in parts if part.topic in wanted] for parts in self))
+
+
+def chosen_topics(reader: ClusterReader, patterns: Sequence[str], start: str) -> list[str]:
+    """Those that match a pattern (`orders-*`) or are named; all but internal ones without patterns."""
+    names = reader.topic_names()
+    if not patterns:
+        return sorted({*names, start})
+    chosen = {start}
+    for pattern in patterns:
+        found = fnmatch.filter(names, pattern)
+        if not found:
+            raise OttlaError(f"no topic matches '{pattern}': `ottla topic list` shows what there is.")
+        chosen.update(found)
+    return sorted(chosen)
+
+
+def plan_search(
+    readers: Readers, topics: Sequence[str], since_ms: int, until_ms: int, problems: dict[str, str]
+) -> Plan:
+    """The offsets of these topics in this time, up to what is there now; why not, of those that do not tell them."""
+    try:
+        return _plan(readers, topics, since_ms, until_ms)
+    except OttlaError as error:
+        if len(topics) == 1:
+            problems[topics[0]] = str(error)
+            return Plan([], [])
+    parts = [plan_search(readers, [topic], since_ms, until_ms, problems) for topic in topics]
+    return Plan([one for part in parts for one in part.decided], [one for part in parts for one in part.undecided])
+
+
+def _plan(readers: Readers, topics: Sequence[str], since_ms: int, until_ms: int) -> Plan:
+    numbers = readers.all.partitions(topics)
+    places = [TopicPartition(topic, number) for topic, its in numbers.items() for number in its]
+    first = readers.all.offsets(dict.fromkeys(places, max(0, since_ms)))
+    after = readers.all.offsets(dict.fromkeys(places, max(0, until_ms + 1)))
+    high = readers.all.offsets(dict.fromkeys(places, LATEST))
+    stable = readers.committed.offsets(dict.fromkeys(places, LATEST))
+    decided, undecided = [], []
+    for place in places:
+        start = first[place] if first[place] >= 0 else high[place]
+        end = min(after[place] if after[place] >= 0 else high[place], high[place])
+        border = min(max(start, stable[place]), end)
+        if start < border:
+            decided.append(OffsetRange(*place, start, border))
+        if border < end:
+            undecided.append(OffsetRange(*place, border, end))
+    return Plan(decided, undecided)
+
+
+class _Test(NamedTuple):
+    wanted: Sequence[tuple[Criterion, bytes]]
+    of_lineage: Callable[[pa.Array], pa.Array] | None
+
+
+class Search:
+    """One or several passes over topics; says how far it came, also when it was stopped."""
+
+    def __init__(self, readers: Readers, budget: Budget) -> None:
+        self._readers = readers
+        self._budget = budget
+        self.searched: dict[str, Searched] = {}
+        # Topics in which some record has a lineage header: only these are worth another pass.
+        self.with_lineage: set[str] = set()
+        # Sentences about records that were gone when they were to be read.
+        self.losses: list[str] = []
+
+    def run(
+        self, plan: Plan, wanted: Sequence[tuple[Criterion, bytes]], of_lineage: Callable[[pa.Array], pa.Array] | None
+    ) -> Iterator[Found]:
+        """`of_lineage` says of the contents of lineage headers which of them are meant. Raises Stopped."""
+        for part in (*plan.decided, *plan.undecided):
+            topic = self.searched.setdefault(part.topic, Searched(part.topic))
+            start, reached, end = topic.partitions.get(part.partition, (part.start, part.start, part.end))
+            topic.partitions[part.partition] = (min(start, part.start), reached, max(end, part.end))
+        test = _Test(wanted, of_lineage)
+        yield from self._pass(self._readers.committed, plan.decided, test)
+        yield from self._pass(self._readers.all, plan.undecided, test)
+
+    def _pass(self, reader: ClusterReader, ranges: Sequence[OffsetRange], test: _Test) -> Iterator[Found]:
+        """All topics together; one that this user may not read, or that is broken, does not end the others."""
+        left = {part.where: part for part in ranges}
+        try:
+            yield from self._ranges(reader, list(left.values()), left, test)
+            return
+        except OttlaError:
+            topics = sorted({place.topic for place in left})
+        for topic in topics:
+            own = [part for part in left.values() if part.topic == topic]
+            try:
+                yield from self._ranges(reader, own, left, test)
+            except OttlaError as error:
+                self.searched[topic].problem = str(error)
+
+    def _ranges(
+        self, reader: ClusterReader, ranges: Sequence[OffsetRange], left: dict[TopicPartition, OffsetRange], test: _Test
+    ) -> Iterator[Found]:
+        """What is done is taken off `left`."""
+        self._budget.check()
+        for fetched in fetch_ranges(reader, ranges, self.losses.append):
+            part = fetched.range
+            topic = self.searched[part.topic]
+            size = len(fetched.records)
+            topic.bytes += size
+            self._budget.bytes += size
+            reached = fetched.start
+            decoder = Decoder(fetched.records, fetched.start, part.end, [], True)
+            try:
+                while (columns := decoder.next_columns()) is not None:
+                    reached = columns[2][len(columns[2]) - 1].as_py() + 1
+                    topic.records += len(columns[0])
+                    self._budget.records += len(columns[0])
+                    by_row = self._matched(part.topic, columns, test)
+                    if by_row:
+                        is_decided = reader is self._readers.committed
+                        kept = _kept(fetched, reached) if is_decided and fetched.aborted else None
+                        for row in sorted(by_row):
+                            topic.found += 1
+                            self._budget.took_hop()
+                            yield _found(part, columns, row, by_row[row], _status(columns, row, kept, is_decided))
+                    self._reached(topic, part, reached)
+                    self._budget.check()
+            except CorruptRecords as error:
+                topic.problem = f"{part.where}: {error}."
+            after = max(reached, fetched_until(fetched.records, fetched.start))
+            left[part.where] = part._replace(start=min(after, part.end))
+            self._reached(topic, part, after)
+            self._budget.check()
+        for part in ranges:
+            self._reached(self.searched[part.topic], part, part.end)
+            del left[part.where]
+
+    @staticmethod
+    def _reached(topic: Searched, part: OffsetRange, offset: int) -> None:
+        start, reached, end = topic.partitions[part.partition]
+        topic.partitions[part.partition] = (start, max(reached, min(offset, part.end)), end)
+
+    def _matched(self, topic: str, columns: list[Any], test: _Test) -> dict[int, str]:
+        """By row, how it was found."""
+        by_row: dict[int, str] = {}
+        for criterion, value in test.wanted:
+            for row in criterion.matches(columns, value).to_pylist():
+                by_row.setdefault(row, criterion.text)
+        headers = columns[5]
+        if test.of_lineage is not None and headers.null_count < len(headers):
+            parents, names, contents = flat_headers(headers)
+            is_ours = pc.equal(names, HEADER)
+            if pc.any(is_ours).as_py():
+                self.with_lineage.add(topic)
+                for row in parents.filter(is_ours).filter(test.of_lineage(contents.filter(is_ours))).to_pylist():
+                    by_row[row] = LINEAGE
+        return by_row
+
+
+def _kept(fetched: Any, until: int) -> set[int]:
+    """The offsets of an answer that no aborted transaction has, up to one."""
+    decoder = Decoder(fetched.records, fetched.start, until, fetched.aborted, False)
+    kept: set[int] = set()
+    while (columns := decoder.next_columns()) is not None:
+        kept.update(columns[2].to_pylist())
+    return kept
+
+
+def _status(columns: list[Any], row: int, kept: set[int] | None, is_decided: bool) -> str:
+    if not is_decided:
+        return OPEN
+    return COMMITTED if kept is None or columns[2][row].as_py() in kept else ABORTED
+
+
+def _found(
+    part: OffsetRange, columns: list[Any], row: int, found_by: str, status: str, raw: Raw | None = None
+) -> Found:
+    raw = raw or _raw(columns, row)
+    lineage = next((parse(value) for name, value in reversed(raw.headers) if name == HEADER), None)
+    return Found(
+        Position(part.topic, part.partition, columns[2][row].as_py()),
+        columns[3][row].cast(pa.int64()).as_py() // 1000,
+        columns[4][row].as_py() == 1,
+        Preview.of(raw.key),
+        Preview.of(raw.value),
+        previews(raw.headers),
+        lineage,
+        status,
+        found_by,
+    )
+
+
+def _raw(columns: list[Any], row: int) -> Raw:
+    headers = tuple((header["key"], header["value"]) for header in columns[5][row].as_py() or ())
+    return Raw(columns[0][row].as_py(), columns[1][row].as_py(), headers)
+
+
+def read_exactly(readers: Readers, position: Position, found_by: str) -> tuple[Found, Raw] | None:
+    """This record, if it is there."""
+    place = TopicPartition(position.topic, position.partition)
+    if position.partition not in readers.all.partitions([position.topic]).get(position.topic, []):
+        return None
+    end, stable = (reader.offsets({place: LATEST})[place] for reader in (readers.all, readers.committed))
+    if not readers.all.offsets({place: EARLIEST})[place] <= position.offset < end:
+        return None
+    is_decided = position.offset < stable
+    wanted = OffsetRange(*place, position.offset, position.offset + 1)
+    lost: list[str] = []
+    for fetched in fetch_ranges(readers.committed if is_decided else readers.all, [wanted], lost.append):
+        columns = Decoder(fetched.records, position.offset, position.offset + 1, [], True).next_columns()
+        if columns is not None:
+            kept = _kept(fetched, position.offset + 1) if is_decided and fetched.aborted else None
+            raw = _raw(columns, 0)
+            return _found(wanted, columns, 0, found_by, _status(columns, 0, kept, is_decided), raw), raw
+    return None
