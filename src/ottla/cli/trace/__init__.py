@@ -50,7 +50,10 @@ trace = _TraceGroup(
     sections=(
         Section(
             "Commands",
-            (Lazy("record", "trace.record:record", "What `ottla trace TOPIC PARTITION OFFSET` is short for."),),
+            (
+                Lazy("record", "trace.record:record", "What `ottla trace TOPIC PARTITION OFFSET` is short for."),
+                Lazy("watch", "trace.watch:watch", "Watch a business process: stuck, missing, late, doubled ones."),
+            ),
         ),
     ),
 )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any, Self
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,11 +14,14 @@ from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import facts, human_bytes, human_ms, notice, paint, plural, show, table
 from ottla.cli.records.positions import DURATION, UNIT_MS, parse_time
 from ottla.cli.settings import Settings, at_least, command
+from ottla.cli.trace.extra import needs_trace
+from ottla.cli.trace.interrupting import Interruptible
 from ottla.cli.txn.show import utc
 from ottla.client.security_settings import parse_security
 from ottla.client.settings import ClientSettings
-from ottla.tracing import Budget, Hop, Limits, Preview, Trace, render_svg
-from ottla.tracing import trace as find
+
+if TYPE_CHECKING:
+    from ottla.tracing import Budget, Hop, Preview, Trace
 
 _SHOWN_MAX = 40
 _FIRST_PROGRESS_S = 2.0
@@ -31,8 +32,6 @@ _CUT_SHORT = {
     "cancelled": "it was cancelled",
 }
 _MB = 1024 * 1024
-# As the command itself has it for Ctrl-C.
-EXIT_INTERRUPTED = 130
 
 
 def client_of(settings: Settings) -> ClientSettings:
@@ -82,16 +81,19 @@ def record(
     Records belong together that share a trace id, a key, a header or a JSON field. What pipelines and topologies wrote
     with lineage on is followed exactly. Works on any Kafka cluster; Ctrl-C ends the search and shows what was found.
     """
+    with needs_trace():
+        from ottla.tracing import Limits, render_svg
+        from ottla.tracing import trace as find
     progress = _Progress()
-    with _Interruptible() as interrupted:
+    with Interruptible() as interrupted:
         found = find(
             client_of(settings),
             (topic, partition, offset),
             by=by,
             topics=topics,
             window_ms=duration_ms(window, "--window"),
-            since_ms=_time_ms(since, "--since"),
-            until_ms=_time_ms(until, "--until"),
+            since_ms=time_ms(since, "--since"),
+            until_ms=time_ms(until, "--until"),
             limits=Limits(seconds_max=seconds, bytes_max=mb * _MB, hops_max=hops),
             with_readers=not no_groups,
             is_cancelled=interrupted.is_set,
@@ -102,30 +104,7 @@ def record(
         Path(svg).write_text(render_svg(found, style=True), encoding="utf-8")
     show(settings, found.as_json(), lambda: _lines(found))
     if interrupted.is_set():
-        click.get_current_context().exit(EXIT_INTERRUPTED)
-
-
-class _Interruptible:
-    """The first Ctrl-C ends the search and what was found is shown; the second ends the command."""
-
-    def __init__(self) -> None:
-        self._is_set = False
-        self._before: Any = None
-
-    def is_set(self) -> bool:
-        return self._is_set
-
-    def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._arrived)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def _arrived(self, signum: int, frame: FrameType | None) -> None:
-        if self._is_set:
-            raise KeyboardInterrupt
-        self._is_set = True
+        click.get_current_context().exit(interrupted.status)
 
 
 class _Progress:
@@ -162,7 +141,7 @@ def duration_ms(text: str, flag: str) -> int:
     return sum(int(count) * UNIT_MS[unit] for count, unit in parts)
 
 
-def _time_ms(text: str | None, flag: str) -> int | None:
+def time_ms(text: str | None, flag: str) -> int | None:
     if text is None:
         return None
     at_ms = parse_time(text.removeprefix("@"))
