@@ -42,7 +42,7 @@ _POSITION = re.compile(r"[;\s(]*\bline (\d+),? pos \d+[\s;)]*$", re.MULTILINE)
 _SETTINGS = ("name", "to", "mode", "every", "dead-letters", "group", "compression")
 _OF_REGISTRY = ("registry", "schema")
 _ALL_COLUMNS = "*"
-_KNOWN = (*_SETTINGS, *_OF_REGISTRY, "key", "stream", "table", "watermark", "option", "expect", "conf")
+_KNOWN = (*_SETTINGS, *_OF_REGISTRY, "lineage", "key", "stream", "table", "watermark", "option", "expect", "conf")
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class _Header:
     # The address of the registry, and whether what is written has a schema there.
     registry: str | None = None
     has_schema: bool = False
+    has_lineage: bool = False
     key: tuple[str, ...] = ()
     streams: list[_Input] = field(default_factory=list)
     tables: list[_Input] = field(default_factory=list)
@@ -100,6 +101,7 @@ def parse_sql(path: Path, text: str) -> Pipeline:
     return Pipeline(
         **{"name": path.stem.replace("_", "-"), **given},
         key=header.key,
+        lineage=header.has_lineage,
         conf=header.conf,
         build=lambda topics: _build(topics, header, query),
     )
@@ -118,6 +120,11 @@ def _take(header: _Header, word: str, rest: str, line: int) -> None:
         elif rest != "registry":
             raise OttlaError("write `-- schema: registry`, if what is written is to have a schema there.")
         header.has_schema = header.has_schema or word == "schema"
+    elif word == "lineage":
+        _say_once(header, line, word)
+        if rest not in ("true", "false"):
+            raise OttlaError("write `-- lineage: true`, if records are to name what they were made of.")
+        header.has_lineage = rest == "true"
     elif word == "key":
         _say_once(header, line, word)
         header.key = tuple(column.strip() for column in rest.split(","))

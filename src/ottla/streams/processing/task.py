@@ -44,8 +44,10 @@ class StreamTask:
         remembered: Remembered | None = None,
         wall_clock_ms: int = 0,
         stages: Mapping[str, NativeStage] | None = None,
+        has_lineage: bool = False,
     ) -> None:
-        """`stages`: what may have been done to records before they come, by source."""
+        """`stages`: what may have been done to records before they come, by source. `has_lineage`: what is written says
+        in a header which record it was made of."""
         self.id = f"{sub_topology.number}_{partition}"
         self.partition = partition
         self._handling = handling
@@ -63,6 +65,7 @@ class StreamTask:
             partial(topology.real_name, application_id),
             self._not_written,
             checks_outputs=handling.production is not OnError.FAIL,
+            has_lineage=has_lineage,
         )
         self.context.wall_clock_ms = wall_clock_ms
         self._operators: dict[str, Operator] = {}
