@@ -59,6 +59,8 @@ class TaskContext:
         self.checks_outputs = checks_outputs
         # Whether what is written says in a header which record it was made of.
         self.has_lineage = has_lineage
+        # Of records from the application's own topics, which are deleted once they are read: what those were made of.
+        self.origins: dict[tuple[str, int, int], bytes] = {}
         # Of a topic: internal ones have the application's name before theirs.
         self.real_name = real_name
         self.stream_time_ms = NO_TIMESTAMP
@@ -84,7 +86,10 @@ class TaskContext:
         others = tuple(header for header in headers if header[0] != lineage.HEADER)
         if self.at is None:
             return others
-        return (*others, (lineage.HEADER, lineage.exact(lineage.Source(*self.at), self.application_id)))
+        origin = self.origins.get(self.at)
+        if origin is None:
+            origin = lineage.exact(lineage.Source(*self.at), self.application_id)
+        return (*others, (lineage.HEADER, origin))
 
     def store(self, name: str) -> Any:
         return self.stores[name]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from ottla.common.lineage import HEADER
 from ottla.streams import errors, serdes
 from ottla.streams.errors import DEFAULT_HANDLING, BatchFailed, ErrorHandling, NotWritten, OnError, RecordFailed
 from ottla.streams.native import NativeStage
@@ -70,6 +71,7 @@ class StreamTask:
         self.context.wall_clock_ms = wall_clock_ms
         self._operators: dict[str, Operator] = {}
         self._readers: dict[str, _Reader] = {}
+        self._own_topics: set[str] = set()
         # Of records for which Spark has done the operators of their stage.
         self._native_readers: dict[str, _Reader] = {}
         self._build(topology, sub_topology)
@@ -91,6 +93,8 @@ class StreamTask:
             if isinstance(node, SourceNode):
                 for named in node.topics:
                     topic = self.context.real_name(named)
+                    if topic != named:
+                        self._own_topics.add(topic)
                     self._readers[topic] = _Reader(node, topic, forward)
                 continue
             operator: Any
@@ -139,6 +143,8 @@ class StreamTask:
         reader = self._native_readers[topic] if is_native else self._readers[topic]
         at = context.at = (topic, self.partition, offset)
         self._raw = (at, key, value, timestamp, headers)
+        if context.has_lineage and topic in self._own_topics:
+            context.origins |= {at: data for name, data in headers if name == HEADER and data is not None}
         part = "key"
         try:
             record_key = reader.key(key)
