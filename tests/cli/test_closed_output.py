@@ -24,6 +24,8 @@ EXAMPLES = {
     ("start",): "--listen 127.0.0.1:0 --data-dir FOLDER",
     ("produce",): "t value --dry-run",
     ("consume",): "t -e",
+    ("trace", "record"): "--help",  # no record here has anything to follow
+    ("trace", "watch"): "--help",  # needs a file
     ("topic", "list"): "",
     ("topic", "describe"): "t",
     ("topic", "offsets"): "t",

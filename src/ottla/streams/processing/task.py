@@ -144,7 +144,9 @@ class StreamTask:
         at = context.at = (topic, self.partition, offset)
         self._raw = (at, key, value, timestamp, headers)
         if context.has_lineage and topic in self._own_topics:
-            context.origins |= {at: data for name, data in headers if name == HEADER and data is not None}
+            origin = next((data for name, data in headers if name == HEADER), None)
+            if origin is not None:
+                context.origins[at] = origin
         part = "key"
         try:
             record_key = reader.key(key)
