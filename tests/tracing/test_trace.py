@@ -183,6 +183,26 @@ def test_lineage_leads_up_and_down_exactly(cluster: str, topics: Topics, send: S
     assert of_total.hops[0].made_of == (f"{rich}/0/0-5",)
 
 
+def test_a_dead_letter_leads_to_the_record_that_it_was(cluster: str, topics: Topics, send: Sender) -> None:
+    """By the headers that dead letters have without lineage; one that was only forwarded does not count."""
+    raw, letters, fixed = topics("raw", "letters", "fixed")
+    about = {"ottla.reason": b"no JSON", "ottla.pipeline": b"cleaning"}
+    for number in range(3):
+        send(raw, f"raw {number}")
+    for topic, number in ((raw, 2), (raw, 1), (letters, 1)):
+        place = {"ottla.source.topic": topic.encode(), "ottla.source.partition": b"0"}
+        send(letters, "bad", headers={**about, **place, "ottla.source.offset": str(number).encode()})
+    forwarded = [*about.items(), ("ottla.source.topic", raw.encode()), ("ottla.source.partition", b"0")]
+    own = (lineage.HEADER, lineage.exact(lineage.Source(letters, 0, 1), "fixing"))
+    send(fixed, "fixed", headers=[*forwarded, ("ottla.source.offset", b"1"), own])
+    found = trace(cluster, (letters, 0, 1), topics=[raw, letters, fixed])
+    by_place = dict(zip(_places(found), found.hops, strict=True))
+    assert set(by_place) == {(raw, 1), (letters, 1), (letters, 2), (fixed, 0)}
+    letter, last = by_place[letters, 1], by_place[fixed, 0]
+    assert (letter.parent, letter.writer, letter.reason) == ((raw, 0, 1), "cleaning", "no JSON")
+    assert (last.parent, last.writer) == ((letters, 0, 1), "fixing")
+
+
 def test_a_search_is_bounded_and_says_how_far_it_came(cluster: str, topics: Topics, send: Sender) -> None:
     (big,) = topics("big", partitions=2)
     send(big, "first", "k", partition=0)

@@ -10,7 +10,7 @@ partitions for that, the digest of their ends is what there is (the marker of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 HEADER = "ottla-lineage"
@@ -96,6 +96,27 @@ def parse(value: bytes | None) -> Lineage | None:
     if len(words) < 3 or None in ranges:
         return None
     return Lineage(query, batch, None, tuple(found for found in ranges if found is not None), words[2])
+
+
+# Dead letters of pipelines and topologies have said where they come from all along.
+DEAD_LETTER_OFFSET = "ottla.source.offset"
+_DEAD_LETTER_PLACE = ("ottla.source.topic", "ottla.source.partition", DEAD_LETTER_OFFSET)
+_DEAD_LETTER_WRITER = "ottla.pipeline"
+REASON = "ottla.reason"
+
+
+def lineage_in(headers: Sequence[tuple[str, bytes | None]]) -> Lineage | None:
+    """What the headers of a record say it was made of.
+
+    Headers are forwarded, and what a sink adds stands behind them: of two that name a record the later one counts."""
+    own = {name: (value or b"").decode(errors="replace") for name, value in headers if name.startswith("ottla")}
+    last = {name: number for number, (name, _) in enumerate(headers)}
+    said = parse(own[HEADER].encode()) if HEADER in own else None
+    place = _source("/".join(own.get(name, "") for name in _DEAD_LETTER_PLACE))
+    if place is None or (said is not None and said.source is not None and last[HEADER] > last[DEAD_LETTER_OFFSET]):
+        return said
+    is_ours = said is not None and said.source is None
+    return Lineage(own.get(_DEAD_LETTER_WRITER, "?"), said.batch if said is not None and is_ours else None, place)
 
 
 def _source(text: str) -> Source | None:

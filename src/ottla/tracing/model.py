@@ -99,6 +99,8 @@ class Hop:
     # Which pipeline or application wrote it, and in which batch, where lineage says so.
     writer: str | None = None
     batch: int | None = None
+    # Why it is a dead letter, if it is one.
+    reason: str | None = None
     # Made of one of these records; which of them is not known.
     made_of: tuple[str, ...] = ()
     # Since its parent, or since the hop before it in time.
@@ -118,6 +120,7 @@ class Hop:
             "parent": None if self.parent is None else self.parent._asdict(),
             "writer": self.writer,
             "batch": self.batch,
+            "reason": self.reason,
             "made_of": list(self.made_of),
             "key": None if self.key is None else self.key.as_json(),
             "value": None if self.value is None else self.value.as_json(),

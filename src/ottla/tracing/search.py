@@ -24,7 +24,7 @@ from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
-from ottla.common.lineage import HEADER, Lineage, parse
+from ottla.common.lineage import DEAD_LETTER_OFFSET, HEADER, REASON, Lineage, Source, lineage_in
 from ottla.kernel.decode import Decoder, fetched_until
 from ottla.kernel.errors import CorruptRecords
 from ottla.tracing.criteria import Criterion, flat_headers
@@ -60,6 +60,8 @@ class Found(NamedTuple):
     value: Preview | None
     headers: tuple[tuple[str, Preview | None], ...]
     lineage: Lineage | None
+    # Of a dead letter.
+    reason: Preview | None
     status: str
     found_by: str
 
@@ -177,9 +179,29 @@ def _plan(readers: Readers, topics: Sequence[str], since_ms: int, until_ms: int)
     return Plan(decided, undecided)
 
 
+class _MadeOf:
+    """Whether a record was made of one of these. That it was made of a batch in which one of them was does not count:
+    among thousands that says nothing of this one."""
+
+    def __init__(self, positions: Iterable[Position]) -> None:
+        self._positions = frozenset(positions)
+        named = [str(Source(*position)).encode() for position in self._positions]
+        offsets = {str(position.offset).encode() for position in self._positions}
+        self._first_words = pa.array([*named, *offsets], pa.binary())
+
+    def may_name(self, contents: pa.Array) -> pa.Array:
+        """Of the contents of headers of both kinds, by their first words."""
+        words = pc.split_pattern(pc.fill_null(contents, b" "), b" ", max_splits=1)
+        return pc.is_in(pc.list_element(words, 0), value_set=self._first_words)
+
+    def is_named_by(self, headers: tuple[tuple[str, bytes | None], ...]) -> bool:
+        lineage = lineage_in(headers)
+        return lineage is not None and lineage.source is not None and Position(*lineage.source) in self._positions
+
+
 class _Test(NamedTuple):
     wanted: Sequence[tuple[Criterion, bytes]]
-    of_lineage: Callable[[pa.Array], pa.Array] | None
+    made_of: _MadeOf
 
 
 class Search:
@@ -195,14 +217,14 @@ class Search:
         self.losses: list[str] = []
 
     def run(
-        self, plan: Plan, wanted: Sequence[tuple[Criterion, bytes]], of_lineage: Callable[[pa.Array], pa.Array] | None
+        self, plan: Plan, wanted: Sequence[tuple[Criterion, bytes]], made_of: Iterable[Position]
     ) -> Iterator[Found]:
-        """`of_lineage` says of the contents of lineage headers which of them are meant. Raises Stopped."""
+        """Records that have what is wanted, or were made of one of `made_of`. Raises Stopped."""
         for part in (*plan.decided, *plan.undecided):
             topic = self.searched.setdefault(part.topic, Searched(part.topic))
             start, reached, end = topic.partitions.get(part.partition, (part.start, part.start, part.end))
             topic.partitions[part.partition] = (min(start, part.start), reached, max(end, part.end))
-        test = _Test(wanted, of_lineage)
+        test = _Test(wanted, _MadeOf(made_of))
         yield from self._pass(self._readers.committed, plan.decided, test)
         yield from self._pass(self._readers.all, plan.undecided, test)
 
@@ -271,13 +293,15 @@ class Search:
             for row in criterion.matches(columns, value).to_pylist():
                 by_row.setdefault(row, criterion.text)
         headers = columns[5]
-        if test.of_lineage is not None and headers.null_count < len(headers):
+        if headers.null_count < len(headers):
             parents, names, contents = flat_headers(headers)
-            is_ours = pc.equal(names, HEADER)
+            is_ours = pc.or_(pc.equal(names, HEADER), pc.equal(names, DEAD_LETTER_OFFSET))
             if pc.any(is_ours).as_py():
                 self.with_lineage.add(topic)
-                for row in parents.filter(is_ours).filter(test.of_lineage(contents.filter(is_ours))).to_pylist():
-                    by_row[row] = LINEAGE
+                candidates = parents.filter(is_ours).filter(test.made_of.may_name(contents.filter(is_ours)))
+                for row in set(candidates.to_pylist()):
+                    if test.made_of.is_named_by(_headers(columns, row)):
+                        by_row[row] = LINEAGE
         return by_row
 
 
@@ -300,7 +324,7 @@ def _found(
     part: OffsetRange, columns: list[Any], row: int, found_by: str, status: str, raw: Raw | None = None
 ) -> Found:
     raw = raw or _raw(columns, row)
-    lineage = next((parse(value) for name, value in reversed(raw.headers) if name == HEADER), None)
+    reason = next((value for name, value in reversed(raw.headers) if name == REASON), None)
     return Found(
         Position(part.topic, part.partition, columns[2][row].as_py()),
         columns[3][row].cast(pa.int64()).as_py() // 1000,
@@ -308,15 +332,19 @@ def _found(
         Preview.of(raw.key),
         Preview.of(raw.value),
         previews(raw.headers),
-        lineage,
+        lineage_in(raw.headers),
+        Preview.of(reason),
         status,
         found_by,
     )
 
 
 def _raw(columns: list[Any], row: int) -> Raw:
-    headers = tuple((header["key"], header["value"]) for header in columns[5][row].as_py() or ())
-    return Raw(columns[0][row].as_py(), columns[1][row].as_py(), headers)
+    return Raw(columns[0][row].as_py(), columns[1][row].as_py(), _headers(columns, row))
+
+
+def _headers(columns: list[Any], row: int) -> tuple[tuple[str, bytes | None], ...]:
+    return tuple((header["key"], header["value"]) for header in columns[5][row].as_py() or ())
 
 
 def read_exactly(readers: Readers, position: Position, found_by: str) -> tuple[Found, Raw] | None:

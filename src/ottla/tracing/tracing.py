@@ -12,14 +12,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import OttlaError
-from ottla.common.lineage import Source
 from ottla.tracing.criteria import Criterion, parse_criterion
 from ottla.tracing.model import LINEAGE, START, Hop, Position, Preview, Searched, Trace
 from ottla.tracing.readers import with_groups
@@ -157,7 +153,7 @@ class _Story:
         """Raises Stopped; what was found until then is in `hops`."""
         self._climb([self._begun])
         told = self._positions()
-        self._take(self._search.run(plan, wanted, _names_one_of(told)))
+        self._take(self._search.run(plan, wanted, told))
         self._climb(list(self._found.values()))
         for _ in range(_STEPS_MAX):
             new = self._positions() - told
@@ -165,7 +161,7 @@ class _Story:
             if not new or not (below.decided or below.undecided):
                 return
             told |= new
-            self._take(self._search.run(below, [], _names_one_of(new)))
+            self._take(self._search.run(below, [], new))
 
     def _positions(self) -> set[Position]:
         return set(self._found)
@@ -224,17 +220,6 @@ def _hop(found: Found) -> Hop:
         parent=None if lineage is None or lineage.source is None else Position(*lineage.source),
         writer=None if lineage is None else lineage.query,
         batch=None if lineage is None else lineage.batch,
+        reason=None if found.reason is None else found.reason.text,
         made_of=() if lineage is None else tuple(str(part) for part in lineage.ranges),
     )
-
-
-def _names_one_of(positions: Iterable[Position]) -> Callable[[pa.Array], pa.Array]:
-    """Which lineage headers name one of these records. A header of a batch is not one of them: that a record is among
-    thousands that something was made of says nothing of this one."""
-    names = pa.array([str(Source(*position)).encode() for position in positions], pa.binary())
-
-    def test(contents: pa.Array) -> pa.Array:
-        first = pc.list_element(pc.split_pattern(pc.fill_null(contents, b" "), b" ", max_splits=1), 0)
-        return pc.is_in(first, value_set=names)
-
-    return test

@@ -232,5 +232,8 @@ def _searched_lines(found: Trace) -> Iterator[str]:
             rows.append([topic.topic, None, None, None, None, topic.problem])
     if rows:
         yield from table(["TOPIC", "PARTITION", "FROM", "SEARCHED TO", "OF", "PROBLEM"], rows)
+    for hop in found.hops:
+        if hop.reason is not None:
+            yield paint(f"{hop.position} is a dead letter: {' '.join(hop.reason.split())}", "yellow")
     for note in found.notes:
         yield paint(f"note: {note}", "yellow")
