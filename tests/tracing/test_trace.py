@@ -111,6 +111,8 @@ def test_a_record_without_anything_to_follow_says_what_to_do(cluster: str, topic
     with pytest.raises(OttlaError, match="cannot be followed by 'colour'"):
         trace(cluster, (plain, 0, 0), by=["colour"])
     send(plain, "x", "k")
+    with pytest.raises(OttlaError, match="ends before it begins"):
+        trace(cluster, (plain, 0, 1), since_ms=2, until_ms=1)
     with pytest.raises(OttlaError, match="no topic matches"):
         trace(cluster, (plain, 0, 1), topics=["nothing-*"])
 

@@ -38,8 +38,12 @@ class Preview:
     size_bytes: int
 
     @staticmethod
-    def of(data: bytes | None) -> Preview | None:
-        return None if data is None else Preview(data[:PREVIEW_BYTES_MAX], len(data))
+    def of(data: bytes) -> Preview:
+        return Preview(data[:PREVIEW_BYTES_MAX], len(data))
+
+    @staticmethod
+    def if_any(data: bytes | None) -> Preview | None:
+        return None if data is None else Preview.of(data)
 
     @property
     def text(self) -> str | None:
@@ -210,4 +214,4 @@ class Trace:
 
 
 def previews(headers: Sequence[tuple[str, bytes | None]]) -> tuple[tuple[str, Preview | None], ...]:
-    return tuple((name, Preview.of(value)) for name, value in headers[:HEADERS_MAX])
+    return tuple((name, Preview.if_any(value)) for name, value in headers[:HEADERS_MAX])

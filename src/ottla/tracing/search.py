@@ -31,6 +31,7 @@ from ottla.tracing.criteria import Criterion, flat_headers
 from ottla.tracing.model import ABORTED, COMMITTED, LINEAGE, OPEN, Position, Preview, Searched, previews
 
 _MB = 1024 * 1024
+_PATIENCE_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,10 @@ class Readers:
     """The same cluster twice: what is decided, and all there is."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        self.committed = ClusterReader(replace(settings, is_committed_only=True))
-        self.all = ClusterReader(replace(settings, is_committed_only=False))
+        # Somebody is waiting: a partition without a leader is left out soon, and told of.
+        quick = replace(settings, api_timeout_ms=min(settings.api_timeout_ms, _PATIENCE_MS))
+        self.committed = ClusterReader(replace(quick, is_committed_only=True))
+        self.all = ClusterReader(replace(quick, is_committed_only=False))
 
     def __enter__(self) -> Readers:
         return self
@@ -329,11 +332,11 @@ def _found(
         Position(part.topic, part.partition, columns[2][row].as_py()),
         columns[3][row].cast(pa.int64()).as_py() // 1000,
         columns[4][row].as_py() == 1,
-        Preview.of(raw.key),
-        Preview.of(raw.value),
+        Preview.if_any(raw.key),
+        Preview.if_any(raw.value),
         previews(raw.headers),
         lineage_in(raw.headers),
-        Preview.of(reason),
+        Preview.if_any(reason),
         status,
         found_by,
     )

@@ -90,7 +90,7 @@ def trace(
             notes.append(f"who has read them is not known: {error}")
     return Trace(
         first,
-        tuple((criterion.text, Preview(value, len(value))) for criterion, value in wanted),
+        tuple((criterion.text, Preview.of(value)) for criterion, value in wanted),
         since,
         until,
         hops,
@@ -109,6 +109,7 @@ def _settings(cluster: ClientSettings | ClusterAddress | str) -> ClientSettings:
 
 
 def _start(readers: Readers, first: Position) -> tuple[Found, Raw]:
+    readers.all.any_broker()  # that nobody is there is told at once
     if first.partition not in readers.all.partitions([first.topic]).get(first.topic, []):
         raise OttlaError(
             f"there is no partition {first.topic}-{first.partition}: `ottla topic list` shows what there is."

@@ -114,7 +114,7 @@ def _show(settings: Settings, report: ProcessReport, watched: ProcessWatch, case
     data = {
         **report.as_json(),
         "read": {"records": watched.records, "bytes": watched.bytes},
-        "problems": watched.problems,
+        "problems": list(watched.problems),
     }
     show(settings, data, lambda: _lines(report, watched, cases))
     sys.stdout.flush()

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+
+import pyarrow as pa
 
 from ottla.client.cluster import ClusterClient
 from ottla.client.fetching import Fetched, OffsetRange, fetch_ranges
@@ -35,7 +38,7 @@ from ottla.tracing.search import Stopped
 # How many slices what is behind is read in at most: one takes a question to every broker.
 _SLICES_MAX = 200
 _SLICE_MS_MIN = 1000
-_COUNTS_MAX = 32
+_PROBLEMS_MAX = 32
 
 
 class ProcessWatch:
@@ -64,7 +67,7 @@ class ProcessWatch:
         self.records = 0
         self.bytes = 0
         # Sentences about records that could not be read.
-        self.problems: list[str] = []
+        self.problems: deque[str] = deque(maxlen=_PROBLEMS_MAX)
         self._steps = {
             topic: [(number, step) for number, step in enumerate(process.steps) if step.topic == topic]
             for topic in process.topics
@@ -80,6 +83,8 @@ class ProcessWatch:
 
     def round(self) -> ProcessReport:
         """Read all that is there now, and judge. Raises OttlaError; the next round goes on where this one ended."""
+        if self._machine is None:
+            self._reader.any_broker()  # that nobody is there is told at once
         partitions = self._partitions()
         machine = self._begin() if self._machine is None else self._machine
         for partition, start in self._starts([place for place in partitions if place not in self._positions]).items():
@@ -186,7 +191,7 @@ class ProcessWatch:
                 self._observe(machine, topic, partition, columns)
                 self._positions[where] = columns[2][len(columns[2]) - 1].as_py() + 1
         except CorruptRecords as error:
-            self.problems = [*self.problems[-_COUNTS_MAX:], f"{where}: {error}."]
+            self.problems.append(f"{where}: {error}.")
 
     def _observe(self, machine: Machine, topic: str, partition: int, columns: list[Any]) -> None:
         keys, values, offsets = (column.to_pylist() for column in columns[:3])
@@ -212,8 +217,6 @@ class ProcessWatch:
 
 
 def _ms(stamps: Any) -> list[int]:
-    import pyarrow as pa
-
     return [moment // 1000 for moment in stamps.cast(pa.int64()).to_pylist()]
 
 
