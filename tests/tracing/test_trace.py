@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from xml.etree import ElementTree
@@ -13,6 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from ottla.common import lineage
 from ottla.common.errors import OttlaError
 from ottla.tracing import Limits, Trace, render_svg, trace
+from tests.support.kafka_jars import REPO_ROOT
 from tests.tracing.conftest import Sender
 
 Topics = Callable[..., list[str]]
@@ -181,6 +185,7 @@ def test_lineage_leads_up_and_down_exactly(cluster: str, topics: Topics, send: S
     assert (by_place[rich, 4].writer, by_place[rich, 4].batch) == ("enriching", 3)
     from_the_top = trace(cluster, (rich, 0, 4), topics=[raw, clean, rich, total])
     assert _places(from_the_top) == _places(found)
+    assert _places(trace(cluster, (raw, 0, 2), topics=[raw, clean, rich, total], by=["lineage"])) == _places(found)
     of_total = trace(cluster, (total, 0, 0), topics=[total])
     assert of_total.hops[0].made_of == (f"{rich}/0/0-5",)
 
@@ -230,3 +235,34 @@ def test_a_search_is_bounded_and_says_how_far_it_came(cluster: str, topics: Topi
     )
     assert cancelled.cut_short == "cancelled"
     assert len(trace(cluster, (big, 0, 0), topics=[big]).hops) == 41
+
+
+_MEASURED = """
+import resource, sys
+from ottla.tracing import trace
+found = trace(sys.argv[1], (sys.argv[2], 0, 0), topics=[sys.argv[2]])
+print(found.records, len(found.hops), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_a_million_records_take_no_more_memory_than_a_few(cluster: str, topics: Topics, send: Sender) -> None:
+    few, many = topics("few", "many")
+    taken = []
+    for topic, count in ((few, 1000), (many, 1_000_000)):
+        send(topic, "first", "k")
+        for number in range(count):
+            while True:
+                try:
+                    send.producer.produce(topic, b"x" * 100, b"%d" % number)
+                    break
+                except BufferError:
+                    send.producer.poll(0.1)
+        assert send.producer.flush(120) == 0
+        command = [sys.executable, "-c", _MEASURED, cluster, topic]
+        environment = os.environ | {"PYTHONPATH": str(REPO_ROOT / "src")}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=True)
+        records, hops, memory_kib = map(int, done.stdout.split())
+        assert (records, hops) == (count + 1, 1)
+        taken.append(memory_kib)
+    assert taken[1] - taken[0] < 100 * 1024, taken

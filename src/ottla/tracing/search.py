@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla.client.fetching import OffsetRange, fetch_ranges
+from ottla.client.fetching import Fetched, OffsetRange, UnreadableRecords, fetch_ranges
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import OttlaError
@@ -212,7 +212,7 @@ class Search:
 
     def __init__(self, readers: Readers, budget: Budget) -> None:
         self._readers = readers
-        self._budget = budget
+        self.budget = budget
         self.searched: dict[str, Searched] = {}
         # Topics in which some record has a lineage header: only these are worth another pass.
         self.with_lineage: set[str] = set()
@@ -250,36 +250,36 @@ class Search:
         self, reader: ClusterReader, ranges: Sequence[OffsetRange], left: dict[TopicPartition, OffsetRange], test: _Test
     ) -> Iterator[Found]:
         """What is done is taken off `left`."""
-        self._budget.check()
-        for fetched in fetch_ranges(reader, ranges, self.losses.append):
+        self.budget.check()
+        for fetched in fetched_answers(reader, ranges, self.losses.append):
             part = fetched.range
             topic = self.searched[part.topic]
             size = len(fetched.records)
             topic.bytes += size
-            self._budget.bytes += size
+            self.budget.bytes += size
             reached = fetched.start
             decoder = Decoder(fetched.records, fetched.start, part.end, [], True)
             try:
                 while (columns := decoder.next_columns()) is not None:
                     reached = columns[2][len(columns[2]) - 1].as_py() + 1
                     topic.records += len(columns[0])
-                    self._budget.records += len(columns[0])
+                    self.budget.records += len(columns[0])
                     by_row = self._matched(part.topic, columns, test)
                     if by_row:
                         is_decided = reader is self._readers.committed
                         kept = _kept(fetched, reached) if is_decided and fetched.aborted else None
                         for row in sorted(by_row):
                             topic.found += 1
-                            self._budget.took_hop()
+                            self.budget.took_hop()
                             yield _found(part, columns, row, by_row[row], _status(columns, row, kept, is_decided))
                     self._reached(topic, part, reached)
-                    self._budget.check()
+                    self.budget.check()
             except CorruptRecords as error:
                 topic.problem = f"{part.where}: {error}."
             after = max(reached, fetched_until(fetched.records, fetched.start))
             left[part.where] = part._replace(start=min(after, part.end))
             self._reached(topic, part, after)
-            self._budget.check()
+            self.budget.check()
         for part in ranges:
             self._reached(self.searched[part.topic], part, part.end)
             del left[part.where]
@@ -308,7 +308,7 @@ class Search:
         return by_row
 
 
-def _kept(fetched: Any, until: int) -> set[int]:
+def _kept(fetched: Fetched, until: int) -> set[int]:
     """The offsets of an answer that no aborted transaction has, up to one."""
     decoder = Decoder(fetched.records, fetched.start, until, fetched.aborted, False)
     kept: set[int] = set()
@@ -350,6 +350,17 @@ def _headers(columns: list[Any], row: int) -> tuple[tuple[str, bytes | None], ..
     return tuple((header["key"], header["value"]) for header in columns[5][row].as_py() or ())
 
 
+def fetched_answers(
+    reader: ClusterReader, ranges: Sequence[OffsetRange], on_loss: Callable[[str], None]
+) -> Iterator[Fetched]:
+    """As `fetch_ranges`; that batches are of a format before Kafka 0.11, or none at all, is an OttlaError as well."""
+    try:
+        yield from fetch_ranges(reader, ranges, on_loss)
+    except CorruptRecords as error:
+        topics = ", ".join(sorted({part.topic for part in ranges}))
+        raise UnreadableRecords(f"a batch of {topics} cannot be read: {error}.") from None
+
+
 def read_exactly(readers: Readers, position: Position, found_by: str) -> tuple[Found, Raw] | None:
     """This record, if it is there."""
     place = TopicPartition(position.topic, position.partition)
@@ -361,8 +372,11 @@ def read_exactly(readers: Readers, position: Position, found_by: str) -> tuple[F
     is_decided = position.offset < stable
     wanted = OffsetRange(*place, position.offset, position.offset + 1)
     lost: list[str] = []
-    for fetched in fetch_ranges(readers.committed if is_decided else readers.all, [wanted], lost.append):
-        columns = Decoder(fetched.records, position.offset, position.offset + 1, [], True).next_columns()
+    for fetched in fetched_answers(readers.committed if is_decided else readers.all, [wanted], lost.append):
+        try:
+            columns = Decoder(fetched.records, position.offset, position.offset + 1, [], True).next_columns()
+        except CorruptRecords as error:
+            raise UnreadableRecords(f"the record {position} cannot be read: {error}.") from None
         if columns is not None:
             kept = _kept(fetched, position.offset + 1) if is_decided and fetched.aborted else None
             raw = _raw(columns, 0)

@@ -55,20 +55,21 @@ def trace(
     """Where the record at `start` came from and where it went.
 
     `by`: "key", "traceparent", "header:NAME", "json:PATH"; with several of them a record that has the value under any
-    is meant. Without, the trace id is taken if the record has one, and else its key. `topics`: names or patterns
-    (`orders-*`); all but internal ones if none is given. The time searched is `window_ms` before and after the record,
-    unless `since_ms` or `until_ms` say otherwise. `is_cancelled` is asked, and `on_progress` told, after every piece;
-    both from this thread. Raises OttlaError.
+    is meant. Without, the trace id is taken if the record has one, and else its key. What lineage headers say is
+    followed in any case; "lineage" alone follows nothing else. `topics`: names or patterns (`orders-*`); all but
+    internal ones if none is given. The time searched is `window_ms` before and after the record, unless `since_ms` or
+    `until_ms` say otherwise. `is_cancelled` is asked, and `on_progress` told, after every piece; both from this thread.
+    Raises OttlaError.
     """
     settings = _settings(cluster)
     first = Position(*start)
     budget = Budget(limits or Limits(), is_cancelled, on_progress)
-    criteria = [parse_criterion(text) for text in by]
+    criteria = [parse_criterion(text) for text in by if text != LINEAGE]
     with Readers(settings) as readers:
         begun, raw = _start(readers, first)
-        wanted = _wanted(begun, raw, criteria)
-        since = begun.timestamp_ms - window_ms if since_ms is None else since_ms
-        until = begun.timestamp_ms + window_ms if until_ms is None else until_ms
+        wanted = [] if by and not criteria else _wanted(begun, raw, criteria)
+        since, until = _window(begun.timestamp_ms, window_ms)
+        since, until = since if since_ms is None else since_ms, until if until_ms is None else until_ms
         if since > until:
             raise OttlaError("the time to be searched ends before it begins: --since must not be after --until.")
         search = Search(readers, budget)
@@ -108,6 +109,13 @@ def _settings(cluster: ClientSettings | ClusterAddress | str) -> ClientSettings:
     return ClientSettings(address.servers, client_id="ottla-trace", security=address.security)
 
 
+def _window(at_ms: int, window_ms: int) -> tuple[int, int]:
+    """Around a record. One that has no time may belong to any."""
+    if at_ms < 0:
+        return 0, time.time_ns() // 1_000_000
+    return max(0, at_ms - window_ms), at_ms + window_ms
+
+
 def _start(readers: Readers, first: Position) -> tuple[Found, Raw]:
     readers.all.any_broker()  # that nobody is there is told at once
     if first.partition not in readers.all.partitions([first.topic]).get(first.topic, []):
@@ -137,7 +145,7 @@ def _wanted(begun: Found, raw: Raw, criteria: Sequence[Criterion]) -> list[tuple
     if not criteria:
         raise OttlaError(
             f"the record {begun.position} has neither a key nor a traceparent to follow: "
-            "say --by header:NAME or --by json:PATH."
+            "say --by header:NAME or --by json:PATH, or --by lineage if only what was made of it is meant."
         )
     told = " or ".join(criterion.text for criterion in criteria)
     raise OttlaError(f"the record {begun.position} has no {told}: look at it, and choose another --by.")
@@ -185,8 +193,15 @@ class _Story:
             missing = [source for source in dict.fromkeys(sources) if source not in self._found]
             if not missing:
                 return
-            read = [read_exactly(self._readers, source, LINEAGE) for source in missing]
-            level = [found for found, _ in filter(None, read)]
+            level = []
+            for source in missing:
+                self._search.budget.check()
+                try:
+                    found = read_exactly(self._readers, source, LINEAGE)
+                except OttlaError as error:
+                    self._search.losses.append(str(error))
+                    continue
+                level += [] if found is None else [found[0]]
             self._take(level)
 
     def hops(self) -> tuple[Hop, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import OttlaError
+from ottla.testing import Broker
 from ottla.tracing.process import ProcessReport, ProcessWatch, load_process, parse_process
 from ottla.tracing.process.serving import ReportServer
 from tests.cli.command import Cli
@@ -121,6 +123,26 @@ def test_a_watch_goes_on_where_another_one_ended(cluster: str, topics: Topics, s
     counts = reports[-1].counts
     assert {name: counts[name] for name in EXPECTED} == {name: len(own) for name, own in EXPECTED.items()}
     assert (counts["instances"], counts["too late"], counts["given up"]) == (ORDERS, 0, 0)
+
+
+def test_a_watch_outlives_a_broker_that_restarts(tmp_path: Path) -> None:
+    names = ["orders", "payments", "shipments"]
+    began_ms = time.time_ns() // 1_000_000 - 180 * MINUTE_MS
+    with Broker(data_dir=tmp_path / "data") as broker:
+        for name in names:
+            broker.create_topic(name, 2)
+        process = parse_process(tomllib.loads(process_toml(*names)))
+        watch = ProcessWatch(ClientSettings(broker.bootstrap_servers), process)
+        _run_pipelines(Sender(broker.bootstrap_servers), names, began_ms, range(100))
+        before = watch.round()
+        broker.restart()
+        _run_pipelines(Sender(broker.bootstrap_servers), names, began_ms, range(100, 300))
+        after = watch.round()
+        watch.close()
+    assert (before.counts["instances"], after.counts["instances"]) == (100, 300)
+    assert _found(after) == {
+        name: {number for number in own if number < 300} for name, own in EXPECTED.items() if min(own) < 300
+    }
 
 
 def test_a_report_is_served_as_json_and_for_prometheus() -> None:

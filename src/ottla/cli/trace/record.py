@@ -49,7 +49,7 @@ def client_of(settings: Settings) -> ClientSettings:
     multiple=True,
     metavar="WHAT",
     help="What its records share: key, traceparent, header:NAME or json:PATH (order.id); repeatable, any of them counts"
-    " [traceparent if it has one, else key].",
+    " [traceparent if it has one, else key]. Or only lineage.",
 )
 @click.option("--topics", multiple=True, metavar="PATTERN", help="Search only these (orders-*); repeatable [all].")
 @click.option("--window", metavar="TIME", default="1h", help="How long before and after the record: 30s, 15m, 2d [1h].")

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.client.cluster import ClusterClient
-from ottla.client.fetching import Fetched, OffsetRange, fetch_ranges
+from ottla.client.fetching import Fetched, OffsetRange
 from ottla.client.group_offsets import committed_offsets
 from ottla.client.lookup import EARLIEST, ClusterReader
 from ottla.client.offsets_of_groups import commit_alone
@@ -33,7 +33,7 @@ from ottla.tracing.model import Position
 from ottla.tracing.process.definition import Process
 from ottla.tracing.process.machine import Cut, Machine
 from ottla.tracing.process.report import ProcessReport
-from ottla.tracing.search import Stopped
+from ottla.tracing.search import Stopped, fetched_answers
 
 # How many slices what is behind is read in at most: one takes a question to every broker.
 _SLICES_MAX = 200
@@ -156,10 +156,13 @@ class ProcessWatch:
             OffsetRange(*place, start, start + 1) for place, start in self._positions.items() if start < ends[place]
         ]
         found: list[int] = []
-        for fetched in fetch_ranges(self._reader, firsts, self.problems.append):
-            columns = Decoder(fetched.records, fetched.start, fetched.range.end, fetched.aborted).next_columns()
+        for fetched in fetched_answers(self._reader, firsts, self.problems.append):
+            try:
+                columns = Decoder(fetched.records, fetched.start, fetched.range.end, fetched.aborted).next_columns()
+            except CorruptRecords:
+                continue  # told when it is to be read
             if columns is not None:
-                found += [_ms(columns[3])[0]]
+                found.append(_ms(columns[3])[0])
         return min((moment for moment in found if moment > 0), default=None)
 
     def _read_until(self, machine: Machine, ends: dict[TopicPartition, int], until_ms: int | None) -> None:
@@ -172,7 +175,7 @@ class ProcessWatch:
             for place, end in targets.items()
             if self._positions[place] < end
         ]
-        for fetched in fetch_ranges(self._reader, ranges, self.problems.append):
+        for fetched in fetched_answers(self._reader, ranges, self.problems.append):
             if self._is_cancelled():
                 raise Stopped("cancelled")
             self._take(machine, fetched)
