@@ -14,8 +14,8 @@ from html import escape
 from ottla.tracing.model import COMMITTED, READ, Hop, Position, Trace
 
 HOPS_MAX = 60
-_LEFT, _TOP, _LANE, _STEP, _RADIUS = 190, 44, 64, 120, 9
-_LABEL_MAX = 26
+_LEFT, _TOP, _LANE, _STEP, _RADIUS = 190, 44, 76, 120, 9
+_LABEL_MAX = 22
 STYLE = """
 .ottla-trace { font: 12px system-ui, sans-serif; --ink: #1f2328; --faint: #d0d7de; --mark: #0969da; --bad: #cf222e; }
 @media (prefers-color-scheme: dark) {
@@ -49,9 +49,9 @@ def render_svg(trace: Trace, *, style: bool = False) -> str:
     for topic, y in lanes.items():
         parts.append(f'<line class="lane" x1="{_LEFT - 20}" x2="{width}" y1="{y}" y2="{y}"/>')
         parts.append(f'<text class="label" x="8" y="{y + 4}">{_text(_short(topic))}</text>')
-    for number, hop in enumerate(hops):
-        before = hops[number - 1] if number else None
+    for before, hop in zip((None, *hops), hops, strict=False):
         parts += _link(hop, before, places)
+    for hop in hops:
         parts += _dot(hop, *places[hop.position], is_start=hop.position == trace.start)
     if len(trace.hops) > len(hops):
         more = f"and {len(trace.hops) - len(hops):,} more"
@@ -71,11 +71,7 @@ def _link(hop: Hop, before: Hop | None, places: dict[Position, tuple[int, int]])
     x1, y1 = places[hop.position]
     bend = (x0 + x1) // 2
     kind = "link exact" if is_exact else "link"
-    drawn = f'<path class="{kind}" d="M{x0} {y0}C{bend} {y0} {bend} {y1} {x1} {y1}"/>'
-    if hop.latency_ms is None:
-        return [drawn]
-    at = f'x="{bend}" y="{(y0 + y1) // 2 - 6}" text-anchor="middle"'
-    return [drawn, f'<text class="time" {at}>{_text(duration_text(hop.latency_ms))}</text>']
+    return [f'<path class="{kind}" d="M{x0} {y0}C{bend} {y0} {bend} {y1} {x1} {y1}"/>']
 
 
 def _dot(hop: Hop, x: int, y: int, *, is_start: bool) -> list[str]:
@@ -90,6 +86,9 @@ def _dot(hop: Hop, x: int, y: int, *, is_start: bool) -> list[str]:
         f'<text class="time" x="{x}" y="{y + 26}" text-anchor="middle">'
         f"{_text(f'{hop.position.partition}@{hop.position.offset}')}</text>",
     ]
+    if hop.latency_ms is not None:
+        told_ms = _text(duration_text(hop.latency_ms))
+        parts.append(f'<text class="time" x="{x}" y="{y + 40}" text-anchor="middle">{told_ms}</text>')
     unread = sum(group.verdict != READ for group in hop.groups)
     if unread:
         parts.append(f'<text class="unread time" x="{x}" y="{y - 16}" text-anchor="middle">{unread} unread</text>')

@@ -233,6 +233,9 @@ def _searched_lines(found: Trace) -> Iterator[str]:
     if rows:
         yield from table(["TOPIC", "PARTITION", "FROM", "SEARCHED TO", "OF", "PROBLEM"], rows)
     for hop in found.hops:
+        if hop.writer is not None and hop.parent is None:
+            ranges = f": some of {', '.join(hop.made_of)}" if hop.made_of else ""
+            yield f"{hop.position} was made of batch {hop.batch} of {hop.writer}{ranges}"
         if hop.reason is not None:
             yield paint(f"{hop.position} is a dead letter: {' '.join(hop.reason.split())}", "yellow")
     for note in found.notes:
