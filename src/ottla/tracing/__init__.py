@@ -3,9 +3,9 @@
 `trace` finds it; `Trace` is what it found, with `as_json`; `render_svg` draws it.
 """
 
+from ottla.tracing.limits import Budget, Limits
 from ottla.tracing.model import GroupRead, Hop, Position, Preview, Searched, Trace
 from ottla.tracing.picture import render_svg
-from ottla.tracing.search import Budget, Limits
 from ottla.tracing.tracing import trace
 
 __all__ = [

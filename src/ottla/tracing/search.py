@@ -11,9 +11,8 @@ something was found. What lies behind the last stable offset belongs to transact
 from __future__ import annotations
 
 import fnmatch
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -28,19 +27,10 @@ from ottla.common.lineage import DEAD_LETTER_OFFSET, HEADER, REASON, Lineage, So
 from ottla.kernel.decode import Decoder, fetched_until
 from ottla.kernel.errors import CorruptRecords
 from ottla.tracing.criteria import Criterion, flat_headers
+from ottla.tracing.limits import Budget
 from ottla.tracing.model import ABORTED, COMMITTED, LINEAGE, OPEN, Position, Preview, Searched, previews
 
-_MB = 1024 * 1024
 _PATIENCE_MS = 10_000
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Of one trace, over all its passes."""
-
-    seconds_max: float = 60.0
-    bytes_max: int = 4096 * _MB
-    hops_max: int = 1000
 
 
 class Raw(NamedTuple):
@@ -65,46 +55,6 @@ class Found(NamedTuple):
     reason: Preview | None
     status: str
     found_by: str
-
-
-class Stopped(Exception):
-    """The search ends here; `why` goes into the trace."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
-
-
-class Budget:
-    """What is left of the limits, and whether somebody has cancelled."""
-
-    def __init__(self, limits: Limits, is_cancelled: Callable[[], bool], on_progress: Callable[[Budget], None]) -> None:
-        self._limits = limits
-        self._is_cancelled = is_cancelled
-        self._on_progress = on_progress
-        self._began_s = time.monotonic()
-        self.records = 0
-        self.bytes = 0
-        self.hops = 0
-
-    @property
-    def took_s(self) -> float:
-        return time.monotonic() - self._began_s
-
-    def check(self) -> None:
-        """Raises Stopped."""
-        self._on_progress(self)
-        if self._is_cancelled():
-            raise Stopped("cancelled")
-        if self.took_s > self._limits.seconds_max:
-            raise Stopped("time")
-        if self.bytes > self._limits.bytes_max:
-            raise Stopped("bytes")
-
-    def took_hop(self) -> None:
-        self.hops += 1
-        if self.hops > self._limits.hops_max:
-            raise Stopped("hops")
 
 
 class Readers:

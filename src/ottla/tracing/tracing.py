@@ -17,17 +17,15 @@ from ottla.client.cluster import ClusterClient
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import OttlaError
 from ottla.tracing.criteria import Criterion, parse_criterion
+from ottla.tracing.limits import Budget, Limits, Stopped
 from ottla.tracing.model import LINEAGE, START, Hop, Position, Preview, Searched, Trace
 from ottla.tracing.readers import with_groups
 from ottla.tracing.search import (
-    Budget,
     Found,
-    Limits,
     Plan,
     Raw,
     Readers,
     Search,
-    Stopped,
     chosen_topics,
     plan_search,
     read_exactly,

@@ -29,11 +29,12 @@ from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.kernel.decode import Decoder
 from ottla.kernel.errors import CorruptRecords
+from ottla.tracing.limits import Stopped
 from ottla.tracing.model import Position
 from ottla.tracing.process.definition import Process
 from ottla.tracing.process.machine import Cut, Machine
 from ottla.tracing.process.report import ProcessReport
-from ottla.tracing.search import Stopped, fetched_answers
+from ottla.tracing.search import fetched_answers
 
 # How many slices what is behind is read in at most: one takes a question to every broker.
 _SLICES_MAX = 200
