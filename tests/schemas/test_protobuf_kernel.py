@@ -22,7 +22,8 @@ from ottla.schemas.registered import PROTOBUF, Registered
 from tests.schemas.protobuf_oracle import by_library
 
 HEAD = b"\x00\x00\x00\x00\x07\x00"
-FIELDS = """  F double a = 1; F float b = 2; F int64 c = 3; F uint64 d = 4; F int32 e = 5; F fixed64 f = 6; F fixed32 g = 7;
+FIELDS = """  F double a = 1; F float b = 2; F int64 c = 3; F uint64 d = 4; F int32 e = 5; F fixed64 f = 6;
+  F fixed32 g = 7;
   F bool h = 8; F string i = 9; F Inner j = 10; F bytes k = 11; F uint32 l = 12; F Colour m = 13; F sfixed32 n = 14;
   F sfixed64 o = 15; F sint32 p = 16; F sint64 q = 17; F google.protobuf.Timestamp r = 18;
   F google.protobuf.StringValue s = 19; F google.protobuf.UInt64Value t = 2000;"""
