@@ -1,4 +1,4 @@
-"""`JsonDecoder`, compiled if possible; without that all values are read by Python. `json_values.pyx` says what it does."""
+"""`JsonDecoder`, compiled if possible; without that Python reads all values. `json_values.pyx` says what it does."""
 
 from __future__ import annotations
 

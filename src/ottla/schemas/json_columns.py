@@ -12,8 +12,8 @@
 Types and `required` are checked, other rules (`pattern`, `maximum`) are not: they are the producer's to keep, as
 Confluent's own deserialisers have it unless they are told otherwise. The schema of the writer does not matter.
 
-The kernel (`ottla.kernel.json_values`) reads all values of which it is plain what they say, into columns and at once; the
-others are read one by one here, with Python's parser, and what is wrong with them is said here.
+The kernel (`ottla.kernel.json_values`) reads all values of which it is plain what they say, into columns and at once;
+the others are read one by one here, with Python's parser, and what is wrong with them is said here.
 """
 
 from __future__ import annotations
