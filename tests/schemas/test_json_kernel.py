@@ -106,7 +106,8 @@ def test_whatever_comes_is_read_as_python_reads_it(values: list[bytes | None]) -
 
 
 @pytest.mark.slow
-@settings(TRIES, max_examples=30_000)
+@pytest.mark.timeout(3_000)
+@settings(TRIES, max_examples=10_000)
 @given(st.lists(st.one_of(written(), st.none(), st.binary(max_size=12)), max_size=10))
 def test_whatever_comes_in_a_long_run_is_read_as_python_reads_it(values: list[bytes | None]) -> None:
     check(values)

@@ -160,7 +160,8 @@ def test_whatever_comes_is_read_as_protobufs_own_runtime_does(kernel: Any, synta
 
 @pytest.mark.slow
 @pytest.mark.parametrize("syntax", ["proto2", "proto3"])
-@settings(TRIES, max_examples=8_000)
+@pytest.mark.timeout(3_000)
+@settings(TRIES, max_examples=4_000)
 @given(values=st.lists(st.one_of(MESSAGES, MUTATED, st.binary(max_size=24)), min_size=1, max_size=12))
 def test_whatever_comes_in_a_long_run_is_read_as_protobufs_own_runtime_does(
     kernel: Any, syntax: str, values: list[bytes]
