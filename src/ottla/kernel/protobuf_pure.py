@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ottla.kernel.avro_pure import _exact
 from ottla.kernel.avro_steps import HEAD_BYTES, Bad, ColumnShape, Fault
-from ottla.kernel.protobuf_steps import NESTED_MAX, FieldStep, Label, MessageStep, Type
+from ottla.kernel.protobuf_steps import NESTED_MAX, FieldStep, FieldWrite, Label, MessageStep, Type
 
 _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 _VARINT, _FIXED64, _BYTES, _GROUP, _END, _FIXED32 = range(6)
@@ -232,7 +232,7 @@ def _enum(field: FieldStep, edges: Sequence[int], constants: bytes) -> Iterator[
         yield number, constants[start : start + size].decode()
 
 
-def _wire(field: FieldStep) -> int:
+def _wire(field: FieldStep | FieldWrite) -> int:
     return _WIRES.get(Type(field.kind), _VARINT)
 
 

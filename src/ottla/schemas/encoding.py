@@ -79,7 +79,13 @@ def is_plain(schema: Registered) -> bool:
 @lru_cache(maxsize=64)
 def encoder_for(registry: SchemaRegistry, schema: Registered, names: tuple[str, ...]) -> ColumnEncoder:
     """`names`: of the columns. Raises OttlaError where they do not fit the schema."""
-    return AvroRows(schema, list(names)) if schema.type == AVRO else RowByRow(registry, schema)
+    if schema.type == AVRO:
+        return AvroRows(schema, list(names))
+    if schema.type == PROTOBUF:
+        from ottla.schemas.protobuf_rows import ProtobufRows
+
+        return ProtobufRows(schema, registry.message, list(names))
+    return RowByRow(registry, schema)
 
 
 class AvroRows:
@@ -96,7 +102,7 @@ class AvroRows:
 
 
 class RowByRow:
-    """JSON Schema and Protobuf. Columns that are null are left out, unless that is what the schema wants."""
+    """JSON Schema. Columns that are null are left out, unless that is what the schema wants."""
 
     type = None
 

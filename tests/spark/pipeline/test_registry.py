@@ -260,14 +260,17 @@ def test_a_sql_file_reads_and_writes_with_schemas(
     file = tmp_path / "totals.sql"
     file.write_text(
         f"-- name: {name}\n-- registry: {registry.url}\n-- stream: {source} as orders (*)\n-- to: {target}\n"
-        "-- schema: registry\nselect customer, size(lines) as count from orders\n"
+        "-- schema: registry json\nselect customer, size(lines) as count, at, encode(customer, 'utf-8') as raw, lines, "
+        "timestamp_micros(-1) as early, null as nothing, cast(0.1 as decimal(9, 2)) as exact from orders\n"
     )
     run_once(spark, load(file), servers, tmp_path)
     ((_, value, _),) = read(servers, target)
-    assert AvroDeserializer(client)(value, SerializationContext(target, MessageField.VALUE)) == {
-        "customer": "Ada",
-        "count": 1,
-    }
+    text = client.get_latest_version(f"{target}-value").schema.schema_str or ""
+    as_json = JSONDeserializer(text, schema_registry_client=client)  # which validates
+    assert as_json(value, SerializationContext(target, MessageField.VALUE)) == {
+        "customer": "Ada", "count": 1, "at": "2023-11-14T22:13:20.000000Z", "raw": "QWRh", "exact": 0.1,
+        "lines": [{"sku": "a", "euro": 2.5}], "early": "1969-12-31T23:59:59.999999Z",
+    }  # fmt: skip
 
 
 def test_a_sql_file_reads_keys_of_streams_and_tables_and_writes_them(
