@@ -36,11 +36,13 @@ class SchemaRegistry:
     auto_register: bool = True
     # Of what is registered: AVRO, JSON or PROTOBUF.
     format: str = AVRO
+    # PEM with a key: who we are, where the registry asks for that. Executors need the file, too.
+    certificate: str | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
             raise OttlaError(f"a schema's format is {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, not '{self.format}'.")
-        RegistryClient(self.url, ca=self.ca)  # raises for an address that is none
+        self.client()  # raises for an address that is none
 
     def __repr__(self) -> str:
         parts = urlsplit(self.url)
@@ -63,7 +65,7 @@ class SchemaRegistry:
         return replace(self, subject=f"{topic}-{part}")
 
     def client(self) -> RegistryClient:
-        return RegistryClient(self.url, ca=self.ca)
+        return RegistryClient(self.url, ca=self.ca, certificate=self.certificate)
 
     def schema_if_any(self) -> Registered | None:
         assert self.subject is not None
