@@ -101,7 +101,7 @@ class _RecordingTopics:
         self.calls: list[tuple[object, ...]] = []
         self.spark = self
 
-    def table(self, topic: str, schema: str, by: tuple[str, ...]) -> _RecordingTopics:
+    def table(self, topic: str, schema: str, by: tuple[str, ...], key_schema: None = None) -> _RecordingTopics:
         self.calls.append(("table", topic, schema, *by))
         return self
 
