@@ -135,7 +135,7 @@ class JsonConverter(Converter):
 
     def _decode_envelopes(self, data: Any, on_failure: OnFailure) -> list[Piece]:
         """By their heads; what has an unusual form is parsed whole."""
-        by_head: dict[bytes, tuple[list[int], list[bytes]]] = {}
+        by_head: dict[bytes, tuple[Schema | None, list[int], list[bytes]]] = {}
         others: dict[Schema | None, tuple[list[int], list[Any]]] = {}
         head = b""
         for at, value in enumerate(data.to_pylist()):
@@ -146,14 +146,16 @@ class JsonConverter(Converter):
                 known = next((each for each in self._heads if value.startswith(each)), None)
                 head = known or self._learn(value) or b""
             if head and value.endswith(b"}"):
-                places, payloads = by_head.setdefault(head, ([], []))
+                if head not in by_head:
+                    by_head[head] = self._heads[head], [], []
+                _, places, payloads = by_head[head]
                 places.append(at)
                 payloads.append(value[len(head) : -1])
                 continue
             self._decode_whole(at, value, others, on_failure)
         pieces = []
-        for found, (places, payloads) in by_head.items():
-            pieces += self._of_head(self._heads[found], data, places, payloads, others, on_failure)
+        for schema, places, payloads in by_head.values():
+            pieces += self._of_head(schema, data, places, payloads, others, on_failure)
         return pieces + pieces_of(others, len(data), on_failure)
 
     def _of_head(

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ottla.connect.api.config import NO_DEFAULT, ConfigDef, ConfigInvalid, ConfigType, Importance
 from ottla.connect.api.data import DATE, DECIMAL, TIME, TIMESTAMP, Records, Schema, SchemaType
 from ottla.connect.conversion.errors import DataError
-from ottla.connect.conversion.java_text import as_float32, moment_of, parse_decimal, wrapped
+from ottla.connect.conversion.java_text import are_moments, as_float32, moment_of, parse_decimal, wrapped
 from ottla.connect.conversion.rows import Row
 from ottla.connect.conversion.schemas import (
     INTEGERS,
@@ -341,6 +341,8 @@ class InsertField(Transform):
             if word == "static":
                 parts.append(pa.repeat(pa.scalar(self._value, pa.string()), len(records)))
             elif word == "timestamp":
+                if not are_moments(records.timestamps):
+                    return None
                 parts.append(records.timestamps.cast(pa.timestamp("ms")).cast(pa.timestamp("ms", tz="UTC")))
             else:
                 columns = {"topic": records.topics, "partition": records.partitions, "offset": records.offsets}
