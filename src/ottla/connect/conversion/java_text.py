@@ -152,7 +152,7 @@ def moment_of(millis: int) -> datetime.datetime:
 def are_moments(millis: Any) -> bool:
     """Of a column of integers: whether Python has them all."""
     found = pc.min_max(millis).as_py()
-    return found["min"] is None or (_FIRST <= found["min"] and found["max"] <= _LAST)
+    return found["min"] is None or (found["min"] >= _FIRST and found["max"] <= _LAST)
 
 
 def iso_text(millis: int) -> str:

@@ -36,7 +36,7 @@ Decode = Callable[[Any], Any]
 Encode = Callable[[Any], str]
 
 _EXACT_MAX = 2**53
-_quoted = json.encoder.encode_basestring
+quoted = json.encoder.encode_basestring
 _SPACE = " \t\n\r"
 # Strings stay as they are; of numbers that begin with zeros, the zeros go.
 _LEADING_ZEROS = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![0-9.eE+])(-?)0+(?=[0-9])')
@@ -329,7 +329,7 @@ def _schemaless_text(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, str):
-        return _quoted(value)
+        return quoted(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -343,7 +343,7 @@ def _schemaless_text(value: Any) -> str:
     if not isinstance(value, dict):
         raise DataError(f"a value of type {type(value).__name__} without a schema cannot be written as JSON.")
     if all(isinstance(key, str) for key in value):
-        return f"{{{','.join(f'{_quoted(key)}:{_schemaless_text(item)}' for key, item in value.items())}}}"
+        return f"{{{','.join(f'{quoted(key)}:{_schemaless_text(item)}' for key, item in value.items())}}}"
     return f"[{','.join(f'[{_schemaless_text(key)},{_schemaless_text(item)}]' for key, item in value.items())}]"
 
 
@@ -370,7 +370,7 @@ def _writer(schema: Schema, replaces_nulls: bool, decimals_as_numbers: bool) -> 
     if kind is SchemaType.BOOLEAN:
         return lambda value: "true" if value else "false"
     if kind is SchemaType.STRING:
-        return _quoted
+        return quoted
     if kind is SchemaType.BYTES:
         return lambda value: f'"{base64.b64encode(value).decode()}"'
     if kind is SchemaType.ARRAY:
@@ -379,7 +379,7 @@ def _writer(schema: Schema, replaces_nulls: bool, decimals_as_numbers: bool) -> 
     if kind is SchemaType.MAP:
         return _map_writer(schema, replaces_nulls, decimals_as_numbers)
     fields = [
-        (f"{_quoted(each.name)}:", each.name, encoder_of(each.schema, replaces_nulls, decimals_as_numbers))
+        (f"{quoted(each.name)}:", each.name, encoder_of(each.schema, replaces_nulls, decimals_as_numbers))
         for each in schema.fields
     ]
     return lambda value: f"{{{','.join([head + part(value.get(name)) for head, name, part in fields])}}}"

@@ -32,6 +32,7 @@ from ottla.connect.conversion.transforms.base import (
     key,
     not_empty,
     parts_of,
+    remembered,
     require_map,
     require_struct,
     struct_array,
@@ -99,6 +100,7 @@ class ReplaceField(Transform):
             validate(each.schema, kept[each.name], f"the field '{each.name}'")
         return self.with_value(row, made, kept)
 
+    @remembered
     def _schema(self, schema: Schema) -> Schema:
         kept = ((self._renamed(each.name), each.schema) for each in schema.fields if self._keeps(each.name))
         return struct_schema(kept, schema)
@@ -323,6 +325,7 @@ class InsertField(Transform):
                 found[spec.name] = self._value
         return found
 
+    @remembered
     def _schema(self, schema: Schema) -> Schema:
         added = []
         for word, spec in self._specs.items():

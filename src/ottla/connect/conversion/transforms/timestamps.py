@@ -31,6 +31,7 @@ from ottla.connect.conversion.transforms.base import (
     Transform,
     key,
     parts_of,
+    remembered,
     require_map,
     require_struct,
     struct_array,
@@ -129,6 +130,7 @@ class TimestampConverter(Transform):
         found[self._field] = None if old is None else self._converted(_source_of(old), old)
         return found
 
+    @remembered
     def _schema(self, schema: Schema) -> Schema:
         if schema.type is not SchemaType.STRUCT:
             raise DataError("TimestampConverter of a field needs a struct.")
