@@ -1,4 +1,4 @@
-"""Converters with a registry: what they write is read by themselves and by others, and a registry that is away waits."""
+"""Converters with a registry: what they write is read by themselves and by others; one that is away is waited for."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_login_is_taken_from_its_setting() -> None:
         "value.converter.schema.registry.url": "http://127.0.0.1:9",
         "value.converter.basic.auth.credentials.source": "USER_INFO",
     }
-    with pytest.raises(ConfigInvalid, match="basic.auth.user.info"):
+    with pytest.raises(ConfigInvalid, match=r"basic\.auth\.user\.info"):
         parts_of(settings)
     made: Any = parts_of({**settings, "value.converter.basic.auth.user.info": "anna:s3:cret"}).value
     assert made.client._headers["Authorization"] == "Basic YW5uYTpzMzpjcmV0"
@@ -219,3 +219,45 @@ def test_a_json_schema_that_somebody_wrote_by_hand_is_read(registry: Registry) -
     assert read.values.data.to_pylist() == [{"a": "x", "b": 3}, {"a": "y", "b": None}]  # type: ignore[union-attr]
     lenient = config("JsonSchemaConverter", registry, use_optional_for_nonrequired="true")
     assert len(sink_side(lenient).run(rows([head + b'{"b":1}'])).records) == 1
+
+
+EVENT = Schema(
+    SchemaType.STRUCT,
+    name="shop.Event",
+    fields=(
+        Field("id", Schema(SchemaType.INT64)),
+        Field("small", Schema(SchemaType.INT32)),
+        Field("name", optional(SchemaType.STRING)),
+        Field("price", Schema(SchemaType.FLOAT64)),
+        Field("at", Schema(SchemaType.INT64, True, TIMESTAMP, 1)),
+        Field("data", optional(SchemaType.BYTES)),
+        Field("tags", Schema(SchemaType.ARRAY, value_schema=Schema(SchemaType.STRING))),
+        Field(
+            "counts",
+            Schema(SchemaType.MAP, key_schema=Schema(SchemaType.STRING), value_schema=Schema(SchemaType.INT32)),
+        ),
+        Field("address", ADDRESS),
+    ),
+)
+
+
+def test_protobuf_is_written_and_read_again(registry: Registry) -> None:
+    settings = config("io.confluent.connect.protobuf.ProtobufConverter", registry)
+    names = {each.name for each in EVENT.fields}
+    values = [{name: part for name, part in order(number).items() if name in names} for number in range(6)]
+    encoded = source_side(settings).run(records(EVENT, [*values, None], "events")).rows.column("value").to_pylist()
+    assert encoded[6] is None
+    [found] = sink_side(settings).run(rows(encoded)).records
+    assert found.values.data.to_pylist() == [*values, None]  # type: ignore[union-attr]
+    assert found.values.schema is not None
+    assert found.values.schema.name == "shop.Event"
+    assert [each.schema.optional for each in found.values.schema.fields] == [
+        each.schema.optional for each in EVENT.fields
+    ]
+
+
+def test_protobuf_refuses_what_it_has_no_type_for(registry: Registry) -> None:
+    settings = {**config("ProtobufConverter", registry), "errors.tolerance": "all"}
+    found = source_side(settings).run(records(ORDER, [order(1), order(2)], "refused"))
+    assert found.rows.num_rows == 0
+    assert ["no decimals" in each.error for each in found.failures] == [True, True]

@@ -48,11 +48,11 @@ class AvroConverter(RegisteredConverter):
         written, made = _parsed(schema)
         rows, reasons = decoder_for(self._registry(), schema).decode(data)
         good = []
-        for at, reason in enumerate(reasons.to_pylist()):
+        for place, reason in enumerate(reasons.to_pylist()):
             if reason is None:
-                good.append(at)
+                good.append(place)
             else:
-                on_failure(at, DataError(f"{reason}."))
+                on_failure(place, DataError(f"{reason}."))
         at = None if len(good) == len(data) else pa.array(good, pa.int64())
         rows = rows if at is None else rows.take(at)
         array = rows if written.is_record else rows.field(VALUE)

@@ -179,13 +179,12 @@ class RegisteredConverter(Converter):
         if len(names) == 1 and not null_count(column):
             return self._encoded(names[0], schema, column, list(range(len(column))), on_failure)
         encoded: list[Any] = [None] * len(column)
-        skipped = is_null(column).to_pylist()
+        skipped, indices = is_null(column).to_pylist(), found.indices.to_pylist()
         for number, topic in enumerate(names):
-            at = [place for place, which in enumerate(found.indices.to_pylist()) if which == number]
-            at = [place for place in at if not skipped[place]]
-            if at:
-                part = self._encoded(topic, schema, take(column, pa.array(at, pa.int64())), at, on_failure)
-                for place, value in zip(at, part.to_pylist(), strict=True):
+            its = [place for place, which in enumerate(indices) if which == number and not skipped[place]]
+            if its:
+                part = self._encoded(topic, schema, take(column, pa.array(its, pa.int64())), its, on_failure)
+                for place, value in zip(its, part.to_pylist(), strict=True):
                     encoded[place] = value
         return pa.array(encoded, pa.binary())
 
@@ -238,4 +237,5 @@ class RegisteredConverter(Converter):
 def _with_login(url: str, user: str) -> str:
     parts = urlsplit(url)
     name, _, password = user.partition(":")
-    return f"{parts.scheme}://{quote(name, safe='')}:{quote(password, safe='')}@{parts.netloc.rpartition('@')[2]}{parts.path}"
+    login, host = f"{quote(name, safe='')}:{quote(password, safe='')}", parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{login}@{host}{parts.path}"
