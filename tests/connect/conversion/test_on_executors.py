@@ -57,4 +57,4 @@ def test_records_are_converted_where_only_pyspark_and_pyarrow_are(tmp_path: Path
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "x-t b'{\"a\":\"1\"}'\n"
+    assert done.stdout == 'x-t b\'{"a":"1"}\'\n'
