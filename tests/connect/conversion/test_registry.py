@@ -261,3 +261,45 @@ def test_protobuf_refuses_what_it_has_no_type_for(registry: Registry) -> None:
     found = source_side(settings).run(records(ORDER, [order(1), order(2)], "refused"))
     assert found.rows.num_rows == 0
     assert ["no decimals" in each.error for each in found.failures] == [True, True]
+
+
+def test_a_slice_of_records_is_written_as_if_it_were_whole(registry: Registry) -> None:
+    settings = config("AvroConverter", registry)
+    values = [{**order(number), "tags": ["x"] * number} for number in range(6)]
+    part = records(ORDER, values, "sliced").slice(2, 3)
+    encoded = source_side(settings).run(part).rows.column("value").to_pylist()
+    [found] = sink_side(settings).run(rows(encoded)).records
+    assert found.values.data.to_pylist() == values[2:5]  # type: ignore[union-attr]
+
+
+def test_a_missing_right_at_the_registry_fails_the_connector_and_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ottla.client.schema_registry import Refused, RegistryClient
+    from ottla.connect.api import ConnectorFailure
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise Refused(401, "Unauthorized")
+
+    monkeypatch.setattr(RegistryClient, "get", refuse)
+    away = {"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://127.0.0.1:9"}
+    with pytest.raises(ConnectorFailure, match="Unauthorized"):
+        sink_side({**away, "errors.tolerance": "all"}).run(rows([b"\0\0\0\0\1x"]))
+
+
+def test_what_passes_by_itself_is_tried_again(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ottla.client.schema_registry import RegistryClient, RegistryUnreachable
+
+    settings = config("AvroConverter", registry)
+    encoded = source_side(settings).run(records(Schema(SchemaType.STRING), ["x"], "again")).rows.column("value")
+    answer, asked = RegistryClient.get, []
+
+    def unsteady(self: RegistryClient, *path: object, **query: object) -> Any:
+        asked.append(path)
+        if len(asked) < 3:
+            raise RegistryUnreachable("nobody is there")
+        return answer(self, *path, **query)
+
+    monkeypatch.setattr(RegistryClient, "get", unsteady)
+    clock = Clock()
+    conversion = sink_side({**settings, "errors.retry.timeout": "60000"}, clock=clock, sleep=clock.sleep)
+    assert len(conversion.run(rows(encoded.to_pylist())).records) == 1
+    assert clock.ms == 300 + 600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from ottla.connect.api import Column, Field, Header, Records, Schema, SchemaType
 from ottla.connect.api.config import ConfigType
+from ottla.connect.api.data import TIMESTAMP
 from ottla.connect.conversion import ConversionFailed, config_def, sink_side, source_side
 from ottla.connect.conversion.arrow import from_python
 from tests.connect.conversion.batches import rows
@@ -105,6 +107,19 @@ def test_what_goes_out_comes_in_again() -> None:
         [found] = sink_side(config).run(rows(out.column("value").to_pylist())).records
         assert found.values.schema == ROW
         assert found.values.data.to_pylist() == values  # type: ignore[union-attr]
+
+
+def test_a_moment_that_python_does_not_have_fails_alone_or_not_at_all() -> None:
+    schema = Schema(
+        SchemaType.STRUCT,
+        fields=(Field("at", Schema(SchemaType.INT64, name=TIMESTAMP, version=1)), Field("b", Schema(SchemaType.BYTES))),
+    )
+    moments = pa.array([0, 1 << 50, 5], pa.timestamp("ms", tz="UTC"))
+    values = Column(schema, pa.StructArray.from_arrays([moments, pa.array([b"x"] * 3)], names=["at", "b"]))
+    given = replace(records([{"id": 1}] * 3), values=values)
+    found = source_side({**PLAIN, "errors.tolerance": "all"}).run(given)
+    assert [json.loads(each)["at"] for each in found.rows.column("value").to_pylist()] == [0, 5]
+    assert [each.stage for each in found.failures] == ["VALUE_CONVERTER"]
 
 
 # --- settings

@@ -19,7 +19,8 @@ from ottla.connect.api.data import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Schem
 from ottla.connect.conversion.arrow import arrow_type
 from ottla.connect.conversion.errors import RecordError
 from ottla.connect.conversion.java_text import MILLIS_PER_DAY, are_moments
-from ottla.connect.conversion.json_values import decoder_of, encoder_of, quoted
+from ottla.connect.conversion.json_text import encoder_of, quoted
+from ottla.connect.conversion.json_values import decoder_of
 from ottla.connect.conversion.schemas import INTEGERS, logical
 
 # Below that a reader costs more than it saves.

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.failures import Retriable
-from ottla.connect.api.plugins import Outage
+from ottla.connect.api.plugins import ConnectorFailure, Outage
 from ottla.connect.conversion.arrow import is_null, null_count
 from ottla.connect.conversion.errors import RecordError, java_name
 from ottla.connect.conversion.failures import ConversionFailed, Failed, Stage
@@ -59,7 +59,7 @@ class Failures:
         self._found: dict[int, Failed] = {}
 
     def add(self, index: int, stage: Stage, class_name: str, error: Exception) -> None:
-        if isinstance(error, Retriable | Outage):
+        if isinstance(error, Retriable | Outage | ConnectorFailure):
             raise error
         failed = self._make(index, stage, class_name, error)
         if not self._tolerates:

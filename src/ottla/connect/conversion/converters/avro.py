@@ -78,7 +78,7 @@ class AvroConverter(RegisteredConverter):
             return encoder.encode(made if written.is_record else pa.StructArray.from_arrays([made], names=[VALUE]))
 
         try:
-            return encode(column.data)
+            return encode(_compact(column.data))
         except (OttlaError, pa.ArrowException):
             return _one_by_one(encode, column.data, on_failure)
 
@@ -87,11 +87,17 @@ def _one_by_one(encode: Any, array: Any, on_failure: OnFailure) -> Any:
     found = []
     for at in range(len(array)):
         try:
-            found.append(encode(array.slice(at, 1))[0].as_py())
+            found.append(encode(array.take(pa.array([at], pa.int64())))[0].as_py())
         except (OttlaError, pa.ArrowException) as error:
             on_failure(at, DataError(str(error)))
             found.append(None)
     return pa.array(found, pa.binary())
+
+
+def _compact(array: Any) -> Any:
+    """Parts of a slice are longer than the slice."""
+    whole = array.offset == 0 and not pa.types.is_nested(array.type)
+    return array if whole else array.take(pa.array(range(len(array)), pa.int64()))
 
 
 def _mask(array: Any) -> Any:

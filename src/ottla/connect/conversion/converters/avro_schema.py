@@ -12,7 +12,8 @@ from ottla.avro import schema as avro
 from ottla.connect.api.data import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
 from ottla.connect.conversion.arrow import PRECISION
 from ottla.connect.conversion.errors import DataError, RecordError
-from ottla.connect.conversion.json_values import decoder_of, encoder_of
+from ottla.connect.conversion.json_text import encoder_of
+from ottla.connect.conversion.json_values import decoder_of
 from ottla.connect.conversion.schemas import (
     DATE_SCHEMA,
     TIME_SCHEMA,

@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from ottla.connect.api.config import ConfigDef, ConfigKey, ConfigType
 from ottla.connect.api.data import DECIMAL, Column, Schema, SchemaType
-from ottla.connect.conversion.arrow import has_decimals, to_python
+from ottla.connect.conversion.arrow import has_decimals, readable
 from ottla.connect.conversion.converters.base import OnFailure, Piece, pieces_of
 from ottla.connect.conversion.converters.registered import REGISTRY_SETTINGS, RegisteredConverter
 from ottla.connect.conversion.errors import DataError, RecordError
 from ottla.connect.conversion.json_columns import columns_to_json, json_to_columns
-from ottla.connect.conversion.json_values import NeedsExact, decoder_of, encoder_of, parse
+from ottla.connect.conversion.json_text import encoder_of
+from ottla.connect.conversion.json_values import NeedsExact, decoder_of, parse
 from ottla.connect.conversion.schemas import array_schema, logical, map_schema, struct_schema
 from ottla.schemas.framing import HEAD
 from ottla.schemas.registered import JSON, Registered
@@ -102,13 +103,12 @@ class JsonSchemaConverter(RegisteredConverter):
         if whole is not None:
             return pa.array([head + each for each in whole.to_pylist()], pa.binary())
         encode = encoder_of(column.schema, False, self._as_numbers)
-        found: list[bytes | None] = []
-        for at, value in enumerate(to_python(column)):
+        found: list[bytes | None] = [None] * len(column)
+        for at, value in readable(column, on_failure):
             try:
-                found.append(head + encode(value).encode())
+                found[at] = head + encode(value).encode()
             except (RecordError, UnicodeEncodeError) as error:
                 on_failure(at, error)
-                found.append(None)
         return pa.array(found, pa.binary())
 
 

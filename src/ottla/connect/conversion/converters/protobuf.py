@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from ottla.common.errors import OttlaError
 from ottla.connect.api.data import DATE, DECIMAL, TIME, TIMESTAMP, Column, Schema, SchemaType
-from ottla.connect.conversion.arrow import to_python
+from ottla.connect.conversion.arrow import readable
 from ottla.connect.conversion.converters.base import OnFailure, Piece, pieces_of
 from ottla.connect.conversion.converters.registered import RegisteredConverter
 from ottla.connect.conversion.errors import DataError
@@ -93,15 +93,14 @@ class ProtobufConverter(RegisteredConverter):
         assert column.schema is not None
         head = HEAD.pack(0, schema.id) + b"\x00"
         message, fill = _classes(schema)[0], _filler(column.schema)
-        found: list[bytes | None] = []
-        for at, value in enumerate(to_python(column)):
+        found: list[bytes | None] = [None] * len(column)
+        for at, value in readable(column, on_failure):
             try:
                 made = message()
                 fill(made, value)
-                found.append(head + made.SerializeToString())
+                found[at] = head + made.SerializeToString()
             except (ValueError, TypeError, AttributeError, OttlaError) as error:
                 on_failure(at, DataError(f"a value does not fit its message: {error}."))
-                found.append(None)
         return pa.array(found, pa.binary())
 
 

@@ -6,6 +6,7 @@ id are one piece; what is written is registered under the subject of its topic, 
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 from ottla.connect.api.config import NO_DEFAULT, ConfigDef, ConfigInvalid, ConfigKey, ConfigType, Importance
 from ottla.connect.api.data import Column, Schema
+from ottla.connect.api.plugins import ConnectorFailure
 from ottla.connect.conversion.arrow import is_null, null_count, take
 from ottla.connect.conversion.converters.base import Converter, OnFailure, Piece, pieces_of
 from ottla.connect.conversion.errors import DataError, RecordError
@@ -25,6 +27,7 @@ from ottla.schemas.framing import HEAD
 from ottla.schemas.registered import Registered, by_id, by_version
 
 _STRATEGIES = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
+_ATTEMPTS, _PAUSE_S = 3, 0.25
 _PACKAGE = "io.confluent.kafka.serializers.subject."
 
 
@@ -148,7 +151,7 @@ class RegisteredConverter(Converter):
             if number not in self._known:
                 self._known[number] = self._asked(number)
             piece = self.read(self._known[number], data.take(places), lambda place, error: on_failure(at[place], error))
-        except Retriable:
+        except (Retriable, ConnectorFailure):
             raise
         except OttlaError as error:
             for place in at:
@@ -159,7 +162,16 @@ class RegisteredConverter(Converter):
         return [Piece(piece.column, places if piece.at is None else places.take(piece.at))]
 
     def _asked(self, number: int) -> Registered:
-        found = by_id(self.client, number)
+        for attempt in range(_ATTEMPTS):
+            try:
+                found = by_id(self.client, number)
+                break
+            except Refused as error:
+                _require_rights(error)
+                if attempt == _ATTEMPTS - 1:
+                    raise DataError(f"the registry has no schema {number}.") from None
+                # An instance of a registry may hear of a schema a moment after its first record is there.
+                time.sleep(_PAUSE_S)
         if found.type != self.kind:
             raise DataError(f"the schema {number} of the registry is of type {found.type}, not {self.kind}.")
         return found
@@ -192,7 +204,7 @@ class RegisteredConverter(Converter):
         try:
             registered = self._for_writing(topic, schema)
             return self.write(registered, column, lambda place, error: on_failure(at[place], error))
-        except Retriable:
+        except (Retriable, ConnectorFailure):
             raise
         except OttlaError as error:
             for place in at:
@@ -203,17 +215,17 @@ class RegisteredConverter(Converter):
         subject = self._subject(topic, schema)
         if (known := self._written.get((subject, schema))) is not None:
             return known
-        if self._uses_latest and not self._registers:
-            found = by_version(self.client, subject, "latest")
-        else:
-            text = self.text_of(schema)
-            body = {"schema": text, "schemaType": self.kind}
-            path = ("subjects", subject, "versions") if self._registers else ("subjects", subject)
-            try:
-                number = int(self.client.post(body, *path)["id"])
-            except Refused as error:
-                raise DataError(f"the subject '{subject}' does not take the schema: {error}") from None
-            found = self.registered(number, text, subject)
+        text = self.text_of(schema)
+        try:
+            if self._uses_latest and not self._registers:
+                found = by_version(self.client, subject, "latest")
+            else:
+                body = {"schema": text, "schemaType": self.kind}
+                path = ("subjects", subject, "versions") if self._registers else ("subjects", subject)
+                found = self.registered(int(self.client.post(body, *path)["id"]), text, subject)
+        except Refused as error:
+            _require_rights(error)
+            raise DataError(f"the subject '{subject}' does not take the schema: {error}") from None
         self._written[subject, schema] = found
         return found
 
@@ -232,6 +244,12 @@ class RegisteredConverter(Converter):
                 f"{self._strategy} needs the name of a schema, and the record's has none: SetSchemaMetadata."
             )
         return schema.name
+
+
+def _require_rights(error: Refused) -> None:
+    """A login that is missing or wrong is no fault of a record, however many are tolerated."""
+    if error.code // 100 in (401, 403) or error.code in (401, 403):
+        raise ConnectorFailure(f"{error} Set basic.auth.user.info for this converter, or ask for the right.") from None
 
 
 def _with_login(url: str, user: str) -> str:
