@@ -303,3 +303,62 @@ def test_what_passes_by_itself_is_tried_again(registry: Registry, monkeypatch: p
     conversion = sink_side({**settings, "errors.retry.timeout": "60000"}, clock=clock, sleep=clock.sleep)
     assert len(conversion.run(rows(encoded.to_pylist())).records) == 1
     assert clock.ms == 300 + 600
+
+
+def test_what_others_write_in_avro_comes_through(registry: Registry) -> None:
+    """Unions, enums, fixed, times in microseconds: read, written anew with the schema that was read, and read again."""
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+    from confluent_kafka.schema_registry.avro import AvroSerializer
+    from confluent_kafka.serialization import MessageField, SerializationContext
+
+    tree = {
+        "type": "record",
+        "name": "Odd",
+        "namespace": "n",
+        "fields": [
+            {"name": "either", "type": ["null", "string", "int"], "default": None},
+            {"name": "color", "type": {"type": "enum", "name": "Color", "symbols": ["RED", "BLUE"]}},
+            {"name": "hash", "type": {"type": "fixed", "name": "Hash", "size": 2}},
+            {"name": "micros", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+            {"name": "parts", "type": {"type": "array", "items": ["null", {"type": "record", "name": "Part", "fields": [
+                {"name": "x", "type": "int", "default": 7}]}]}},
+            {"name": "count", "type": "long", "default": 3},
+        ],
+    }  # fmt: skip
+    write = AvroSerializer(SchemaRegistryClient({"url": registry.url}), json.dumps(tree))
+    value = {
+        "either": 5,
+        "color": "BLUE",
+        "hash": b"ab",
+        "micros": AT.replace(microsecond=123456),
+        "parts": [{"x": 1}, None],
+        "count": 9,
+    }
+    context = SerializationContext("odd", MessageField.VALUE)
+    written = [write({**value, "either": either}, context) for either in (5, "five", None)]
+    settings = config("AvroConverter", registry)
+    [found] = sink_side(settings).run(rows(written)).records
+    schema = found.values.schema
+    assert schema is not None
+    assert schema.field_named("count") == Schema(SchemaType.INT64, default=3)
+    read = found.values.data.to_pylist()  # type: ignore[union-attr]
+    assert [each["either"] for each in read] == [{"string": None, "int": 5}, {"string": "five", "int": None}, None]
+    assert read[0]["color"] == "BLUE"
+    assert read[0]["hash"] == b"ab"
+    assert read[0]["micros"] == 1_582_979_400_123_456
+    assert read[0]["parts"] == [{"x": 1}, None]
+    again = source_side(settings).run(records(schema, read, "odd-again")).rows.column("value").to_pylist()
+    [anew] = sink_side(settings).run(rows(again)).records
+    assert anew.values.data.to_pylist() == read  # type: ignore[union-attr]
+
+
+def test_a_map_whose_keys_are_no_strings_goes_through_avro(registry: Registry) -> None:
+    schema = Schema(
+        SchemaType.MAP, key_schema=Schema(SchemaType.INT32), value_schema=Schema(SchemaType.STRING, optional=True)
+    )
+    settings = config("AvroConverter", registry)
+    values = [[(1, "a"), (2, None)], []]
+    encoded = source_side(settings).run(records(schema, values, "numbered")).rows.column("value").to_pylist()
+    [found] = sink_side(settings).run(rows(encoded)).records
+    assert found.values.schema == schema
+    assert found.values.data.to_pylist() == values  # type: ignore[union-attr]

@@ -148,6 +148,8 @@ class _Writer:
         inner = self._tree(schema)
         if not (schema.optional if optional is None else optional):
             return inner
+        if isinstance(inner, list):
+            return ["null", *inner]
         # A default is of the first branch.
         return [inner, "null"] if schema.default is not None else ["null", inner]
 
