@@ -68,6 +68,7 @@ SECTIONS = (
         (
             Lazy("pipeline", "pipeline:pipeline", "Pipelines on Spark: check, run, list, status, logs, stop, delete."),
             Lazy("streams", "streams_app:streams", "Topologies on Spark: run, describe, list, status, logs, delete."),
+            Lazy("connect", "connect:connect", "Connectors on Spark: start, list, create, status, stop, offsets."),
         ),
     ),
     Section(
