@@ -128,6 +128,8 @@ class Listener:
         self.is_open_to_all = tls is None and not self._has_logins
         self.first_request_bytes_max = request_bytes_max if login_bytes_max is None else login_bytes_max
         self.handle = handle
+        # Told when an answer has left that its client did not take at once, and how long that took.
+        self.on_sent: Callable[[Connection, float], None] = lambda _connection, _seconds: None
         self.clock = clock
         self.loop = asyncio.get_running_loop()
         self.request_bytes_max = request_bytes_max
@@ -342,6 +344,10 @@ class Listener:
             self._spare.append(buffer)
 
     # --- housekeeping
+
+    @property
+    def connections(self) -> list[Connection]:
+        return list(self._connections.values())
 
     @property
     def connection_count(self) -> int:

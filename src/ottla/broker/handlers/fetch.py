@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _LARGE_BYTES = 16 * 1024
 _PARTITIONS_AT_ONCE = 1_000
 
+_FETCH = 1
 _WITH_SESSIONS = 7
 _WITH_TOPIC_IDS = 13
 _FROM_FOLLOWERS = 11
@@ -386,10 +387,27 @@ class Fetch:
 
     def _begin(self, lines: list[Line]) -> FetchAnswer:
         answer = FetchAnswer(self._version, self._session.id if self._session is not None else 0)
+        self._count(lines)
         leaders = [line.current_leader[0] for line in lines if line.current_leader is not None]
         if leaders:
             answer.endpoints = endpoints_of(self._broker, leaders, self._listener)
         return answer
+
+    def _count(self, lines: list[Line]) -> None:
+        broker = self._broker
+        for line in lines:
+            if line.slice is None and not line.error:
+                continue
+            replica = self._replica(*line.asked.key)
+            if line.error and broker.observer is not None:
+                broker.observer.failed(_FETCH, line.error)
+            if replica is None:
+                continue
+            traffic = broker.traffic[replica.topic]
+            if line.slice is not None:
+                traffic.bytes_out += line.slice.size
+            else:
+                traffic.fetches_failed += 1
 
     def _encode(self, lines: list[Line]) -> list[Part]:
         session = self._session
