@@ -14,6 +14,7 @@ from ottla.common.config.configuration import Configuration
 from ottla.common.config.groups import ClassicGroupSettings, ConsumerGroupSettings, OffsetSettings
 from ottla.common.config.logs import LogCleanerSettings, LogDefaultSettings, LogPlaceSettings
 from ottla.common.config.network import NetworkSettings
+from ottla.common.config.observing import ObservingSettings
 from ottla.common.config.quotas import QuotaSettings
 from ottla.common.config.removed import REMOVED
 from ottla.common.config.replication import ReplicationSettings
@@ -34,6 +35,7 @@ AREAS: tuple[tuple[str, type[Configuration]], ...] = (
     ("Who may do what", AccessSettings),
     ("Quotas", QuotaSettings),
     ("The audit trail", AuditSettings),
+    ("Metrics and logs of requests", ObservingSettings),
     ("Creating topics", TopicCreationSettings),
     ("Data directories", LogPlaceSettings),
     ("Logs: defaults of topic settings", LogDefaultSettings),

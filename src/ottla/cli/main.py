@@ -51,6 +51,7 @@ SECTIONS = (
             Lazy("group", "group:group", "Consumer groups: members, lag, seek."),
             Lazy("txn", "txn:txn", "Transactions: list, describe, find and abort hanging ones."),
             Lazy("config", "config:config", "Settings of topics, brokers and groups."),
+            Lazy("monitor", "monitor:monitor", "Judges the lag of all groups: metrics, JSON, webhooks."),
             Lazy("cluster", "cluster:cluster", "Brokers and health; a cluster on this machine."),
         ),
     ),
