@@ -9,7 +9,8 @@ import pytest
 
 from ottla.common.errors import OttlaError
 from ottla.exposition import endpoint as module
-from ottla.exposition.endpoint import Endpoint, Query, Reply, json_reply, parse_address
+from ottla.exposition.address import consecutive, parse_address
+from ottla.exposition.endpoint import Endpoint, Query, Reply, json_reply
 
 
 async def _hello(query: Query) -> Reply:
@@ -79,6 +80,8 @@ def test_addresses() -> None:
     assert parse_address("9404", what="x") == ("127.0.0.1", 9404)
     assert parse_address("[::1]:80", what="x") == ("::1", 80)
     assert parse_address(":80", what="x") == ("", 80)
+    assert consecutive("127.0.0.1:9404", 2, what="x") == "127.0.0.1:9406"
+    assert consecutive("[::1]:0", 2, what="x") == "[::1]:0"
     for wrong in ("host", "host:port", "h:99999", "a b:80"):
         with pytest.raises(OttlaError, match="expected HOST:PORT"):
             parse_address(wrong, what="x")

@@ -8,6 +8,11 @@ import urllib.request
 from prometheus_client.parser import text_string_to_metric_families
 
 _TIMEOUT_S = 60.0
+_ENDS = {
+    "counter": ("_total", ""),
+    "histogram": ("_bucket", "_count", "_sum"),
+    "summary": ("_count", "_sum"),
+}
 
 
 def get(url: str) -> tuple[int, str]:
@@ -22,9 +27,12 @@ def get(url: str) -> tuple[int, str]:
 class MetricsPage:
     def __init__(self, text: str) -> None:
         self.text = text
+        # Of samples, and of all that could be there.
         self.names: set[str] = set()
+        self.declared: set[str] = set()
         self._values: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
         for family in text_string_to_metric_families(text):
+            self.declared |= {family.name + end for end in _ENDS.get(family.type, ("",))}
             for sample in family.samples:
                 self.names.add(sample.name)
                 self._values[sample.name, frozenset(sample.labels.items())] = sample.value

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
@@ -24,8 +23,6 @@ HEAD_S_MAX = 10.0
 IDLE_S_MAX = 120.0
 CONNECTIONS_MAX = 64
 
-_ADDRESS = re.compile(r"(?P<host>\[[^\]\s]+\]|[^:/\[\]\s]*):(?P<port>\d{1,5})")
-_PORT_MAX = 65_535
 _PHRASES = {
     200: "OK",
     400: "Bad Request",
@@ -53,14 +50,6 @@ FindPage = Callable[[str], Page | None]
 
 def json_reply(value: object, status: int = 200) -> Reply:
     return Reply(json.dumps(value, indent=2).encode() + b"\n", "application/json", status)
-
-
-def parse_address(text: str, *, what: str) -> tuple[str, int]:
-    """Raises OttlaError. An empty host is all interfaces."""
-    match = _ADDRESS.fullmatch(text if ":" in text else f"127.0.0.1:{text}")
-    if match is None or int(match["port"]) > _PORT_MAX:
-        raise OttlaError(f"Invalid address {text!r} in {what}: expected HOST:PORT.")
-    return match["host"].strip("[]"), int(match["port"])
 
 
 class Endpoint:

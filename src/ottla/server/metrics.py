@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from ottla.broker.observing.collector import BrokerState, Collector
 from ottla.broker.observing.loop_lag import LoopLag
 from ottla.broker.observing.service_families import disk_space
-from ottla.exposition.endpoint import Endpoint, Query, Reply, parse_address
+from ottla.exposition.address import parse_address
+from ottla.exposition.endpoint import Endpoint, Query, Reply
 from ottla.exposition.text import CONTENT_TYPE, text_in_steps
 from ottla.server.listener import Listener
 

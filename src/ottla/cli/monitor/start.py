@@ -11,7 +11,7 @@ from ottla.common.errors import OttlaError
 
 
 @command("start")
-@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:9405", help="Where to listen [127.0.0.1:9405].")
+@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:9410", help="Where to listen [127.0.0.1:9410].")
 @click.option("--interval", type=at_least(0.1), default=10.0, metavar="SECONDS", help="Between two looks [10].")
 @click.option("--window", type=at_least(3), default=10, metavar="N", help="Looks by which is judged [10].")
 @click.option("--allowed-lag", type=at_least(0), default=0, metavar="N", help="Up to this much all is well [0].")
@@ -49,7 +49,7 @@ def start(
     from ottla.client.address import ClusterAddress
     from ottla.client.security_settings import parse_security
     from ottla.common.logging_setup import set_up_logging
-    from ottla.exposition.endpoint import parse_address
+    from ottla.exposition.address import parse_address
     from ottla.http.until_signal import run_until_signal
     from ottla.monitoring.burrow import Rules
     from ottla.monitoring.monitor import MonitorSettings
