@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ ORDERS: dict[str, tuple[tuple[str, Callable[[Any], Any]], ...]] = {
         ("status", lambda line: (-{"OK": 0, "WARN": 1, "ERROR": 2}[line.status], line.group)),
     ),
 }
+# What `table` paints for a terminal; here lines are cut and painted as a whole.
+_CODES = re.compile(r"\x1b\[[0-9;]*m")
 _RED, _YELLOW, _BOLD, _REVERSE, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[7m", "\x1b[0m"
 
 
@@ -123,7 +126,7 @@ def _table(figures: Figures, shown: Shown) -> list[str]:
     _, key = ORDERS[shown.view][shown.order]
     lines: list[Any] = sorted(getattr(figures, shown.view), key=key, reverse=shown.is_reversed)
     headings, row = _ROWS[shown.view]
-    return table(headings, [row(line) for line in lines])
+    return [_CODES.sub("", line) for line in table(headings, [row(line) for line in lines])]
 
 
 def _broker_row(line: BrokerLine) -> list[Any]:
@@ -132,16 +135,8 @@ def _broker_row(line: BrokerLine) -> list[Any]:
 
 
 def _topic_row(line: TopicLine) -> list[Any]:
-    lag = None if line.lag is None else line.lag
-    return [
-        line.topic,
-        short(line.records_per_s),
-        line.partitions,
-        line.groups,
-        lag,
-        line.under_replicated,
-        line.offline,
-    ]
+    replicas = [line.under_replicated, line.offline]
+    return [line.topic, short(line.records_per_s), line.partitions, line.groups, line.lag, *replicas]
 
 
 def _group_row(line: GroupLine) -> list[Any]:

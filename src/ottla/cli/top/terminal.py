@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import sys
 import termios
 import threading
@@ -85,7 +84,7 @@ def run_in_terminal(look: Callable[[], Figures], interval_s: float, view: str) -
     with _own_screen():
         try:
             while not shown.is_over:
-                size = shutil.get_terminal_size()
+                size = os.get_terminal_size(sys.stdout.fileno())  # not COLUMNS, which does not change with it
                 now = (looking.count, shown, size, looking.problem)
                 if now != drawn:
                     _draw(looking, shown, size.columns, size.lines)
@@ -103,7 +102,7 @@ def _draw(looking: Looking, shown: Shown, width: int, height: int) -> None:
         lines = screen(looking.found, shown, width, height)
         if looking.problem:
             lines[1] = f"! {looking.problem}"[:width]
-    text = f"{_CLEAR_LINE}\r\n".join(lines)
+    text = f"{_CLEAR_LINE}\n".join(lines)
     sys.stdout.write(f"{_HOME}{text}{_CLEAR_LINE}{_CLEAR_BELOW}")
     sys.stdout.flush()
 
