@@ -71,7 +71,7 @@ class Router:
         """Every request comes in and goes out here. Never raises: a request we cannot read closes the connection, as
         Kafka does. While it is observed, or there are quotas, it comes in again, and `stage` is how far it is."""
         if stage < OBSERVED and self._broker.observer is not None:
-            return self._broker.observer.handle(self, connection, frame)
+            return self._broker.observer.handle(connection, frame)
         throttling = self._broker.throttling
         if throttling is not None and stage < COUNTED:
             return throttling.handle(self, connection, frame)

@@ -35,10 +35,16 @@ def counters(name: str, doc: str, labels: Sequence[str], values: Mapping[Labels,
 
 
 def histograms(
-    name: str, doc: str, labels: Sequence[str], values: Iterable[tuple[Labels, Histogram, int]]
+    name: str,
+    doc: str,
+    labels: Sequence[str],
+    values: Iterable[tuple[Labels, Histogram, int]],
+    *,
+    scale: float = 1.0,
 ) -> HistogramMetricFamily:
-    """The number is how many values of 0 there were beside those of the histogram."""
+    """The number is how many values of 0 there were beside those of the histogram. `scale` is 1,000 where seconds are
+    told as milliseconds, because Kafka does."""
     family = HistogramMetricFamily(name, doc, labels=labels)
     for key, histogram, zeros in values:
-        family.add_metric(key, histogram.buckets(zeros=zeros), histogram.sum)
+        family.add_metric(key, histogram.buckets(zeros=zeros, scale=scale), histogram.sum * scale)
     return family

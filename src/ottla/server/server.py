@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla import __version__
@@ -26,6 +27,7 @@ from ottla.server.request_memory import RequestMemory
 
 if TYPE_CHECKING:
     from ottla.broker.logins.gate import SaslGate
+    from ottla.broker.observing.request_observer import RequestObserver
     from ottla.server.metrics import MetricsEndpoint
     from ottla.server.tls_identity import TlsIdentity
 
@@ -50,7 +52,6 @@ class Server:
         self._listeners: list[Listener] = []
         # What clients are told, by listener.
         self._advertised: dict[str, tuple[str, int]] = {}
-        self._observing = ObservingSwitch(self.broker)
         self.metrics: MetricsEndpoint | None = None
 
     async def start(self) -> None:
@@ -58,9 +59,10 @@ class Server:
         for warning in self.config.warnings:
             log.warning(warning)
         router = Router(self.broker)
+        observing = ObservingSwitch(self.broker, router, partial(self._on_switch, router))
         try:
             self._bind(router)
-            await self._start_metrics()
+            await self._start_metrics(observing)
             await self.broker.open()
         except BaseException:
             if self.metrics is not None:
@@ -68,7 +70,7 @@ class Server:
             await self._stop_listeners(0)
             await self.broker.close(clean=False)
             raise
-        self._observing.look()
+        observing.look()
         if self.metrics is not None:
             self.metrics.broker_is_open()
         for listener in self._listeners:
@@ -87,11 +89,17 @@ class Server:
         if not all(listener.is_open_to_all for listener in self._listeners):
             self.broker.timers.every(self._login_check_ms, self._close_unknown, "close connections without a login")
 
-    async def _start_metrics(self) -> None:
+    def _on_switch(self, router: Router, observer: RequestObserver | None) -> None:
+        """Requests go to whoever observes them without a detour, where no login comes before."""
+        for listener in self._listeners:
+            if not listener.has_logins:
+                listener.handle = router.handle if observer is None else observer.handle
+
+    async def _start_metrics(self, observing: ObservingSwitch) -> None:
         if self.config.ottla_metrics_listen:
             from ottla.server.metrics import MetricsEndpoint  # a broker without it does not load prometheus_client
 
-            self.metrics = MetricsEndpoint(self.broker, self._listeners, self._observing)
+            self.metrics = MetricsEndpoint(self.broker, self._listeners, observing)
             self.metrics.bind()
             await self.metrics.start()
 

@@ -27,10 +27,10 @@ _KNOWN = {code.value: code.name for code in ErrorCode}
 
 
 def request_families(observer: RequestObserver) -> Iterator[Metric | None]:
-    stats = {api: its for api, its in observer.by_api.items() if its.count}
-    for its in stats.values():
+    for its in observer.by_api.values():
         its.fold()
         yield None
+    stats = {api: its for api, its in observer.by_api.items() if its.count}
     yield counters(
         _PREFIX + "requests_total",
         "Requests, by API and version.",
@@ -66,5 +66,6 @@ def request_families(observer: RequestObserver) -> Iterator[Metric | None]:
                 ((api,), getattr(its, attribute), max(0, its.total.count - getattr(its, attribute).count))
                 for api, its in stats.items()
             ),
+            scale=1_000,
         )
         yield None

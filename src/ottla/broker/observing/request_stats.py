@@ -1,8 +1,11 @@
-"""What is counted of the requests of one API. Plain integers and lists: most of this is on the way of every request.
+"""What is counted of the requests of one API. Most of this is on the way of every request, so little is done for each.
+
+A request that is answered at once leaves one tuple in a list. Every few hundred of them are counted together, where
+sums and sorting are done in C.
 
 Where the time of a request goes, in Kafka's words:
 - queue: from when the poller saw its socket ready until it is handled, so behind others of the same turn of the loop;
-- local: the handler, until it has an answer, or a promise of one;
+- local: reading the request, and the handler until it has an answer, or a promise of one;
 - remote: from the promise to the answer, as for replicas, records or other members;
 - throttle: how long its client is left alone afterwards for its quotas;
 - send: what the client took to read the answer, if its socket did not take it at once.
@@ -10,21 +13,25 @@ Where the time of a request goes, in Kafka's words:
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ottla.exposition.histogram import Histogram
 
-# Answers that were made at once are sorted into buckets so many at a time.
 FOLD = 512
-# Of how many such requests one is asked how long it was in the queue.
-_QUEUE_SAMPLED = 16
+# Of how many requests that were answered at once one says in which bucket its time in the queue and its local time are.
+_SAMPLED = 16
 _VERSIONS = 32
-_MS = 1_000.0
+
+# Of a request that was answered at once: its time in all, the local part of it, the sizes of request and answer, the
+# version.
+AtOnce = tuple[float, float, int, int, int]
 
 
 class RequestStats:
     __slots__ = (
         "errors",
         "local",
-        "local_at_once",
+        "pending",
         "queue",
         "remote",
         "request_bytes",
@@ -32,7 +39,6 @@ class RequestStats:
         "send",
         "throttle",
         "total",
-        "total_at_once",
         "versions",
     )
 
@@ -41,31 +47,43 @@ class RequestStats:
         self.request_bytes = 0
         self.response_bytes = 0
         self.errors: dict[int, int] = {}
-        # In seconds, not in a histogram yet.
-        self.total_at_once: list[float] = []
-        self.local_at_once: list[float] = []
-        # In milliseconds, as Kafka has them.
+        self.pending: list[AtOnce] = []
+        # All times are in seconds.
         self.total, self.queue, self.local = Histogram(), Histogram(), Histogram()
         # Those without any of it are not in them.
         self.remote, self.throttle, self.send = Histogram(), Histogram(), Histogram()
 
     def fold(self) -> None:
-        """What was answered at once, into the histograms."""
-        totals, locals_ = self.total_at_once, self.local_at_once
-        if not totals:
+        """Count what was answered at once."""
+        pending, self.pending = self.pending, []
+        if not pending:
             return
-        self.total_at_once, self.local_at_once = [], []
-        count = len(totals)
-        for place in range(0, count, _QUEUE_SAMPLED):
-            self.queue.add((totals[place] - locals_[place]) * _MS, min(_QUEUE_SAMPLED, count - place))
-        self.total.add_all([value * _MS for value in totals])
-        self.local.add_all([value * _MS for value in locals_])
+        totals, locals_, sizes, answers, versions = zip(*pending, strict=True)
+        self.request_bytes += sum(sizes)
+        self.response_bytes += sum(answers)
+        for version, times in Counter(versions).items():
+            self.versions[version % _VERSIONS] += times
+        count = len(pending)
+        for place in range(0, count, _SAMPLED):
+            times = min(_SAMPLED, count - place)
+            self.queue.count_only(totals[place] - locals_[place], times)
+            self.local.count_only(locals_[place], times)
+        local_s = sum(locals_)
+        self.local.sum += local_s
+        self.queue.sum += sum(totals) - local_s
+        self.total.add_all(sorted(totals))
 
-    def answered_later(self, queue_s: float, local_s: float, remote_s: float) -> None:
-        self.queue.add(queue_s * _MS)
-        self.local.add(local_s * _MS)
-        self.remote.add(remote_s * _MS)
-        self.total.add((queue_s + local_s + remote_s) * _MS)
+    def answered_later(self, queue_s: float, local_s: float, remote_s: float, answer_size: int) -> None:
+        self.queue.add(queue_s)
+        self.local.add(local_s)
+        self.remote.add(remote_s)
+        self.total.add(queue_s + local_s + remote_s)
+        self.response_bytes += answer_size
+
+    def arrived(self, size: int, version: int) -> None:
+        """One that is answered later."""
+        self.request_bytes += size
+        self.versions[version % _VERSIONS] += 1
 
     def failed(self, code: int) -> None:
         self.errors[code] = self.errors.get(code, 0) + 1

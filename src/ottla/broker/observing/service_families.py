@@ -89,12 +89,13 @@ def waiting_families(broker: Broker) -> Iterator[Metric | None]:
 def storage_families(broker: Broker, flushes: Histogram, space: dict[Path, DiskSpace]) -> Iterator[Metric | None]:
     took_s = broker.logs.flusher.took_s
     while took_s:
-        flushes.add(took_s.popleft() * 1_000)
+        flushes.add(took_s.popleft())
     yield histograms(
         "kafka_log_logflushstats_logflushrateandtimems",
         "Milliseconds that a sync of a log to disk took.",
         [],
         [((), flushes, 0)],
+        scale=1_000,
     )
     dirs = broker.logs.dirs
     yield gauge(

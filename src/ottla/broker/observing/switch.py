@@ -6,6 +6,7 @@ A broker that does none of it pays nothing. The settings are dynamic, and a log 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.broker.observing.request_log import RequestLog
@@ -14,6 +15,7 @@ from ottla.broker.observing.request_observer import RequestObserver
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.chores.timers import Handle
+    from ottla.broker.router import Router
 
 log = logging.getLogger("ottla.request")
 
@@ -21,10 +23,12 @@ SETTINGS = frozenset(("ottla.slow.request.log.ms", "ottla.request.log", "ottla.r
 
 
 class ObservingSwitch:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, router: Router, on_switch: Callable[[RequestObserver | None], None]) -> None:
+        """`on_switch` is told who observes from now on."""
         self._broker = broker
+        self._on_switch = on_switch
         # Counts go on where they were while it is off.
-        self.observer = RequestObserver()
+        self.observer = RequestObserver(router)
         self._are_metrics_served = False
         self._was_logging = False
         self._end: Handle | None = None
@@ -41,8 +45,9 @@ class ObservingSwitch:
     def look(self) -> None:
         broker = self._broker
         requests = RequestLog(broker.config, broker.clock, lambda: broker.image)
-        self.observer.log = requests if requests.is_on else None
+        self.observer.set_log(requests if requests.is_on else None)
         broker.observer = self.observer if self._are_metrics_served or requests.is_on else None
+        self._on_switch(broker.observer)
         if self._end is not None:
             self._end.cancel()
             self._end = None
