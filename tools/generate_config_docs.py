@@ -58,7 +58,7 @@ is. Each layer wins over the ones below it:
 
 1. dynamic settings of one broker (`ottla config set broker 1 ...`, or any Kafka admin client);
 2. dynamic settings of all brokers (the broker with the empty name);
-3. flags of `ottla start`: `--listen`, `--data-dir`;
+3. flags of `ottla start`: `--listen`, `--data-dir`, `--metrics`;
 4. `-X key=value` of `ottla start`;
 5. the file of `ottla start --config server.properties`;
 6. the default.

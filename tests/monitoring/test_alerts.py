@@ -75,7 +75,7 @@ def known_names() -> Iterator[set[str]]:
         assert endpoint is not None
         of_broker = MetricsPage.at(f"{endpoint.url}/metrics").declared
     monitor = MonitorService(ClusterAddress("nowhere:1"), "127.0.0.1", 0, MonitorSettings())
-    of_monitor = {sample for family in monitor._families() for sample in (family.name, family.name + "_total")}
+    of_monitor = MetricsPage(monitor._text().decode()).declared
     yield of_broker | of_monitor
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.protocol.messages import ApiVersionsRequest, ListOffsetsRequest, MetadataRequest
+from ottla.common.errors import OttlaError
+from ottla.protocol.messages import ApiVersionsRequest, CreateTopicsRequest, ListOffsetsRequest, MetadataRequest
 from ottla.testing import Broker
 from tests.support.loop_turns import TURN_S_MAX, LoopTurns
 from tests.support.metrics_page import MetricsPage, get
@@ -127,6 +128,22 @@ def test_health(broker: Broker) -> None:
     assert status == 404 and "/metrics" in text
 
 
+def test_a_broker_that_stops_is_alive_and_not_ready() -> None:
+    with Broker(SETTINGS) as stopping:
+        endpoint = stopping._running().metrics
+        assert endpoint is not None
+        endpoint.is_stopping()
+        assert get(f"{endpoint.url}/health/live")[0] == 200
+        assert get(f"{endpoint.url}/health/ready") == (503, "not ready: the broker is stopping\n")
+        assert MetricsPage.at(f"{endpoint.url}/metrics").value("kafka_server_kafkaserver_brokerstate") == 6
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_served(broker: Broker) -> None:
+    address = _url(broker).removeprefix("http://")
+    with pytest.raises(OttlaError, match="choose another port"):
+        Broker({"ottla.metrics.listen": address}).start()
+
+
 def test_a_broker_of_one_node_is_well_and_its_own_controller(broker: Broker) -> None:
     page = _page(broker)
     assert page.value("kafka_controller_kafkacontroller_activecontrollercount") == 1
@@ -146,11 +163,18 @@ def test_without_the_setting_nothing_is_served_and_nothing_is_observed() -> None
 
 
 @pytest.mark.slow
-def test_a_scrape_of_ten_thousand_partitions_is_no_long_turn() -> None:
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("topics", "partitions"), [(1, 10_000), (5_000, 2)])
+def test_a_scrape_of_ten_thousand_partitions_is_no_long_turn(topics: int, partitions: int) -> None:
     with LoopTurns() as turns, Broker(SETTINGS | {"ottla.metrics.topics.max": "100"}) as broker:
-        broker.create_topic("wide", 10_000)
         with RawClient.to(broker.bootstrap_servers) as client:
-            client.produce("wide", batch_of(b"x"))
+            wanted = [
+                CreateTopicsRequest.CreatableTopic(name=f"t{number}", num_partitions=partitions, replication_factor=1)
+                for number in range(topics)
+            ]
+            for start in range(0, topics, 500):
+                client.call(CreateTopicsRequest(topics=wanted[start : start + 500], timeout_ms=600_000), 7)
+            client.produce("t0", batch_of(b"x"))
         for _ in range(5):
             turns.reset()
             page = _page(broker)

@@ -387,13 +387,12 @@ class Fetch:
 
     def _begin(self, lines: list[Line]) -> FetchAnswer:
         answer = FetchAnswer(self._version, self._session.id if self._session is not None else 0)
-        self._count(lines)
         leaders = [line.current_leader[0] for line in lines if line.current_leader is not None]
         if leaders:
             answer.endpoints = endpoints_of(self._broker, leaders, self._listener)
         return answer
 
-    def _count(self, lines: list[Line]) -> None:
+    def _count(self, lines: Sequence[Line]) -> None:
         broker = self._broker
         for line in lines:
             if line.slice is None and not line.error:
@@ -419,6 +418,7 @@ class Fetch:
         for key, members in topics.items():
             answer.begin_topic(key, len(members))
             answer.add(members)
+            self._count(members)
             answer.end_topic()
         return answer.finish(self._correlation_id)
 
@@ -433,6 +433,7 @@ class Fetch:
             answer.begin_topic(key, len(members))
             for piece in pieces(members):
                 answer.add(piece)
+                self._count(piece)
                 yield None
             answer.end_topic()
         return answer.finish(self._correlation_id)

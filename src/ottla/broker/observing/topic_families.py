@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import Metric
@@ -30,9 +30,8 @@ _LOG = (
 )
 
 
-def topic_families(broker: Broker, named: NamedTopics, partitions_max: int) -> Iterator[Metric | None]:
-    counts = named.look(broker.image.topics)
-    yield None
+def topic_families(broker: Broker, named: NamedTopics, partitions_max: int) -> Generator[Metric | None, None, None]:
+    counts = yield from named.look(broker.image.topics)
     for name, count, doc in _TRAFFIC:
         yield counters(_PREFIX + name, doc, ["topic"], {(topic,): its[count] for topic, its in counts.items()})
     yield from _log_families(broker, named, partitions_max)
