@@ -155,6 +155,17 @@ def test_a_broker_of_one_node_is_well_and_its_own_controller(broker: Broker) -> 
     assert page.value("ottla_log_directory_free_bytes") > 0
 
 
+def test_requests_behind_a_login_are_counted_once_as_well() -> None:
+    with Broker(SETTINGS, security="SASL_SSL") as secured:
+        secured.create_topic("t")
+        for _ in range(3):
+            secured.produce("t", b"x")
+        page = _page(secured)
+        assert page.value("kafka_server_brokertopicmetrics_messagesin_total", topic="t") == 3
+        name = "kafka_network_requestmetrics_totaltimems_count"
+        assert 0 < page.value(name, request="Produce") == page.value(REQUESTS, request="Produce") <= 3
+
+
 def test_without_the_setting_nothing_is_served_and_nothing_is_observed() -> None:
     with Broker() as quiet, RawClient.to(quiet.bootstrap_servers) as client:
         client.call(MetadataRequest(topics=[]), 9)

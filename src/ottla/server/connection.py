@@ -114,7 +114,7 @@ class Connection:
         self._held: list[bytes] = []
         self._busy = False
         self._writing = False
-        # Since when an answer waits for its client to read it.
+        # Since when an answer waits for its client to read it; 0 while none does.
         self._blocked_since = 0.0
         self._closed = False
         self._ending = False
@@ -468,7 +468,9 @@ class Connection:
                 self._update_events()
         elif self._writing:
             self._writing = False
-            self.listener.on_sent(self, perf_counter() - self._blocked_since)
+            if self._blocked_since:  # else a TLS handshake was to be written
+                self.listener.on_sent(self, perf_counter() - self._blocked_since)
+                self._blocked_since = 0.0
             self._update_events()
             if not self._busy:  # else what left was the end of the answers before the one that is worked on
                 self._after_answer()

@@ -1,7 +1,7 @@
 """The broker's HTTP endpoint: `/metrics`, `/health/live` and `/health/ready`.
 
-It is served by the broker's own event loop and takes turns with everything else, so a scrape costs others a millisecond
-at a time at most. `live` says that the loop answers; `ready` that clients are served: the broker is open, taken into
+It is served by the broker's own event loop and takes turns with everything else, so a scrape costs others a few
+milliseconds at a time at most. `live` says that the loop answers; `ready` that clients are served: the broker is open, taken into
 its cluster, and can use a log directory.
 """
 
@@ -51,7 +51,7 @@ class MetricsEndpoint:
         return self._endpoint.url
 
     async def start(self) -> None:
-        """Before the broker is open: it is alive, and not ready."""
+        """Before the broker is open: whoever asks meanwhile is answered as soon as the logs are loaded, not refused."""
         await self._endpoint.start()
         self._lag.start()
 
