@@ -55,6 +55,9 @@ EXAMPLES = {
     ("cluster", "kill"): "--help",
     ("cluster", "pause"): "--help",
     ("cluster", "resume"): "--help",
+    ("top",): "--once",
+    ("monitor", "start"): "--help",  # serves until it is told to stop
+    ("log", "requests"): "--all --dry-run",
     ("zookeeper", "start"): "--help",  # becomes a server
     ("registry", "start"): "--help",  # serves until it is told to stop
     ("registry", "password"): "--help",  # reads stdin
