@@ -57,6 +57,8 @@ ORDER = Schema(
             Schema(SchemaType.MAP, key_schema=Schema(SchemaType.STRING), value_schema=Schema(SchemaType.INT32)),
         ),
         Field("address", ADDRESS),
+        Field("state", Schema(SchemaType.STRING, optional=True, default="new")),
+        Field("fee", Schema(SchemaType.BYTES, False, DECIMAL, 1, default=Decimal("1.50"), parameters={"scale": "2"})),
     ),
 )
 AT = datetime.datetime(2020, 2, 29, 12, 30, 0, 250_000, tzinfo=datetime.UTC)
@@ -76,6 +78,8 @@ def order(number: int) -> dict[str, Any]:
         "tags": ["a"] * (number % 3),
         "counts": [("k", number)],
         "address": {"city": "Bern", "zip": None} if number % 2 else None,
+        "state": "old",
+        "fee": Decimal("2.25"),
     }
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ottla.avro import schema as avro
 from ottla.common.errors import OttlaError
@@ -167,8 +168,10 @@ def _read_map(written: avro.Schema, schema: Schema, array: Any) -> Any:
 
 
 def _written(schema: Schema | None, array: Any, target: Any) -> Any:
-    """Columns of Kafka Connect's as those that Avro's writer takes."""
+    """Columns of Kafka Connect's as those that Avro's writer takes. A null becomes the default, where there is one."""
     assert schema is not None
+    if schema.default is not None and array.null_count and not pa.types.is_nested(array.type):
+        array = pc.fill_null(array, pa.scalar(schema.default, array.type))
     if schema.type is SchemaType.STRUCT:
         fields = [target.field(at) for at in range(target.num_fields)]
         if not fields:

@@ -13,7 +13,7 @@ from ottla.connect.api.data import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Schem
 from ottla.connect.conversion.arrow import PRECISION
 from ottla.connect.conversion.errors import DataError, RecordError
 from ottla.connect.conversion.json_text import encoder_of
-from ottla.connect.conversion.json_values import decoder_of
+from ottla.connect.conversion.json_values import decimal_of, decoder_of
 from ottla.connect.conversion.schemas import (
     DATE_SCHEMA,
     TIME_SCHEMA,
@@ -44,6 +44,7 @@ _PLAIN = {
 }
 _WRITTEN = {kind: word for word, kind in _PLAIN.items() if word not in ("fixed", "enum")}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_UNNAMED = re.compile(r"io\.confluent\.connect\.avro\.ConnectDefault[0-9]*")
 _SMALL = {"int8": SchemaType.INT8, "int16": SchemaType.INT16}
 
 
@@ -63,7 +64,9 @@ def to_connect(schema: avro.Schema, above: tuple[int, ...] = ()) -> Schema:
         if id(schema) in above:
             raise DataError(f"the schema '{schema.full_name}' contains itself: there are no columns for that.")
         fields = [(its.name, _field(its, (*above, id(schema)))) for its in schema.fields]
-        made = replace(struct_schema(fields), name=schema.full_name)
+        # What had no name was given one to be written.
+        name = None if _UNNAMED.fullmatch(schema.full_name) else schema.full_name
+        made = replace(struct_schema(fields), name=name)
     elif schema.type == "array":
         item = schema.element()
         if item.is_record and item.properties.get(INTERNAL) == MAP_ENTRY:
@@ -125,7 +128,9 @@ def _field(its: avro.Field, above: tuple[int, ...]) -> Schema:
     try:
         if made.type is SchemaType.BYTES:
             data = str(its.default).encode("latin-1")
-            return made if logical(made) else replace(made, default=data)
+            if logical(made) == DECIMAL:
+                return replace(made, default=decimal_of(int.from_bytes(data, "big", signed=True), scale_of(made)))
+            return replace(made, default=data)
         return replace(made, default=decoder_of(replace(made, optional=True), False)(its.default))
     except (RecordError, UnicodeEncodeError):
         return made

@@ -99,10 +99,10 @@ class JsonSchemaConverter(RegisteredConverter):
     def write(self, schema: Registered, column: Column, on_failure: OnFailure) -> Any:
         assert column.schema is not None
         head = HEAD.pack(0, schema.id)
-        whole = columns_to_json(column.schema, column.data, False, self._as_numbers, "", "")
+        whole = columns_to_json(column.schema, column.data, True, self._as_numbers, "", "")
         if whole is not None:
             return pa.array([head + each for each in whole.to_pylist()], pa.binary())
-        encode = encoder_of(column.schema, False, self._as_numbers)
+        encode = encoder_of(column.schema, True, self._as_numbers)
         found: list[bytes | None] = [None] * len(column)
         for at, value in readable(column, on_failure):
             try:
@@ -148,13 +148,14 @@ class _Reader:
         made = self._by_kind(str(kind), tree, depth)
         version, parameters = tree.get("connect.version"), tree.get("connect.parameters")
         title, doc = tree.get("title"), tree.get("connect.doc") or tree.get("description")
-        return replace(
+        made = replace(
             made,
             name=title if isinstance(title, str) else None,
             version=version if isinstance(version, int) else None,
             doc=doc if isinstance(doc, str) else None,
             parameters=parameters if isinstance(parameters, dict) else {},
         )
+        return _with_default(made, tree.get("default"))
 
     def _by_kind(self, kind: str, tree: dict[str, Any], depth: int) -> Schema:
         told = tree.get("connect.type")
@@ -195,6 +196,16 @@ class _Reader:
         return found
 
 
+def _with_default(schema: Schema, default: Any) -> Schema:
+    """One that does not fit its own schema does not count."""
+    if default is None or schema.type is SchemaType.STRUCT:
+        return schema
+    try:
+        return replace(schema, default=decoder_of(schema, False)(default))
+    except (RecordError, NeedsExact):
+        return schema
+
+
 def _index(tree: Any) -> int:
     told = tree.get("connect.index") if isinstance(tree, dict) else None
     return told if isinstance(told, int) else 1 << 31
@@ -213,6 +224,8 @@ def _tree(schema: Schema, as_numbers: bool, index: int | None = None) -> dict[st
         tree["connect.doc"] = schema.doc
     if schema.parameters:
         tree["connect.parameters"] = dict(schema.parameters)
+    if schema.default is not None and schema.type is not SchemaType.STRUCT:
+        tree["default"] = json.loads(encoder_of(schema, False, as_numbers)(schema.default))
     if schema.optional:
         tree = {"oneOf": [{"type": "null"}, tree]}
     if index is not None:
