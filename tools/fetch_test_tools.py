@@ -1,4 +1,4 @@
-"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat.
+"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, Prometheus.
 
 Never fails: tests skip instead.
 """
@@ -27,16 +27,18 @@ def fetch_jars(script: str) -> str | None:
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
-def install_kcat() -> str | None:
-    if shutil.which("kcat") or shutil.which("kafkacat"):
+def install_package(package: str, *commands: str) -> str | None:
+    """One of Debian's, unless one of its commands is there already."""
+    if any(shutil.which(command) for command in commands):
         return None
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return "kcat is not installed: apt-get install kcat"
-    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "kcat"]):
+        return f"{package} is not installed: apt-get install {package}"
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
+    for command in (["apt-get", "update", "-qq"], install):
         done = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         )
-    return None if done.returncode == 0 else "kcat could not be installed with apt-get"
+    return None if done.returncode == 0 else f"{package} could not be installed with apt-get"
 
 
 def main() -> None:
@@ -46,7 +48,8 @@ def main() -> None:
         ("Kafka Streams' jars", partial(fetch_jars, "fetch_kafka_streams.py")),
         ("Spark's Kafka connector", partial(fetch_jars, "fetch_spark_kafka.py")),
         ("a Java client of registries", partial(fetch_jars, "fetch_registry_jars.py")),
-        ("kcat", install_kcat),
+        ("kcat", partial(install_package, "kcat", "kcat", "kafkacat")),
+        ("Prometheus", partial(install_package, "prometheus", "promtool")),
     )
     for name, fetch in wanted:
         try:
