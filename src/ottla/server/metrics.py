@@ -1,8 +1,8 @@
 """The broker's HTTP endpoint: `/metrics`, `/health/live` and `/health/ready`.
 
 It is served by the broker's own event loop and takes turns with everything else, so a scrape costs others a few
-milliseconds at a time at most. `live` says that the loop answers; `ready` that clients are served: the broker is open, taken into
-its cluster, and can use a log directory.
+milliseconds at a time at most. `live` says that the loop answers; `ready` that clients are served: the broker is open,
+taken into its cluster, and can use a log directory.
 """
 
 from __future__ import annotations
