@@ -28,6 +28,7 @@ from bench import (
     lines_spark_table,
     lines_steady,
     lines_streams,
+    lines_trace,
     lines_transactions,
     lines_wire,
 )
@@ -181,6 +182,8 @@ def _ottla_alone(bench: Bench) -> Lines:
         "spark-batch": lambda: lines_spark.batch_line(bench.subject()),
         "spark-stream": lambda: lines_spark.stream_line(bench.subject()),
         "spark-sink": lambda: lines_spark_sink.sink_line(bench.subject()),
+        "spark-sink-lineage": lambda: lines_trace.lineage_line(bench.subject()),
+        "trace-search": lambda: lines_trace.search_line(bench.subject()),
         "table-size": lambda: lines_spark_table.size_line(bench.subject()),
         "table-whole": lambda: lines_spark_table.whole_line(bench.subject()),
         "backlog": lambda: lines_backlog.backlog_line(bench.subject()),

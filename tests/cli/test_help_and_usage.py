@@ -108,6 +108,13 @@ def test_what_is_offered_is_meant() -> None:
         "streams switch",
         "schema register",
         "schema delete",
+        "connect create",
+        "connect pause",
+        "connect resume",
+        "connect stop",
+        "connect restart",
+        "connect delete",
+        "connect offsets",
     }
     assert {" ".join(path) for path, text in offered.items() if "--yes" in text} == {
         "topic delete",
@@ -124,6 +131,8 @@ def test_what_is_offered_is_meant() -> None:
         "streams delete",
         "streams switch",
         "schema delete",
+        "connect delete",
+        "connect offsets",
     }
 
 

@@ -40,6 +40,7 @@ SECTIONS = (
         (
             Lazy("produce", "produce:produce", "Send records to a topic."),
             Lazy("consume", "consume:consume", "Print the records of a topic."),
+            Lazy("trace", "trace:trace", "Follow a record over topics and groups; watch a business process."),
         ),
     ),
     Section(
@@ -69,6 +70,7 @@ SECTIONS = (
         (
             Lazy("pipeline", "pipeline:pipeline", "Pipelines on Spark: check, run, list, status, logs, stop, delete."),
             Lazy("streams", "streams_app:streams", "Topologies on Spark: run, describe, list, status, logs, delete."),
+            Lazy("connect", "connect:connect", "Connectors on Spark: start, list, create, status, stop, offsets."),
         ),
     ),
     Section(
