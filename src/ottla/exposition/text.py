@@ -29,11 +29,13 @@ class _One:
         yield self._metric
 
 
-def text_in_steps(families: Iterable[Metric | None]) -> Steps[bytes]:
-    """None among the families: here it may be interrupted."""
+def text_in_steps(families: Iterable[Metric | bytes | None]) -> Steps[bytes]:
+    """None among the families: here it may be interrupted. Bytes are one that is written already."""
     written: list[bytes] = []
     for family in families:
-        if family is not None:
+        if isinstance(family, bytes):
+            written.append(family)
+        elif family is not None:
             for piece in _pieces(family):
                 written.append(piece)
                 yield None

@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from operator import methodcaller
 from typing import Any, TypeVar
 
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
 from ottla.client.connection import BrokerConnection
-from ottla.common.errors import OttlaError
+from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.ids import TopicPartition, partitions_by_topic
 from ottla.monitoring.remainder import Remainders
 from ottla.protocol import codec
@@ -138,13 +140,17 @@ class ClusterSampler:
             listed = self._ask(look, broker, lambda connection: connection.call(ListGroupsRequest()))
             if listed is None:
                 continue
+            if listed.error_code:
+                look.troubles.append(
+                    f"broker {broker} does not tell all its groups: {ErrorCode(listed.error_code).name}"
+                )
             for group in listed.groups:
                 if group.protocol_type in ("consumer", ""):
                     look.groups[group.group_id] = GroupLook(group.group_state, group.group_type.lower(), broker)
             own = [name for name, group in look.groups.items() if group.coordinator == broker]
             for names in _pieces(own, _GROUPS_AT_ONCE):
-                self._ask(look, broker, lambda connection, names=names: _describe(connection, look, names))  # type: ignore[misc]
-                self._ask(look, broker, lambda connection, names=names: _committed(connection, look, names))  # type: ignore[misc]
+                self._ask(look, broker, partial(_describe, look, names))
+                self._ask(look, broker, partial(_committed, look, names))
 
     # --- logs
 
@@ -157,7 +163,7 @@ class ClusterSampler:
         for leader, partitions in by_leader.items():
             for piece in _pieces(partitions, _PARTITIONS_AT_ONCE):
                 request = _ends_request(piece)
-                answer = self._ask(look, leader, lambda connection, request=request: connection.call(request))  # type: ignore[misc]
+                answer = self._ask(look, leader, methodcaller("call", request))
                 if answer is None:
                     break
                 for topic in answer.topics:
@@ -186,7 +192,7 @@ def _ends_request(partitions: Sequence[TopicPartition]) -> ListOffsetsRequest:
     )
 
 
-def _describe(connection: BrokerConnection, look: ClusterLook, names: Sequence[str]) -> None:
+def _describe(look: ClusterLook, names: Sequence[str], connection: BrokerConnection) -> None:
     of_protocol = [name for name in names if look.groups[name].type == "consumer"]
     classic = [name for name in names if look.groups[name].type != "consumer"]
     if of_protocol:
@@ -227,7 +233,7 @@ def _assigned(data: bytes) -> Sequence[Any]:
     return found
 
 
-def _committed(connection: BrokerConnection, look: ClusterLook, names: Sequence[str]) -> None:
+def _committed(look: ClusterLook, names: Sequence[str], connection: BrokerConnection) -> None:
     if connection.version_of("OffsetFetchRequest") >= _MANY_GROUPS_SINCE:
         wanted = OffsetFetchRequest.OffsetFetchRequestGroup
         request = OffsetFetchRequest(groups=[wanted(group_id=name, topics=None) for name in names])

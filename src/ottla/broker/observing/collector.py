@@ -70,7 +70,7 @@ class Collector:
 
     def families(
         self, state: BrokerState, of_system: list[Metric], space: dict[Path, DiskSpace]
-    ) -> Iterator[Metric | None]:
+    ) -> Iterator[Metric | bytes | None]:
         broker, config = self._broker, self._broker.config
         yield from of_system
         yield gauge(

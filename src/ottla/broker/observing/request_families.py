@@ -8,7 +8,8 @@ from prometheus_client.core import Metric, SummaryMetricFamily
 
 from ottla.broker.observing.request_observer import RequestObserver
 from ottla.common.errors import ErrorCode
-from ottla.exposition.families import counters, histograms
+from ottla.exposition.families import counters
+from ottla.exposition.histogram_text import histogram_text
 
 _PREFIX = "kafka_network_requestmetrics_"
 _TIMES = (
@@ -26,7 +27,7 @@ _TIMES = (
 _KNOWN = {code.value: code.name for code in ErrorCode}
 
 
-def request_families(observer: RequestObserver) -> Iterator[Metric | None]:
+def request_families(observer: RequestObserver) -> Iterator[Metric | bytes | None]:
     for its in observer.by_api.values():
         its.fold()
         yield None
@@ -58,7 +59,7 @@ def request_families(observer: RequestObserver) -> Iterator[Metric | None]:
             family.add_metric([api], its.count, getattr(its, attribute))
         yield family
     for name, attribute, doc in _TIMES:
-        yield histograms(
+        yield histogram_text(
             _PREFIX + name,
             doc,
             ["request"],
