@@ -1,4 +1,4 @@
-"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, databases.
+"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, Prometheus, databases.
 
 Never fails: tests skip instead.
 """
@@ -27,10 +27,11 @@ def fetch_jars(script: str) -> str | None:
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
-def install_kcat() -> str | None:
-    if shutil.which("kcat") or shutil.which("kafkacat"):
+def install_package(package: str, *commands: str) -> str | None:
+    """One of Debian's, unless one of its commands is there already."""
+    if any(shutil.which(command) for command in commands):
         return None
-    return apt_install("kcat")
+    return apt_install(package)
 
 
 def install_databases() -> str | None:
@@ -61,7 +62,8 @@ def apt_install(*packages: str) -> str | None:
     names = " and ".join(packages)
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return f"{names} cannot be installed by this user: apt-get install {' '.join(packages)}"
-    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", *packages]):
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
+    for command in (["apt-get", "update", "-qq"], install):
         done = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         )
@@ -75,7 +77,8 @@ def main() -> None:
         ("Kafka Streams' jars", partial(fetch_jars, "fetch_kafka_streams.py")),
         ("Spark's Kafka connector", partial(fetch_jars, "fetch_spark_kafka.py")),
         ("a Java client of registries", partial(fetch_jars, "fetch_registry_jars.py")),
-        ("kcat", install_kcat),
+        ("kcat", partial(install_package, "kcat", "kcat", "kafkacat")),
+        ("Prometheus", partial(install_package, "prometheus", "promtool")),
         ("PostgreSQL and MariaDB", install_databases),
     )
     for name, fetch in wanted:

@@ -24,6 +24,8 @@ EXAMPLES = {
     ("start",): "--listen 127.0.0.1:0 --data-dir FOLDER",
     ("produce",): "t value --dry-run",
     ("consume",): "t -e",
+    ("trace", "record"): "--help",  # no record here has anything to follow
+    ("trace", "watch"): "--help",  # needs a file
     ("topic", "list"): "",
     ("topic", "describe"): "t",
     ("topic", "offsets"): "t",
@@ -53,6 +55,9 @@ EXAMPLES = {
     ("cluster", "kill"): "--help",
     ("cluster", "pause"): "--help",
     ("cluster", "resume"): "--help",
+    ("top",): "--once",
+    ("monitor", "start"): "--help",  # serves until it is told to stop
+    ("log", "requests"): "--all --dry-run",
     ("zookeeper", "start"): "--help",  # becomes a server
     ("registry", "start"): "--help",  # serves until it is told to stop
     ("registry", "password"): "--help",  # reads stdin

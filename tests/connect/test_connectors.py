@@ -69,8 +69,10 @@ def test_rows_of_a_csv_file_come_to_parquet_files_once(broker: Any, connect: Any
     assert status == 200
     assert {Path(row["partition"]["file"]).name for row in answer["offsets"]} == {"a.csv", "b.csv"}
     # The consumer group of the sink shows no lag.
-    _, answer = connect.ask("GET", "/connectors/parquet/offsets")
-    assert answer["offsets"][0]["offset"]["kafka_offset"] >= 500
+    eventually(
+        lambda: connect.ask("GET", "/connectors/parquet/offsets")[1]["offsets"][0]["offset"]["kafka_offset"],
+        lambda offset: offset >= 500,
+    )
     for name in ("csv", "parquet"):
         assert connect.ask("DELETE", f"/connectors/{name}")[0] == 204
 
@@ -177,3 +179,22 @@ def test_a_record_that_is_not_tolerated_fails_the_connector_until_somebody_acts(
     broker.produce("not-json", "7")
     eventually(lambda: (tmp_path / "out").exists() and (tmp_path / "out").read_text(), lambda text: text == "7\n")
     connect.ask("DELETE", "/connectors/strict")
+
+
+def test_a_topic_that_is_made_anew_is_read_anew(broker: Any, connect: Any, tmp_path: Path) -> None:
+    from ottla.client.cluster import ClusterClient
+    from ottla.client.own_topics import delete_topics
+
+    broker.create_topic("anew")
+    for value in ("a", "b", "c"):
+        broker.produce("anew", value)
+    target = tmp_path / "out"
+    text = {"value_converter": "org.apache.kafka.connect.storage.StringConverter"}
+    connect.create("anew", connector_class="FileStreamSink", topics="anew", file=target, **text)
+    eventually(lambda: target.exists() and target.read_text(), lambda seen: seen == "a\nb\nc\n")
+    with ClusterClient(broker.bootstrap_servers) as cluster:
+        delete_topics(cluster, ["anew"])
+    broker.create_topic("anew")
+    broker.produce("anew", "d")
+    eventually(target.read_text, lambda seen: seen == "a\nb\nc\nd\n")
+    connect.ask("DELETE", "/connectors/anew")

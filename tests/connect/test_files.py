@@ -14,6 +14,7 @@ from pyarrow import orc, parquet
 
 from ottla.common.ids import TopicPartition
 from ottla.connect.api import BadRecords, Column, ConnectorFailure, Outage, Records, Schema, SchemaType
+from ottla.connect.connectors import file_stream
 from ottla.connect.connectors.files import reading
 from ottla.connect.connectors.files.sink import FilesSink
 from ottla.connect.connectors.files.source import FilesSource
@@ -160,3 +161,23 @@ def test_what_killed_tasks_have_left_goes_after_a_day(tmp_path: Path) -> None:
     os.utime(old, (time.time() - 100_000,) * 2)
     sink.begin(["t"])
     assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_lines_of_a_growing_file_are_whole_whatever_the_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_stream, "_PIECE_BYTES", 7)
+    path = tmp_path / "a.txt"
+    lines = ["", "short", "a line that is longer than a piece", "ends like in DOS\r", "ä", "x" * 50]
+    path.write_bytes("\n".join(lines).encode() + b"\nnot yet")
+    source = file_stream.FileStreamSource({"file": str(path), "topic": "t"})
+    (partition,) = source.partitions(1)
+    pieces = list(source.read(partition, None))
+    wanted = [line.removesuffix("\r") for line in lines]
+    assert [line for piece in pieces for line in piece.records.values.data.to_pylist()] == wanted
+    for index, piece in enumerate(pieces):
+        rest = [
+            line for later in source.read(partition, piece.offset) for line in later.records.values.data.to_pylist()
+        ]
+        assert rest == [line for later in pieces[index + 1 :] for line in later.records.values.data.to_pylist()]
+    path.write_bytes(b"")
+    with pytest.raises(ConnectorFailure, match="is shorter than the"):
+        list(source.read(partition, pieces[-1].offset))

@@ -7,24 +7,12 @@ from typing import Any
 
 from ottla.connect.api.config import ConfigDef, ConfigKey, ConfigType, Importance
 from ottla.connect.api.plugins import Connector, Source
+from ottla.connect.conversion import converters
 
 _COMMON, _ERRORS, _CREATION, _ONCE = "Common", "Error Handling", "Topic Creation", "Exactly Once Support"
-CONVERTERS = tuple(
-    f"org.apache.kafka.connect.{name}"
-    for name in (
-        "converters.BooleanConverter",
-        "converters.ByteArrayConverter",
-        "converters.DoubleConverter",
-        "converters.FloatConverter",
-        "converters.IntegerConverter",
-        "converters.LongConverter",
-        "converters.ShortConverter",
-        "json.JsonConverter",
-        "storage.StringConverter",
-    )
-)
-HEADER_CONVERTERS = (*CONVERTERS[:-1], "org.apache.kafka.connect.storage.SimpleHeaderConverter", CONVERTERS[-1])
 _HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+HEADER_CONVERTERS = tuple(sorted(converter.class_name for converter in converters.ALL))
+CONVERTERS = tuple(name for name in HEADER_CONVERTERS if name != _HEADERS)
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 

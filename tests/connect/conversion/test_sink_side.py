@@ -66,6 +66,15 @@ def test_without_tolerance_the_first_failure_is_raised_with_its_place() -> None:
     assert isinstance(raised.value, ConnectorFailure)
 
 
+def test_the_first_failure_is_the_first_of_the_rows() -> None:
+    values = [enveloped({"a": 1}), b"nonsense", enveloped({"b": "no a"})]
+    keys = [b"\0\0\0\1", b"\0\0\0\1", b"too long for a number"]
+    conversion = sink_side({"key.converter": "IntegerConverter"})
+    with pytest.raises(ConversionFailed, match="offset 1 fails in VALUE_CONVERTER") as raised:
+        conversion.run(rows(values, keys=keys))
+    assert "no JSON" in str(raised.value.__cause__)
+
+
 def test_a_dead_letter_has_kafka_connects_headers() -> None:
     [failed] = sink_side(TOLERANT).run(rows([b"{"])).failures
     names = [name for name, _ in dead_letter_headers(failed, "orders", 3)]

@@ -32,6 +32,7 @@ from ottla.connect.api import (
     SinkWriter,
     Source,
 )
+from ottla.connect.connectors.lines import texts_of
 
 _PIECE_BYTES = 1024 * 1024
 _FILE = ConfigKey("file", ConfigType.STRING, "The path of the file.", default=None, importance=Importance.HIGH)
@@ -79,26 +80,29 @@ class FileStreamSource(Source):
                         "replaced; stop the connector and reset its offsets to read it from the start."
                     )
                 file.seek(position)
-                while lines := file.readlines(_PIECE_BYTES):
-                    whole = lines if lines[-1].endswith(b"\n") else lines[:-1]
-                    if not whole:
-                        return
-                    position += sum(map(len, whole))
+                rest = b""
+                while data := file.read(_PIECE_BYTES):
+                    end = data.rfind(b"\n") + 1
+                    if end == 0:
+                        rest += data  # a long line, or the last one, whose end is not written yet
+                        continue
+                    whole, rest = rest + data[:end], data[end:]
+                    position += len(whole)
                     yield Read(self._records(whole), {"position": position})
         except FileNotFoundError:
             return  # it may come
         except OSError as error:
             raise Outage(f"{partition['filename']} cannot be read: {error.strerror}.") from None
 
-    def _records(self, lines: Sequence[bytes]) -> Records:
-        texts = [line.rstrip(b"\n").removesuffix(b"\r").decode(errors="replace") for line in lines]
+    def _records(self, block: bytes) -> Records:
+        texts = texts_of(block)
         count = len(texts)
         return Records(
             topics=pa.repeat(self.settings["topic"], count),
             partitions=pa.nulls(count, pa.int32()),
             timestamps=pa.nulls(count, pa.int64()),
             keys=Column(_NO_KEY, pa.nulls(count, pa.string())),
-            values=Column(_LINE, pa.array(texts, pa.string())),
+            values=Column(_LINE, texts),
         )
 
 
@@ -123,7 +127,7 @@ class _Appender(SinkWriter):
     def write(self, records: Records) -> None:
         values = records.values.data
         found: list[Any] = values if isinstance(values, list) else values.to_pylist()
-        data = "".join(f"{_text(value)}\n" for value in found).encode()
+        data = "".join([f"{_text(value)}\n" for value in found]).encode()
         try:
             self._file.write(data)
             self._file.flush()
@@ -135,4 +139,6 @@ class _Appender(SinkWriter):
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     return "null" if value is None else value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -68,6 +69,22 @@ def has_decimals(schema: Schema | None) -> bool:
 def to_python(column: Column) -> list[Any]:
     """Raises OverflowError or ValueError for times that Python does not have: those after the year 9999."""
     return column.data if isinstance(column.data, list) else column.data.to_pylist()
+
+
+def readable(column: Column, on_failure: Callable[[int, Exception], None]) -> Iterator[tuple[int, Any]]:
+    """Each value and where it is. One that Python does not have, as a time after the year 9999, fails alone."""
+    try:
+        values = to_python(column)
+    except (ValueError, OverflowError):
+        for at, scalar in enumerate(column.data):
+            try:
+                value = scalar.as_py()
+            except (ValueError, OverflowError) as error:
+                on_failure(at, DataError(f"a value cannot be taken out of its column: {error}."))
+                continue
+            yield at, value
+    else:
+        yield from enumerate(values)
 
 
 def from_python(schema: Schema | None, values: list[Any]) -> Column:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ottla.connect.conversion.errors import DataError
-from ottla.connect.conversion.java_text import MILLIS_PER_DAY, moment_of
+from ottla.connect.conversion.java_text import MILLIS_PER_DAY
 
 _MONTHS = ("January February March April May June July August September October November December").split()  # noqa: SIM905
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()  # noqa: SIM905
@@ -58,11 +58,14 @@ class DateFormat:
         return all(part.letter in "GyMLdDE" for part in self._parts)
 
     def format(self, millis: int) -> str:
-        moment = moment_of(millis)
-        hour = moment.hour
+        days, rest = divmod(millis, MILLIS_PER_DAY)
+        year, month, day = _civil(days)
+        if year < 1:
+            raise DataError(f"the moment {millis} ms since 1970 is before the year 1.")
+        hour = rest // 3_600_000
         numbers = {
-            "d": moment.day, "D": moment.timetuple().tm_yday, "H": hour, "k": hour or 24, "K": hour % 12,
-            "h": hour % 12 or 12, "m": moment.minute, "s": moment.second, "S": moment.microsecond // 1000,
+            "d": day, "D": days - _days(year, 1) + 1, "H": hour, "k": hour or 24, "K": hour % 12,
+            "h": hour % 12 or 12, "m": rest // 60_000 % 60, "s": rest // 1000 % 60, "S": rest % 1000,
         }  # fmt: skip
         out = []
         for part in self._parts:
@@ -72,12 +75,12 @@ class DateFormat:
             elif letter in numbers:
                 out.append(str(numbers[letter]).zfill(count))
             elif letter == "y":
-                out.append(f"{moment.year % 100:02d}" if count == 2 else str(moment.year).zfill(count))
+                out.append(f"{year % 100:02d}" if count == 2 else str(year).zfill(count))
             elif letter in "ML":
-                name = _MONTHS[moment.month - 1]
-                out.append(str(moment.month).zfill(count) if count <= 2 else name if count > 3 else name[:3])
+                name = _MONTHS[month - 1]
+                out.append(str(month).zfill(count) if count <= 2 else name if count > 3 else name[:3])
             elif letter == "E":
-                name = _DAYS[moment.weekday()]
+                name = _DAYS[(days + 3) % 7]
                 out.append(name if count > 3 else name[:3])
             elif letter == "a":
                 out.append("AM" if hour < 12 else "PM")
@@ -225,6 +228,17 @@ def _millis(found: dict[str, int]) -> int:
         hours = (0 if "h" in found and half == 12 else half) + 12 * found.get("a", 0)
     seconds = (hours * 60 + found.get("m", 0)) * 60 + found.get("s", 0)
     return days * MILLIS_PER_DAY + seconds * 1000 + found.get("S", 0) - found.get("zone", 0)
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a day since the epoch: any, not only those that Python has."""
+    shifted = days + 719_468
+    era, of_era = divmod(shifted, 146_097)
+    year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    part = (5 * of_year + 2) // 153
+    month = part + 3 if part < 10 else part - 9
+    return year_of_era + era * 400 + (month <= 2), month, of_year - (153 * part + 2) // 5 + 1
 
 
 def _days(year: int, month: int) -> int:

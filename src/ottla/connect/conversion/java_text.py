@@ -14,12 +14,17 @@ import struct
 from decimal import Decimal
 from typing import Any
 
+import pyarrow.compute as pc
+
 from ottla.connect.api.data import Schema, SchemaType
 from ottla.connect.conversion.errors import DataError
 from ottla.connect.conversion.schemas import pairs
 
 MILLIS_PER_DAY = 86_400_000
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+# What Python's datetime holds.
+_FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999
+_INT_MAX = 2**31 - 1
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _FLOAT = re.compile(
     r"[\x00-\x20]*([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?))[\x00-\x20]*", re.ASCII
@@ -73,7 +78,8 @@ def parse_float(text: str) -> float:
 
 
 def parse_decimal(text: str) -> Decimal:
-    if not _DECIMAL.fullmatch(text):
+    exponent = text.lower().partition("e")[2] if _DECIMAL.fullmatch(text) else str(_INT_MAX + 1)
+    if exponent and abs(int(exponent)) > _INT_MAX:
         raise DataError(f"'{text}' is no number.")
     return Decimal(text)
 
@@ -141,6 +147,12 @@ def moment_of(millis: int) -> datetime.datetime:
         return EPOCH + datetime.timedelta(milliseconds=millis)
     except OverflowError:
         raise DataError(f"the moment {millis} ms since 1970 is not between the years 1 and 9999.") from None
+
+
+def are_moments(millis: Any) -> bool:
+    """Of a column of integers: whether Python has them all."""
+    found = pc.min_max(millis).as_py()
+    return found["min"] is None or (found["min"] >= _FIRST and found["max"] <= _LAST)
 
 
 def iso_text(millis: int) -> str:

@@ -7,9 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ottla.connect.api.data import Schema, SchemaType
+from ottla.connect.api.data import DECIMAL, Schema, SchemaType
 from ottla.connect.conversion.errors import DataError
-from ottla.connect.conversion.schemas import array_schema, map_schema, struct_schema, with_default
+from ottla.connect.conversion.schemas import (
+    array_schema,
+    logical,
+    map_schema,
+    scale_of,
+    struct_schema,
+    with_default,
+)
 
 _TYPES = {kind.value: kind for kind in SchemaType}
 
@@ -40,6 +47,8 @@ def schema_from_json(tree: Any, decode_default: Decode) -> Schema | None:
         if not all(isinstance(value, str) for value in parameters.values()):
             raise DataError("the parameters of a schema are strings.")
         schema = replace(schema, parameters=parameters)
+    if logical(schema) == DECIMAL:
+        scale_of(schema)
     if "default" in tree:
         default = decode_default(schema, tree["default"])
         schema = schema if default is None else with_default(schema, default)

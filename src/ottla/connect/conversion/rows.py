@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.connect.api.data import Column, Header, Records, Schema
-from ottla.connect.conversion.arrow import from_python, joined, nulls, take, to_python
+from ottla.connect.conversion.arrow import from_python, joined, nulls, readable, take
 from ottla.connect.conversion.errors import DataError
 
 NO_HEADERS: tuple[Header, ...] = ()
@@ -55,12 +55,13 @@ OnFailure = Callable[[int, Exception], None]
 
 def rows_of(run: Run, on_failure: OnFailure) -> Iterator[Row]:
     records = run.records
-    keys, values = (_pythons(column, run.indexes, on_failure) for column in (records.keys, records.values))
+    indexes = run.indexes.to_pylist()
+    keys, values = (_pythons(column, indexes, on_failure) for column in (records.keys, records.values))
     offsets = [None] * len(records) if records.offsets is None else records.offsets.to_pylist()
     headers = records.headers or [NO_HEADERS] * len(records)
     columns = (records.topics, records.partitions, records.timestamps)
     for at, (index, topic, partition, timestamp) in enumerate(
-        zip(run.indexes.to_pylist(), *(column.to_pylist() for column in columns), strict=True)
+        zip(indexes, *(column.to_pylist() for column in columns), strict=True)
     ):
         if keys[at] is _UNREADABLE or values[at] is _UNREADABLE:
             continue
@@ -73,19 +74,11 @@ def rows_of(run: Run, on_failure: OnFailure) -> Iterator[Row]:
 _UNREADABLE = object()
 
 
-def _pythons(column: Column, indexes: Any, on_failure: OnFailure) -> list[Any]:
-    """A value that Python does not have, as a time after the year 9999, is the failure of its record only."""
-    try:
-        return to_python(column)
-    except (ValueError, OverflowError):
-        found: list[Any] = []
-        for at, index in enumerate(indexes.to_pylist()):
-            try:
-                found.append(column.data[at].as_py())
-            except (ValueError, OverflowError) as error:
-                on_failure(index, DataError(f"a value cannot be taken out of its column: {error}."))
-                found.append(_UNREADABLE)
-        return found
+def _pythons(column: Column, indexes: list[int], on_failure: OnFailure) -> list[Any]:
+    found: list[Any] = [_UNREADABLE] * len(column)
+    for at, value in readable(column, lambda at, error: on_failure(indexes[at], error)):
+        found[at] = value
+    return found
 
 
 def runs_of(rows: list[Row], on_failure: OnFailure) -> list[Run]:

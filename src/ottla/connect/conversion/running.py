@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.failures import Retriable
-from ottla.connect.api.plugins import Outage
+from ottla.connect.api.plugins import ConnectorFailure, Outage
 from ottla.connect.conversion.arrow import is_null, null_count
 from ottla.connect.conversion.errors import RecordError, java_name
 from ottla.connect.conversion.failures import ConversionFailed, Failed, Stage
@@ -52,27 +52,37 @@ class Retrying:
 
 
 class Failures:
-    """Of one batch."""
+    """Of one batch. Columns are not converted in the order of the rows, so the first failure is known at the end."""
 
     def __init__(self, make: MakeFailed, *, tolerates: bool) -> None:
         self._make, self._tolerates = make, tolerates
         self._found: dict[int, Failed] = {}
+        self._failed: set[int] = set()
+        self._first: tuple[int, Exception] | None = None
 
     def add(self, index: int, stage: Stage, class_name: str, error: Exception) -> None:
-        if isinstance(error, Retriable | Outage):
+        if isinstance(error, Retriable | Outage | ConnectorFailure):
             raise error
-        failed = self._make(index, stage, class_name, error)
-        if not self._tolerates:
-            raise ConversionFailed(failed.sentence()) from error
-        self._found.setdefault(index, failed)
+        if index in self._failed:
+            return
+        is_first = self._first is None or index < self._first[0]
+        self._failed.add(index)
+        if self._tolerates or is_first:
+            self._found[index] = self._make(index, stage, class_name, error)
+        if is_first:
+            self._first = index, error
 
     def has(self, index: int) -> bool:
-        return index in self._found
+        return index in self._failed
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._failed)
 
-    def in_order(self) -> list[Failed]:
+    def told(self) -> list[Failed]:
+        """In the order of the rows. Raises ConversionFailed for the first of them, if none is tolerated."""
+        if self._first is not None and not self._tolerates:
+            index, error = self._first
+            raise ConversionFailed(self._found[index].sentence()) from error
         return [self._found[index] for index in sorted(self._found)]
 
 

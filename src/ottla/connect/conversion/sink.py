@@ -48,7 +48,8 @@ class SinkConversion:
         headers = self._headers(rows, topics, failures)
         runs = _runs(rows, topics, keys, values, headers, failures)
         runs = transformed(runs, self._parts.steps, failures)
-        return Converted(in_order(runs, merges_nulls=True), failures.in_order())
+        failed = failures.told()
+        return Converted(in_order(runs, merges_nulls=True), failed)
 
     def _pieces(self, converter: Converter, stage: Stage, topics: Any, data: Any, failures: Failures) -> list[Piece]:
         return converter.decode(

@@ -53,14 +53,14 @@ class SourceConversion:
         runs = [Run(records, pa.array(range(len(records)), pa.int64()))] if len(records) else []
         encoded = [self._encoded(run, failures) for run in transformed(runs, self._parts.steps, failures)]
         if not encoded:
-            return Encoded(_none(), failures.in_order())
+            return Encoded(_none(), failures.told())
         table = pa.concat_tables([pa.Table.from_batches([batch]) for _, batch in encoded]).combine_chunks()
         batch = table.to_batches()[0] if table.num_rows else _none()
         indexes = [index for found, _ in encoded for index in found]
         if len(failures) or indexes != sorted(indexes):
             kept = sorted((index, at) for at, index in enumerate(indexes) if not failures.has(index))
             batch = batch.take(pa.array([at for _, at in kept], pa.int64()))
-        return Encoded(batch, failures.in_order())
+        return Encoded(batch, failures.told())
 
     def _encoded(self, run: Run, failures: Failures) -> tuple[list[int], Any]:
         records, indexes = run.records, run.indexes.to_pylist()

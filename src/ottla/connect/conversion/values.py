@@ -246,7 +246,9 @@ def _aligned(schema: Schema | None, value: Any) -> Any:
         return value
     if value is None:
         raise DataError("a null stands among values that have a schema.")
-    return float(value) if schema.type in FLOATS else value
+    if schema.type is SchemaType.FLOAT32:
+        return as_float32(float(value))
+    return float(value) if schema.type is SchemaType.FLOAT64 else value
 
 
 def _temporal(text: str) -> Parsed | None:
@@ -264,7 +266,7 @@ def _temporal(text: str) -> Parsed | None:
 def _number(number: Decimal) -> Parsed:
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
-    size = abs(number)
+    size = number.copy_abs()
     if (size >= 1 or size == 0) and size <= Decimal("1e19") and number == number.to_integral_value():
         whole = int(number)
         for kind, bits in INTEGERS.items():

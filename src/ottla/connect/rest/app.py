@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import httpx
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -71,14 +72,18 @@ Handler = Callable[[Asked], Response]
 
 def _route(path: str, method: str, handler: Handler) -> Route:
     async def endpoint(request: Request) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
-        body = await request.body()
-        if len(body) > _BODY_BYTES_MAX:
-            raise Refused(413, f"the body of a request has at most {_BODY_BYTES_MAX} bytes")
-        return await run_in_threadpool(handler, Asked(request, body))
+        return await run_in_threadpool(handler, Asked(request, await _body(request)))
 
     return Route(path, endpoint, methods=[method])
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _BODY_BYTES_MAX:
+            raise Refused(413, f"the body of a request has at most {_BODY_BYTES_MAX} bytes")
+    return bytes(body)
 
 
 def build(worker: Worker) -> Starlette:
@@ -237,9 +242,12 @@ def _restart_task(asked: Asked) -> Response:
 
 def _set_tasks(asked: Asked) -> Response:
     body = asked.map()
+    task_class, count = body.get("class"), body.get("tasks")
+    if not isinstance(task_class, str) or not isinstance(count, int) or count < 0:
+        raise Refused(400, 'workers tell each other {"class": "...", "tasks": N}')
 
     def change() -> Response:
-        asked.worker.write_tasks(asked.name, str(body["class"]), int(body["tasks"]))
+        asked.worker.write_tasks(asked.name, task_class, count)
         return nothing(204)
 
     return asked.by_leader(change)

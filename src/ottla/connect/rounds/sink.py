@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from ottla.connect.rounds.dead_letters import dead_letter_plan
 from ottla.connect.rounds.failing import RoundFailed
 from ottla.connect.rounds.writing import Portion, WritePlan, WriteResult, write_task
 
+_LOG = logging.getLogger("ottla.connect.sink")
 _LOOK_S = 5.0
 _SIZES_S = 30.0
 # However much a sink asks for at once: a task holds it in memory, a few times over.
@@ -115,6 +117,7 @@ class SinkRounds:
         if time.monotonic() > self._looked_s + _LOOK_S:
             self._look()
         ends = self._reader.offsets(dict.fromkeys(self._partitions, LATEST))
+        self._check_ends(ends)
         portions = self._portions(ends)
         if not portions:
             return False
@@ -122,6 +125,17 @@ class SinkRounds:
         results = self._connector.job(partial(write_task, self._plan), list(enumerate(slices)))
         self._take(results)
         return bool(self._portions(ends))
+
+    def _check_ends(self, ends: Mapping[TopicPartition, int]) -> None:
+        """A log that ends before what was read of it is another one: its topic was made anew."""
+        for place in [place for place, end in ends.items() if end < self._positions[place]]:
+            if self._sink.is_exactly_once:
+                raise ConnectorFailure(
+                    f"partition {place} ends at {ends[place]}, before the offset {self._positions[place]} that the "
+                    "target is at: the topic was made anew; stop the connector and set its offsets, or name a new one."
+                )
+            _LOG.warning("partition %s ends before what was read of it: reading begins anew", place)
+            self._positions |= self._reader.offsets({place: self._reset})
 
     def _take(self, results: list[WriteResult]) -> None:
         done = {place: offset for result in results for place, offset in result.done.items()}

@@ -166,8 +166,13 @@ class Worker:
         if not self._is_leader:
             raise NotLeader(self._share.leader_url if self._share is not None else None)
         try:
-            self._leader_writer.take_over()
-            self._leader_writer.write(records)
+            try:
+                self._leader_writer.take_over()
+                self._leader_writer.write(records)
+            except OttlaError:
+                # A transactional id that was not used for a week is forgotten; the same records again change nothing.
+                self._leader_writer.take_over()
+                self._leader_writer.write(records)
         except Fenced:
             with self._joined:
                 self._share, self._is_leader = None, False

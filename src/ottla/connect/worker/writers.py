@@ -13,6 +13,7 @@ from ottla.client.cluster import ClusterClient
 from ottla.client.idempotent import IdempotentProducer
 from ottla.client.producing import ProducerFenced, TransactionalProducer, TransactionRefused
 from ottla.client.settings import ClientSettings
+from ottla.common.errors import OttlaError
 from ottla.common.failures import Failure
 from ottla.connect.storage.batches import Pair, batches
 from ottla.connect.storage.compacted import CompactedTopic
@@ -75,8 +76,16 @@ class PlainWriter:
 
     def write(self, records: Sequence[Pair]) -> None:
         with self._guard:
-            self._producer.write(batches(self._topic.name, self._topic.partitions, records))
+            try:
+                self._send(records)
+            except OttlaError:
+                # Of a producer that has not written for long the cluster may know nothing any more. The records of a
+                # compacted topic may be there twice.
+                self._send(records)
         self._topic.read_to_end()
+
+    def _send(self, records: Sequence[Pair]) -> None:
+        self._producer.write(batches(self._topic.name, self._topic.partitions, records))
 
     def close(self) -> None:
         self._producer.close()

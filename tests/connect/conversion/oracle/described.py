@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -42,11 +43,12 @@ def value_told(schema: Schema | None, value: Any) -> Any:
     if isinstance(value, datetime.date | datetime.time):
         return {"n": str(millis_of(value))}
     if isinstance(value, float):
-        return {"f": value}
+        return {"f": repr(value)}
     if isinstance(value, Decimal):
         return {"d": value}
     if isinstance(value, str):
-        return {"s": value}
+        # How many of them stand for bytes that are no UTF-8 is not agreed on.
+        return {"s": re.sub("\ufffd+", "\ufffd", value)}
     if isinstance(value, bytes):
         return {"b": base64.b64encode(value).decode()}
     if schema is not None and schema.type is SchemaType.STRUCT:
@@ -69,12 +71,25 @@ def normal(tree: Any) -> Any:
     if not isinstance(tree, dict):
         return tree
     if tree.keys() == {"f"} and isinstance(tree["f"], str):
-        return {"f": float(tree["f"].replace("Infinity", "inf"))}
+        return {"f": repr(float(tree["f"].replace("Infinity", "inf")))}
     if tree.keys() == {"d"} and isinstance(tree["d"], str):
         return {"d": Decimal(tree["d"])}
     if tree.keys() == {"m"}:
         return {"m": by_text([normal(each) for each in tree["m"]])}
+    if tree.keys() == {"s"} and isinstance(tree["s"], str):
+        return {"s": re.sub("\ufffd+", "\ufffd", tree["s"])}
     return {name: normal(each) for name, each in tree.items()}
+
+
+def is_beyond_python(tree: Any) -> bool:
+    """A moment before the year 1 or after 9999 is somewhere in it: with us the record fails."""
+    if isinstance(tree, list):
+        return any(is_beyond_python(each) for each in tree)
+    if not isinstance(tree, dict):
+        return False
+    if tree.keys() == {"n"} and isinstance(tree["n"], str):
+        return not -62_135_596_800_000 <= int(tree["n"]) <= 253_402_300_799_999
+    return any(is_beyond_python(each) for each in tree.values())
 
 
 def records_told(found: Sequence[Records]) -> dict[int, Any]:

@@ -38,7 +38,7 @@ def schema(random: Random, depth: int = 2, *, kinds: list[str] | None = None, pl
         made |= {"type": {"Decimal": "bytes", "Timestamp": "int64"}.get(kind, "int32"), "name": LOGICAL + kind}
         made["version"] = 1
         if kind == "Decimal":
-            made["parameters"] = {"scale": str(random.choice([0, 2, 5]))}
+            made["parameters"] = {"scale": str(random.choice([2, 5]))}
     elif kind == "array":
         made["items"] = schema(random, depth - 1)
     elif kind == "map":
@@ -281,7 +281,9 @@ def settings(random: Random, name: str) -> dict[str, str]:
     if name == "ReplaceField":
         made = _maybe(random, {}, exclude=_names(random), include=_names(random), replace_null_with_default=nulls)
         if random.random() < 0.5:
-            made["renames"] = ",".join(f"{old}:{random.choice(['x', 'y', 'b'])}" for old in random.sample(NAMES[:4], 2))
+            # Two fields with one new name are in the order of Java's hashes, where there is no schema.
+            olds, news = random.sample(NAMES[:4], 2), random.sample(["x", "y", "z"], 2)
+            made["renames"] = ",".join(f"{old}:{new}" for old, new in zip(olds, news, strict=True))
         return made
     if name == "SetSchemaMetadata":
         made = random.choice(
@@ -296,7 +298,10 @@ def settings(random: Random, name: str) -> dict[str, str]:
         if made["target.type"] == "string" or random.random() < 0.6:
             made["format"] = random.choice(FORMATS)
         if random.random() < 0.4:
-            made["unix.precision"] = random.choice(["seconds", "milliseconds", "microseconds"])
+            made["unix.precision"] = random.choice(["milliseconds", "microseconds"])
+        if made["target.type"] in ("string", "unix") and random.random() < 0.3:
+            # Of seconds, most moments are after the year 9999, which Python's have not.
+            made["unix.precision"] = "seconds"
         return _maybe(random, made, replace_null_with_default=nulls)
     if name == "TimestampRouter":
         return _maybe(
@@ -318,3 +323,136 @@ SHAPES = {
     "SetSchemaMetadata": "any",
     "Cast": "whole",
 }
+
+
+# --- bytes for converters
+
+TOKENS = [
+    "true",
+    "false",
+    "null",
+    "1",
+    "-12",
+    "300",
+    "1.5",
+    "99999999999",
+    "1e40",
+    "abc",
+    ",",
+    ":",
+    "[",
+    "]",
+    "{",
+    "}",
+    '"',
+    "\\",
+    " ",
+    "2020-02-29",
+    "2020-02-29T12:30:00.250Z",
+    "12:30:00.250Z",
+    "+7",
+    "0.1",
+    "-0",
+    "1e-3",
+    "12345678901234567890123",
+]
+ODD_JSON = [
+    "",
+    " ",
+    "null",
+    "{",
+    "[1,]",
+    "007",
+    "-01",
+    '{"a":007,"b":"007"}',
+    "1 2",
+    "1x",
+    '{"a":1} x',
+    "truex",
+    "nul",
+    "NaN",
+    '"a" b',
+    "[1]]",
+    '{"a":1,"a":2}',
+    "1.50",
+    "123456789012345678901234567890",
+    '"\\u00e4"',
+    "\ufeff1",
+    "-",
+    "1e400",
+    "'a'",
+]
+
+
+def literal(random: Random) -> str:
+    if random.random() < 0.5:
+        return "".join(random.choice(TOKENS) for _ in range(random.randint(1, 5)))
+    if random.random() < 0.5:
+        return "[" + ",".join(random.choice(TOKENS[:8]) for _ in range(random.randint(0, 3))) + "]"
+    entries = (
+        f"{random.choice(['1', '2', chr(34) + 'a' + chr(34), '300'])}:{random.choice(TOKENS[:8])}"
+        for _ in range(random.randint(0, 3))
+    )
+    return "{" + ",".join(entries) + "}"
+
+
+def data(random: Random, class_name: str, config: dict[str, str]) -> bytes | None:
+    if random.random() < 0.05:
+        return None
+    if class_name == "JsonConverter":
+        return _json(random, config)
+    if class_name == "SimpleHeaderConverter":
+        return literal(random).encode()
+    if class_name in ("StringConverter", "ByteArrayConverter"):
+        return random.choice(
+            [
+                random.choice(TEXTS).encode(),
+                random.choice(TEXTS).encode("utf-16"),
+                random.randbytes(random.randint(0, 4)),
+            ]
+        )
+    size = {"ShortConverter": 2, "IntegerConverter": 4, "FloatConverter": 4, "BooleanConverter": 1}.get(class_name, 8)
+    if random.random() < 0.15:
+        return random.randbytes(random.randint(0, 9))
+    return random.choice([b"\0", b"\1", b"\2"]) if size == 1 and random.random() < 0.8 else random.randbytes(size)
+
+
+def _json(random: Random, config: dict[str, str]) -> bytes:
+    if config.get("schemas.enable") == "false":
+        return random.choice(ODD_JSON).encode() if random.random() < 0.3 else json.dumps(tree(random, 3)).encode()
+    if "schema.content" in config:
+        of = json.loads(config["schema.content"])
+        return json.dumps(payload(random, of)).encode()
+    chance = random.random()
+    if chance < 0.1:
+        return random.choice(ODD_JSON).encode()
+    if chance < 0.2:
+        broken = schema(random, 2)
+        broken.pop(random.choice([name for name in broken if name != "parameters"]), None)
+        return envelope(broken, payload(random, schema(random, 1)))
+    if chance < 0.3:
+        return envelope(None, tree(random))
+    of = schema(random, 3)
+    made = payload(random, of, valid=random.random() < 0.6)
+    if chance < 0.4:
+        return json.dumps({"payload": made, "schema": of}, indent=random.choice([None, 1])).encode()
+    return envelope(of, made)
+
+
+def converter_config(random: Random, class_name: str) -> dict[str, str]:
+    if class_name == "StringConverter":
+        return _maybe(random, {}, converter_encoding=random.choice(["UTF-8", "ISO-8859-1", "UTF-16BE"]))
+    if class_name != "JsonConverter":
+        return {}
+    made = _maybe(
+        random,
+        {},
+        replace_null_with_default="false",
+        decimal_format=random.choice(["numeric", "BASE64"]),
+        schemas_cache_size="3",
+    )
+    if random.random() < 0.3:
+        made["schemas.enable"] = "false"
+    elif random.random() < 0.3:
+        made["schema.content"] = json.dumps(schema(random, 2))
+    return made

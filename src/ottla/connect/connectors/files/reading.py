@@ -13,6 +13,7 @@ from pyarrow import csv, orc, parquet
 
 from ottla.connect.api import Column, ConnectorFailure, Field, Schema, SchemaType
 from ottla.connect.connectors.files.arrow_schemas import schema_of
+from ottla.connect.connectors.lines import texts_of
 
 BLOCK_BYTES = 1024 * 1024
 _TEXT = Schema(SchemaType.STRING, optional=True)
@@ -126,8 +127,7 @@ class Reading:
 
     def _parsed(self, block: bytes, names: list[str], path: str, at: int) -> Column:
         if self.format == "text":
-            lines = block.decode(errors="replace").split("\n")[:-1]
-            return Column(_TEXT, pa.array([line.removesuffix("\r") for line in lines], pa.string()))
+            return Column(_TEXT, texts_of(block))
         try:
             if self.format == "json":
                 return Column(None, [json.loads(line) for line in block.splitlines() if line.strip()])

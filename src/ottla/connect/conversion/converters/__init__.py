@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from ottla.connect.conversion.converters.avro import AvroConverter
 from ottla.connect.conversion.converters.base import Converter, OnFailure, Piece
 from ottla.connect.conversion.converters.headers import SimpleHeaderConverter
 from ottla.connect.conversion.converters.json import JsonConverter
+from ottla.connect.conversion.converters.json_registered import JsonSchemaConverter
 from ottla.connect.conversion.converters.plain import PLAIN
+from ottla.connect.conversion.converters.protobuf import ProtobufConverter
 
-ALL: tuple[type[Converter], ...] = (*PLAIN, JsonConverter, SimpleHeaderConverter)
+ALL: tuple[type[Converter], ...] = (
+    *PLAIN,
+    JsonConverter,
+    SimpleHeaderConverter,
+    AvroConverter,
+    JsonSchemaConverter,
+    ProtobufConverter,
+)
 
 
 def _names(each: type[Converter]) -> list[str]:

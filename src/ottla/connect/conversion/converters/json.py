@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from ottla.connect.api.config import ConfigDef, ConfigKey, ConfigType, Importance
 from ottla.connect.api.data import Column, Schema
-from ottla.connect.conversion.arrow import has_decimals, to_python
+from ottla.connect.conversion.arrow import has_decimals, readable
 from ottla.connect.conversion.converters.base import Converter, OnFailure, Piece, pieces_of
 from ottla.connect.conversion.errors import DataError, RecordError
 from ottla.connect.conversion.json_columns import columns_to_json, json_to_columns
 from ottla.connect.conversion.json_schema import schema_from_json, schema_to_json
-from ottla.connect.conversion.json_values import FAST, NeedsExact, decoder_of, encoder_of, parse
+from ottla.connect.conversion.json_text import encoder_of
+from ottla.connect.conversion.json_values import FAST, NeedsExact, decoder_of, parse
 
 _BEGIN = re.compile(r'[ \t\n\r]*\{[ \t\n\r]*"schema"[ \t\n\r]*:[ \t\n\r]*')
 _PAYLOAD = re.compile(r'[ \t\n\r]*,[ \t\n\r]*"payload"[ \t\n\r]*:[ \t\n\r]*')
@@ -135,7 +136,7 @@ class JsonConverter(Converter):
 
     def _decode_envelopes(self, data: Any, on_failure: OnFailure) -> list[Piece]:
         """By their heads; what has an unusual form is parsed whole."""
-        by_head: dict[bytes, tuple[list[int], list[bytes]]] = {}
+        by_head: dict[bytes, tuple[Schema | None, list[int], list[bytes]]] = {}
         others: dict[Schema | None, tuple[list[int], list[Any]]] = {}
         head = b""
         for at, value in enumerate(data.to_pylist()):
@@ -146,14 +147,16 @@ class JsonConverter(Converter):
                 known = next((each for each in self._heads if value.startswith(each)), None)
                 head = known or self._learn(value) or b""
             if head and value.endswith(b"}"):
-                places, payloads = by_head.setdefault(head, ([], []))
+                if head not in by_head:
+                    by_head[head] = self._heads[head], [], []
+                _, places, payloads = by_head[head]
                 places.append(at)
                 payloads.append(value[len(head) : -1])
                 continue
             self._decode_whole(at, value, others, on_failure)
         pieces = []
-        for found, (places, payloads) in by_head.items():
-            pieces += self._of_head(self._heads[found], data, places, payloads, others, on_failure)
+        for schema, places, payloads in by_head.values():
+            pieces += self._of_head(schema, data, places, payloads, others, on_failure)
         return pieces + pieces_of(others, len(data), on_failure)
 
     def _of_head(
@@ -238,16 +241,14 @@ class JsonConverter(Converter):
             if encoded is not None:
                 return encoded
         encode = encoder_of(schema, self._replaces_nulls, self._as_numbers)
-        found: list[bytes | None] = []
-        for at, value in enumerate(to_python(column)):
+        found: list[bytes | None] = [None] * len(column)
+        for at, value in readable(column, on_failure):
             if value is None and schema is None:
-                found.append(None)
                 continue
             try:
-                found.append(f"{begin}{encode(value)}{end}".encode())
+                found[at] = f"{begin}{encode(value)}{end}".encode()
             except (RecordError, UnicodeEncodeError) as error:
                 on_failure(at, error)
-                found.append(None)
         return pa.array(found, pa.binary())
 
     def _schema_text(self, schema: Schema | None) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ottla.connect.api.config import ConfigDef, ConfigKey, ConfigType, Importance
 from ottla.connect.api.data import Column, Schema, SchemaType
-from ottla.connect.conversion.arrow import to_python
+from ottla.connect.conversion.arrow import readable
 from ottla.connect.conversion.converters.base import Converter, OnFailure, Piece, pieces_of
 from ottla.connect.conversion.errors import DataError
 from ottla.connect.conversion.java_text import text_of
@@ -30,13 +30,14 @@ class ByteArrayConverter(Converter):
         schema = column.schema
         if schema is not None and schema.type is SchemaType.BYTES and logical(schema) is None:
             return column.data
-        values = to_python(column)
-        for at, value in enumerate(values):
+        fine: list[bytes | None] = [None] * len(column)
+        for at, value in readable(column, on_failure):
             if schema is not None and schema.type is not SchemaType.BYTES:
                 on_failure(at, DataError(f"ByteArrayConverter writes bytes, and the schema is {schema.type.name}."))
             elif value is not None and not isinstance(value, bytes | bytearray | memoryview):
                 on_failure(at, DataError(f"ByteArrayConverter writes bytes, and a value is {type(value).__name__}."))
-        fine = [bytes(value) if isinstance(value, bytes | bytearray | memoryview) else None for value in values]
+            elif value is not None:
+                fine[at] = bytes(value)
         return pa.array(fine, pa.binary())
 
 
@@ -81,15 +82,15 @@ class StringConverter(Converter):
         schema = column.schema
         if self._is_utf8 and schema is not None and schema.type is SchemaType.STRING:
             return column.data.cast(pa.binary())  # type: ignore[union-attr]
-        found: list[bytes | None] = []
-        for at, value in enumerate(to_python(column)):
+        found: list[bytes | None] = [None] * len(column)
+        for at, value in readable(column, on_failure):
             encoded = None
             if value is not None:
                 try:
                     encoded = text_of(schema, value).encode(self._encoding, "replace")
                 except DataError as error:
                     on_failure(at, error)
-            found.append(encoded)
+            found[at] = encoded
         return pa.array(found, pa.binary())
 
 
@@ -118,8 +119,8 @@ class _NumberConverter(Converter):
 
     def encode(self, topics: Any, column: Column, on_failure: OnFailure) -> Any:
         schema = column.schema
-        found: list[bytes | None] = []
-        for at, value in enumerate(to_python(column)):
+        found: list[bytes | None] = [None] * len(column)
+        for at, value in readable(column, on_failure):
             encoded = None
             if value is not None or self._minds_null(schema):
                 try:
@@ -128,7 +129,7 @@ class _NumberConverter(Converter):
                     on_failure(
                         at, error if isinstance(error, DataError) else DataError(f"a number does not fit: {error}.")
                     )
-            found.append(encoded)
+            found[at] = encoded
         return pa.array(found, pa.binary())
 
     def _minds_null(self, schema: Schema | None) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ottla.connect.conversion.transforms.base import PACKAGE, Transform
 from ottla.connect.conversion.transforms.cast import Cast
-from ottla.connect.conversion.transforms.fields import InsertField, MaskField, ReplaceField
+from ottla.connect.conversion.transforms.fields import MaskField, ReplaceField
 from ottla.connect.conversion.transforms.headers import DropHeaders, HeaderFrom, InsertHeader
+from ottla.connect.conversion.transforms.inserting import InsertField
 from ottla.connect.conversion.transforms.routing import Filter, RegexRouter, TimestampRouter
 from ottla.connect.conversion.transforms.shape import (
     ExtractField,

@@ -7,9 +7,9 @@ well: it returns None for anything else, and the run is taken row by row, where 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,6 +84,22 @@ class Transform(ABC):
         if column.schema is None or column.schema.type is not SchemaType.STRUCT or isinstance(column.data, list):
             return None
         return None if column.data.null_count else (column.schema, column.data)
+
+
+Made = TypeVar("Made", bound=Transform)
+
+
+def remembered(make: Callable[[Made, Schema], Schema]) -> Callable[[Made, Schema], Schema]:
+    """The schema that a transform makes of another: one that is given again at once is not made again."""
+    name = f"_{make.__name__}_made"
+
+    def remembering(self: Made, schema: Schema) -> Schema:
+        last: tuple[Schema, Schema] | None = self.__dict__.get(name)
+        if last is None or last[0] is not schema:
+            last = self.__dict__[name] = schema, make(self, schema)
+        return last[1]
+
+    return remembering
 
 
 def require_map(value: Any, purpose: str) -> dict[str, Any]:

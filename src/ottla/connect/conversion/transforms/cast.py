@@ -43,6 +43,7 @@ from ottla.connect.conversion.transforms.base import (
     Transform,
     key,
     parts_of,
+    remembered,
     require_map,
     require_struct,
     struct_array,
@@ -125,6 +126,7 @@ class Cast(Transform):
             found[name] = cast_value(None, found.get(name), kind)
         return found
 
+    @remembered
     def _schema(self, schema: Schema) -> Schema:
         if self._whole is not None:
             made = with_basics(Schema(self._whole), schema)

@@ -18,6 +18,7 @@ from ottla.connect.conversion.transforms.base import (
     key,
     not_empty,
     parts_of,
+    remembered,
     require_map,
     require_struct,
     struct_array,
@@ -147,6 +148,7 @@ class HeaderFrom(Transform):
             validate(each.schema, kept[each.name], f"the field '{each.name}'")
         return made, kept
 
+    @remembered
     def _left(self, schema: Schema) -> Schema:
         left = ((each.name, each.schema) for each in schema.fields if each.name not in self._fields)
         return struct_schema(left, schema)

@@ -19,6 +19,7 @@ from ottla.connect.conversion.transforms.base import (
     filled_part,
     key,
     parts_of,
+    remembered,
     require_map,
     require_struct,
     struct_array,
@@ -141,6 +142,7 @@ class ValueToKey(Transform):
         row.key_schema, row.key = made, found
         return row
 
+    @remembered
     def _schema(self, schema: Schema) -> Schema:
         parts = [(name, schema.field_named(name)) for name in self._fields]
         missing = next((name for name, part in parts if part is None), None)
@@ -215,6 +217,7 @@ class Flatten(Transform):
             flat[path] = field_value(value, each)
             validate(into, flat[path], f"the field '{path}'")
 
+    @remembered
     def _schema(self, schema: Schema) -> Schema:
         fields: list[tuple[str, Schema]] = []
         self._collect(schema, "", schema.optional, schema.default, fields)
@@ -289,6 +292,7 @@ class SetSchemaMetadata(Transform):
         if self._name is None and self._version is None:
             raise ConfigInvalid("SetSchemaMetadata needs schema.name or schema.version.")
 
+    @remembered
     def _schema(self, schema: Schema) -> Schema:
         if schema.type is not SchemaType.STRUCT:
             raise DataError("SetSchemaMetadata takes schemas of structs only, as Kafka Connect's does.")

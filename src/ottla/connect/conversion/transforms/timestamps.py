@@ -13,7 +13,7 @@ from ottla.connect.api.config import NO_DEFAULT, ConfigDef, ConfigInvalid, Confi
 from ottla.connect.api.data import DATE, TIME, TIMESTAMP, Records, Schema, SchemaType
 from ottla.connect.conversion.errors import DataError, RecordError
 from ottla.connect.conversion.java_dates import date_format
-from ottla.connect.conversion.java_text import MILLIS_PER_DAY, millis_of, moment_of, wrapped
+from ottla.connect.conversion.java_text import MILLIS_PER_DAY, are_moments, millis_of, moment_of
 from ottla.connect.conversion.rows import Row
 from ottla.connect.conversion.schemas import (
     DATE_SCHEMA,
@@ -31,6 +31,7 @@ from ottla.connect.conversion.transforms.base import (
     Transform,
     key,
     parts_of,
+    remembered,
     require_map,
     require_struct,
     struct_array,
@@ -129,6 +130,7 @@ class TimestampConverter(Transform):
         found[self._field] = None if old is None else self._converted(_source_of(old), old)
         return found
 
+    @remembered
     def _schema(self, schema: Schema) -> Schema:
         if schema.type is not SchemaType.STRUCT:
             raise DataError("TimestampConverter of a field needs a struct.")
@@ -176,8 +178,9 @@ class TimestampConverter(Transform):
         if self._target == "string":
             assert self._format is not None
             return self._format.format(millis)
-        moment = moment_of(wrapped(millis, 64))
-        return {"Date": moment.date, "Time": moment.time}.get(self._target, lambda: moment)()
+        if self._target == "Time":
+            return moment_of(millis % MILLIS_PER_DAY).time()
+        return moment_of(millis).date() if self._target == "Date" else moment_of(millis)
 
     def columns(self, records: Records) -> Records | None:
         if self._field:
@@ -209,7 +212,7 @@ class TimestampConverter(Transform):
             return None
         if (self._times, self._over) != (1, 1) and "unix" in (source, self._target):
             return None
-        if source == "unix" and self._target == "Timestamp":
+        if source == "unix" and self._target == "Timestamp" and are_moments(array):
             return array.cast(pa.timestamp("ms")).cast(pa.timestamp("ms", tz="UTC"))
         if source == "Timestamp" and self._target == "unix":
             return array.cast(pa.int64())
