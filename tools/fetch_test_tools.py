@@ -1,4 +1,5 @@
-"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, Prometheus, databases.
+"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, Prometheus,
+PostgreSQL and MariaDB.
 
 Never fails: tests skip instead.
 """

@@ -14,7 +14,7 @@ JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def wait(done: Callable[[], bool], connect: Any, *names: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not done():
         if time.monotonic() > deadline:
             pytest.fail(str([connect.ask("GET", f"/connectors/{name}/status") for name in names]))

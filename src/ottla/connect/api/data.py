@@ -75,7 +75,9 @@ class Field:
 
 @dataclass(frozen=True)
 class Column:
-    """Keys or values. With a schema `data` is an Arrow array of it, else a list of Python values."""
+    """Keys or values. With a schema `data` is an Arrow array of it, else a list of Python values.
+
+    Of a source's values, a null whose schema is not optional is a record without value, a tombstone."""
 
     schema: Schema | None
     data: pa.Array | list[Any]

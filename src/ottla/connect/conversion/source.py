@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ottla.common.clock import Clock
 from ottla.connect.api.data import Column, Records
+from ottla.connect.conversion.arrow import is_null, null_count
 from ottla.connect.conversion.converters.base import Converter
 from ottla.connect.conversion.errors import java_name
 from ottla.connect.conversion.failures import Failed, Stage
@@ -50,7 +52,7 @@ class SourceConversion:
 
     def _run(self, records: Records) -> Encoded:
         failures = Failures(partial(_failed, records), tolerates=self._parts.tolerates)
-        runs = [Run(records, pa.array(range(len(records)), pa.int64()))] if len(records) else []
+        runs = _runs(records) if len(records) else []
         encoded = [self._encoded(run, failures) for run in transformed(runs, self._parts.steps, failures)]
         if not encoded:
             return Encoded(_none(), failures.told())
@@ -86,6 +88,18 @@ class SourceConversion:
                 made.append({"key": each.key, "value": data})
             found.append(made or None)
         return pa.array(found, HEADERS)
+
+
+def _runs(records: Records) -> list[Run]:
+    """A null in a column of values whose schema takes none is a record without value, a tombstone: it has no schema."""
+    run = Run(records, pa.array(range(len(records)), pa.int64()))
+    schema = records.values.schema
+    if schema is None or schema.optional or null_count(records.values) == 0:
+        return [run]
+    absent = is_null(records.values)
+    tombstones = run.only(absent)
+    nothing = Column(None, [None] * len(tombstones))
+    return [run.only(pc.invert(absent)), replace(tombstones, records=replace(tombstones.records, values=nothing))]
 
 
 def _encode(
