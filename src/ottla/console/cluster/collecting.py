@@ -1,8 +1,8 @@
 """A thread that looks at the cluster again and again, and keeps what it saw last.
 
 Pages show the last snapshot. It is made every few seconds; on a cluster so large that a look takes long, the pauses
-grow with it, so that the console is never more than a quarter of the time at it. When the cluster does not answer, the last
-snapshot stays, and `problem` says since when and why.
+grow with it, so that the console is never more than a quarter of the time at it. When the cluster does not answer, the
+last snapshot stays, and `problem` says since when and why.
 """
 
 from __future__ import annotations

@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
-from ottla.console.pages import overview, records, topics
+from ottla.console.pages import (
+    access,
+    audit,
+    brokers,
+    connectors,
+    groups,
+    overview,
+    partitions,
+    pipelines,
+    records,
+    schemas,
+    topics,
+    transactions,
+)
 
-PAGES = (overview, topics, records)
+PAGES = (
+    overview,
+    brokers,
+    partitions,
+    topics,
+    records,
+    schemas,
+    groups,
+    transactions,
+    pipelines,
+    connectors,
+    access,
+    audit,
+)
 
 __all__ = ["PAGES"]

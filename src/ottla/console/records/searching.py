@@ -17,8 +17,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ottla.client.fetching import OffsetRange, fetch_ranges
@@ -100,6 +102,9 @@ class Search:
         # What a column has tells nothing of a record that is decoded or masked first.
         self._needs: tuple[Need, ...] = () if view is not None or self._condition is None else self._condition.needs
         self._text = query.text.encode() if query.text and view is None else None
+        # To build them for every row costs as much as all the rest.
+        self._needs_headers = view is not None or "headers" in query.where
+        self._rows: list[int] | None = None
         self._seconds_max = seconds_max
         self._is_cancelled = is_cancelled
         self._began_s = time.monotonic()
@@ -218,12 +223,13 @@ class Search:
         while (columns := decoder.next_columns(_ROWS_MAX)) is not None:
             self._check()
             self.progress.records += len(columns[0])
-            for at, row in enumerate(self._candidates(columns)):
+            for at, record in enumerate(self._records(columns, number)):
                 if at % _LOOK_EVERY_ROWS == 0:
                     self._check()
-                record = self._record(columns, row, number)
                 if self._condition is not None and not self._condition.holds(record):
                     continue
+                if not self._needs_headers:
+                    record.headers = _headers(columns[5][at if self._rows is None else self._rows[at]].as_py())
                 self._keep(record, found, wanted)
                 if not self._query.is_backwards and (len(found) >= wanted or self._kept_bytes > _KEPT_BYTES_MAX):
                     full[number] = record.offset + 1
@@ -239,9 +245,10 @@ class Search:
             self._kept_bytes -= _weight(dropped)
             self._lost[dropped.partition] = dropped.offset + 1
 
-    def _candidates(self, columns: Sequence[Any]) -> list[int] | range:
+    def _candidates(self, columns: Sequence[Any]) -> list[int] | None:
+        """Rows that have the bytes which the condition takes at least; None: all."""
         if self._condition is None or not (self._needs or self._text):
-            return range(len(columns[0]))
+            return None
         mask = None
         for need in self._needs:
             has = _has(columns[0 if need.column == "key" else 1], need)
@@ -252,18 +259,20 @@ class Search:
         rows: list[int] = pc.indices_nonzero(mask).to_pylist()
         return rows
 
-    def _record(self, columns: Sequence[Any], row: int, number: int) -> Record:
-        headers = columns[5][row].as_py() or ()
-        record = Record(
-            self._query.topic,
-            number,
-            columns[2][row].as_py(),
-            columns[3][row].value // 1000,
-            columns[0][row].as_py(),
-            columns[1][row].as_py(),
-            [(one["key"], one["value"]) for one in headers],
+    def _records(self, columns: Sequence[Any], number: int) -> Iterator[Record]:
+        """Of the rows that may be wanted; with their headers, if those are looked at."""
+        self._rows = self._candidates(columns)
+        if self._rows is not None:
+            columns = [column.take(pa.array(self._rows, pa.int64())) for column in columns]
+        stamps = columns[3].cast(pa.int64()).to_pylist()
+        headers = columns[5].to_pylist() if self._needs_headers else repeat(None)
+        rows = zip(
+            columns[2].to_pylist(), stamps, columns[0].to_pylist(), columns[1].to_pylist(), headers, strict=False
         )
-        return record if self._view is None else self._view(record)
+        topic, view = self._query.topic, self._view
+        for offset, stamp, key, value, held in rows:
+            record = Record(topic, number, offset, stamp // 1000, key, value, _headers(held))
+            yield record if view is None else view(record)
 
     def _merged(self, found: Mapping[int, deque[Record]], wanted: int) -> list[Record]:
         """Takes what is shown out of `found`."""
@@ -294,6 +303,10 @@ def _has(column: Any, need: Need) -> Any:
 
 def _contains(column: Any, literal: bytes) -> Any:
     return pc.fill_null(pc.match_substring(column, pattern=literal), False)
+
+
+def _headers(held: list[dict[str, Any]] | None) -> list[tuple[str, bytes | None]]:
+    return [(one["key"], one["value"]) for one in held or ()]
 
 
 def _weight(record: Record) -> int:

@@ -18,12 +18,12 @@ _LEFT, _BOTTOM, _TOP, _RIGHT = 56, 20, 8, 6
 _SPARK_WIDTH, _SPARK_HEIGHT = 96, 22
 
 
-def chart(points: Points, unit: Callable[[float], str], label: str) -> Markup:
-    """`label` says in words what is drawn, for those who cannot see it."""
+def chart(points: Points, unit: Callable[[float], str], label: str, base: int = 10) -> Markup:
+    """`label` says in words what is drawn, for those who cannot see it. `base` is 1024 for bytes."""
     known = [(at, value) for at, value in points if value is not None]
     if len(known) < 2:
         return Markup('<p class="empty small">Not enough measurements yet: a line appears after some seconds.</p>')
-    top = nice_top(max(value for _, value in known))
+    top = nice_top(max(value for _, value in known), base)
     first, last = points[0][0], points[-1][0]
     span = max(1.0, last - first)
 
@@ -99,16 +99,19 @@ def meter(share: float | None, label: str) -> Markup:
     )
 
 
-def nice_top(most: float) -> float:
-    """The least 1, 2, 2.5 or 5 times a power of ten that is not below it."""
+def nice_top(most: float, base: int = 10) -> float:
+    """The least 1, 2, 2.5 or 5 times a power of ten that is not below it; of bytes, in their own unit."""
     if most <= 0:
         return 1.0
+    unit = 1.0
+    while base == 1024 and most >= 1024:
+        most, unit = most / 1024, unit * 1024
     power = 1.0
     while power * 10 <= most:
         power *= 10
     while power > most:
         power /= 10
-    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= most * 0.999)
+    return unit * next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= most * 0.999)
 
 
 def minutes(seconds: float) -> str:
