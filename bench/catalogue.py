@@ -17,6 +17,7 @@ from bench import (
     lines_backlog,
     lines_clients,
     lines_cluster,
+    lines_console,
     lines_kernel,
     lines_neighbour,
     lines_process,
@@ -183,6 +184,8 @@ def _ottla_alone(bench: Bench) -> Lines:
         "backlog": lambda: lines_backlog.backlog_line(bench.subject()),
         "registry": lambda: lines_registry.instances_line(bench.subject(), bench.enter),
         "avro-decode": lines_registry.decode_line,
+        "console-search": lambda: lines_console.search_line(bench.subject()),
+        "console-paint": lambda: lines_console.paint_line(bench.subject("flat"), bench.subject("crowded"), bench.enter),
         "spark-avro": lambda: lines_registry.spark_line(bench.subject(), bench.enter),
     }
     for rate in lines_spark_sink.RATES:

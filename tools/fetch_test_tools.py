@@ -1,4 +1,4 @@
-"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat.
+"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, Chromium.
 
 Never fails: tests skip instead.
 """
@@ -27,16 +27,40 @@ def fetch_jars(script: str) -> str | None:
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
-def install_kcat() -> str | None:
-    if shutil.which("kcat") or shutil.which("kafkacat"):
+def install_package(program: str, *packages: str) -> str | None:
+    """A program of Debian's packages."""
+    if shutil.which(program):
         return None
+    wanted = " ".join(packages)
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return "kcat is not installed: apt-get install kcat"
-    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "kcat"]):
+        return f"{program} is not installed: apt-get install {wanted}"
+    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", *packages]):
         done = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         )
-    return None if done.returncode == 0 else "kcat could not be installed with apt-get"
+    return None if done.returncode == 0 else f"{program} could not be installed with apt-get"
+
+
+def install_kcat() -> str | None:
+    return None if shutil.which("kafkacat") else install_package("kcat", "kcat")
+
+
+def fetch_axe() -> str | None:
+    """The accessibility checker, from npm: one file that the browser of a test runs."""
+    target = TOOLS.parent / ".cache" / "npm" / "axe-core.tgz"
+    if target.is_file():
+        return None
+    if not shutil.which("npm"):
+        return "npm is not installed"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        ["npm", "pack", "axe-core@4", "--silent"], cwd=target.parent, capture_output=True, text=True, timeout=120
+    )
+    packed = sorted(target.parent.glob("axe-core-*.tgz"))
+    if done.returncode or not packed:
+        return "axe-core could not be fetched from npm"
+    packed[-1].replace(target)
+    return None
 
 
 def main() -> None:
@@ -47,11 +71,13 @@ def main() -> None:
         ("Spark's Kafka connector", partial(fetch_jars, "fetch_spark_kafka.py")),
         ("a Java client of registries", partial(fetch_jars, "fetch_registry_jars.py")),
         ("kcat", install_kcat),
+        ("Chromium", partial(install_package, "chromedriver", "chromium", "chromium-driver")),
+        ("axe-core", fetch_axe),
     )
     for name, fetch in wanted:
         try:
             reason = fetch()
-        except OSError as error:
+        except (OSError, subprocess.TimeoutExpired) as error:
             reason = str(error)
         if reason:
             print(f"without {name}, tests that need it are skipped: {reason}")

@@ -87,6 +87,11 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     return console.page(request, "trouble.html", error.status_code, title="Not here", sentence=sentence)
 
 
+async def on_any_error(request: Request, error: Exception) -> Response:
+    """Starlette has it in the log."""
+    return PlainTextResponse(f"The console failed at this page: {type(error).__name__}. Its log says more.\n", 500)
+
+
 def build(console: Console) -> Starlette:
     routes: list[BaseRoute] = [
         Route("/static/{name}", static),
@@ -94,7 +99,7 @@ def build(console: Console) -> Starlette:
         *login_routes,
         *(route for page in PAGES for route in page.routes),
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error, Exception: on_any_error})
     app.state.console = console
     app.add_middleware(Visits, console=console)
     # The last that is added is the first to be passed.

@@ -14,6 +14,7 @@ from typing import Any
 from ottla.client.log_dirs import LogDir
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
 from ottla.client.reassignments import Reassignment, list_reassignments
+from ottla.client.retrying import Deadline, retried
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.ids import TopicPartition, by_topic
 from ottla.console.cluster.snapshot import Broker, Group, Member, Partition, Snapshot, Topic
@@ -28,6 +29,7 @@ from ottla.protocol.messages import (
 )
 
 _BATCH = 500
+_PATIENCE_S = 1.0
 _TOPIC = 2
 _OF_THE_TOPIC = 1
 _BATCHED_OFFSETS_SINCE = 8
@@ -46,7 +48,8 @@ class Asking:
     def everything(self, known: Snapshot | None, *, with_slow: bool) -> Snapshot:
         """`known`: what a look without the slow questions (sizes and settings) takes them from."""
         began_s, at_s = time.monotonic(), time.time()
-        answer = self._reader.retried(lambda: self._reader.metadata(None))
+        # A page is to say soon that nobody answers.
+        answer = retried(lambda: self._reader.metadata(None), Deadline(_PATIENCE_S), self._reader.forget)
         topics = _topics(answer)
         topics = self._with_offsets(topics)
         brokers = {

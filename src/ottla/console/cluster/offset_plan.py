@@ -11,6 +11,10 @@ from ottla.common.ids import TopicPartition
 from ottla.common.moments import parse_time
 
 START, END, OFFSET, TIME, SHIFT = "start", "end", "offset", "time", "shift"
+_MOVE = re.compile(
+    r"(?P<partition>\d{1,9}):(?P<after>\d{1,18}):(?P<before>\d{0,18}):(?P<topic>.+)", re.ASCII | re.DOTALL
+)
+_OFFSET = re.compile(r"\d{1,18}", re.ASCII)
 _SHIFT = re.compile(r"[+-]\d{1,18}", re.ASCII)
 
 
@@ -44,7 +48,7 @@ def parse_target(kind: str, text: str) -> Target:
     if kind in (START, END):
         return Target(kind)
     if kind == OFFSET:
-        if not text.isascii() or not text.isdigit() or int(text) >= 2**62:
+        if not _OFFSET.fullmatch(text):
             raise OttlaError(f"an offset is a whole number, not '{text[:40]}'.")
         return Target(OFFSET, int(text))
     if kind == SHIFT:
@@ -102,13 +106,9 @@ def from_text(texts: Iterable[str]) -> dict[TopicPartition, tuple[int, int | Non
     """To where, and from where it was planned. Raises OttlaError."""
     found: dict[TopicPartition, tuple[int, int | None]] = {}
     for text in texts:
-        parts = text.split(":", 3)
-        if (
-            len(parts) != 4
-            or not parts[0].isdigit()
-            or not parts[1].isdigit()
-            or not (parts[2].isdigit() or not parts[2])
-        ):
+        match = _MOVE.fullmatch(text)
+        if match is None:
             raise OttlaError("the plan cannot be read: make it again.")
-        found[TopicPartition(parts[3], int(parts[0]))] = int(parts[1]), int(parts[2]) if parts[2] else None
+        before = int(match["before"]) if match["before"] else None
+        found[TopicPartition(match["topic"], int(match["partition"]))] = int(match["after"]), before
     return found

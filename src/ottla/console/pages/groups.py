@@ -18,7 +18,8 @@ from ottla.console.cluster.snapshot import Group
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.listing import listing
-from ottla.console.web.requests import Form
+from ottla.console.web.requests import Form, whole
+from ottla.console.web.words import plural
 
 _WAIT_S = 10.0
 
@@ -104,9 +105,9 @@ def _planned(cluster: ClusterReader, group: str, target: Target, topic: str, par
         known = cluster.partitions(sorted({where.topic for where in committed}))
         chosen = [where for where in committed if where.partition in known.get(where.topic, ())]
     if partition.strip():
-        if not partition.strip().isdigit():
+        if (number := whole(partition)) is None:
             raise OttlaError(f"a partition is a number, not '{partition[:20]}'.")
-        chosen = [where for where in chosen if where.partition == int(partition)]
+        chosen = [where for where in chosen if where.partition == number]
     if not chosen:
         raise OttlaError("nothing is chosen: the group has no offsets there. Choose a topic.")
     starts = cluster.offsets(dict.fromkeys(chosen, EARLIEST))
@@ -130,14 +131,14 @@ def move(console: Console, visitor: Visitor, form: Form, request: Request) -> Do
             )
         _require_stopped(console, name)
         changes.commit_offsets(cluster, name, {where: after for where, (after, _) in wanted.items()})
-    return Done(f"Group {name} is moved in {len(wanted)} partitions.", f"/groups/{quote(name, safe='')}")
+    return Done(f"Group {name} is moved in {plural(len(wanted), 'partition')}.", f"/groups/{quote(name, safe='')}")
 
 
 def _require_stopped(console: Console, name: str) -> None:
     console.collector.look_now()
     group = console.seen().groups.get(name)
     if group is not None and group.members:
-        raise OttlaError(f"group '{name}' has {len(group.members)} active members: stop its consumers first.")
+        raise OttlaError(f"group '{name}' has {plural(len(group.members), 'active member')}: stop its consumers first.")
 
 
 def delete(console: Console, visitor: Visitor, form: Form, request: Request) -> Done:

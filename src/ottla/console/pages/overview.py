@@ -11,6 +11,7 @@ from starlette.routing import Route
 from ottla.console.cluster.health import findings, verdict
 from ottla.console.web.console import Console
 from ottla.console.web.handling import page
+from ottla.console.web.requests import whole
 
 _SHOWN = 8
 
@@ -43,8 +44,8 @@ def find(console: Console, request: Request) -> Response:
         return RedirectResponse(f"/topics/{quote(wanted, safe='')}", 303)
     if wanted in snapshot.groups:
         return RedirectResponse(f"/groups/{quote(wanted, safe='')}", 303)
-    if wanted.isascii() and wanted.isdigit() and int(wanted) in snapshot.brokers:
-        return RedirectResponse(f"/brokers/{int(wanted)}", 303)
+    if (number := whole(wanted)) in snapshot.brokers:
+        return RedirectResponse(f"/brokers/{number}", 303)
     is_topic = any(wanted.lower() in name.lower() for name in snapshot.topics)
     is_group = any(wanted.lower() in name.lower() for name in snapshot.groups)
     where = "/groups" if is_group and not is_topic else "/topics"

@@ -16,7 +16,7 @@ from ottla.console.cluster.snapshot import Partition
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, change, page
 from ottla.console.web.listing import listing
-from ottla.console.web.requests import Form
+from ottla.console.web.requests import Form, whole
 
 _AT_ONCE_MAX = 1_000
 
@@ -80,20 +80,21 @@ def partitions(console: Console, request: Request) -> Response:
 
 def _named(text: str) -> TopicPartition:
     topic, dash, number = text.strip().rpartition("-")
-    if not dash or not topic or not number.isdigit():
+    index = whole(number)
+    if not dash or not topic or index is None:
         raise OttlaError(f"'{text[:60]}' is not a partition: write TOPIC-NUMBER, such as orders-3.")
-    return TopicPartition(topic, int(number))
+    return TopicPartition(topic, index)
 
 
 def move(console: Console, visitor: Visitor, form: Form, request: Request) -> Done:
     where = _named(form.text("partition"))
     if form.has("cancel"):
-        wanted = None
+        wanted: list[int] | None = None
     else:
-        parts = [part.strip() for part in form.text("replicas").split(",") if part.strip()]
-        if not parts or not all(part.isascii() and part.isdigit() for part in parts):
+        parts = [whole(part) for part in form.text("replicas").split(",") if part.strip()]
+        wanted = [part for part in parts if part is not None]
+        if not wanted or len(wanted) < len(parts):
             raise OttlaError("replicas are numbers of brokers with commas between, such as 1,2,3.")
-        wanted = [int(part) for part in parts]
     with console.link_of(visitor).borrowed() as cluster:
         refusals = alter_reassignments(cluster, {where: wanted})
     if where in refusals:

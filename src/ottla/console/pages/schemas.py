@@ -16,7 +16,7 @@ from ottla.common.errors import OttlaError
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.listing import listing
-from ottla.console.web.requests import Form
+from ottla.console.web.requests import Form, whole
 
 _NO_CONTEXT_LINES = 1_000
 _NOT_FOUND = (40401, 40402)
@@ -50,13 +50,13 @@ def schema(console: Console, request: Request) -> Response:
         if error.code in _NOT_FOUND:
             raise NotFound(f"There is no subject '{name}'.") from None
         raise
-    wanted = request.query_params.get("version", "")
-    version = int(wanted) if wanted.isdigit() and int(wanted) in versions else versions[-1]
-    before_text = request.query_params.get("against", "")
+    asked = whole(request.query_params.get("version", ""))
+    version = asked if asked in versions else versions[-1]
+    other = whole(request.query_params.get("against", ""))
     earlier = [number for number in versions if number < version]
     against = earlier[-1] if earlier else None
-    if before_text.isdigit() and int(before_text) in versions:
-        against = int(before_text)
+    if other in versions:
+        against = other
     now = registry.get("subjects", name, "versions", version)
     before = registry.get("subjects", name, "versions", against) if against is not None else None
     try:

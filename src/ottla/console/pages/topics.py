@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ottla.client.lookup import LATEST
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.common.moments import parse_time
@@ -17,7 +18,7 @@ from ottla.console.cluster.snapshot import Topic
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.listing import listing
-from ottla.console.web.requests import Form
+from ottla.console.web.requests import Form, whole
 
 
 def topics(console: Console, request: Request) -> Response:
@@ -146,15 +147,15 @@ def trim(console: Console, visitor: Visitor, form: Form, request: Request) -> Do
     kind = form.text("before")
     chosen = [partition.index for partition in found.partitions]
     if text := form.stripped("partition"):
-        if not text.isdigit() or int(text) not in chosen:
+        if (number := whole(text)) not in chosen:
             raise OttlaError(f"topic '{found.name}' has no partition '{text[:20]}'.")
-        chosen = [int(text)]
+        chosen = [number]
     places = [TopicPartition(found.name, number) for number in chosen]
     with console.link_of(visitor).borrowed() as cluster:
         if kind == "offset":
             offset = form.number("at", "the offset")
-            bounds = {partition.index: partition for partition in found.partitions}
-            before = {place: min(offset, bounds[place.partition].end or 0) for place in places}
+            ends = cluster.offsets(dict.fromkeys(places, LATEST))
+            before = {place: min(offset, end) for place, end in ends.items()}
         elif kind == "time":
             at_ms = parse_time(form.stripped("at").removeprefix("@"))
             if at_ms is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from ottla.common.moments import parse_time
 LIMITS = (50, 100, 200, 500)
 DOWNLOAD_MAX = 100_000
 FORMATS = ("auto", "json", "text", "hex", "registry")
+_OFFSET = re.compile(r"\d{1,18}", re.ASCII)
 START, END, OFFSET, TIME, NEXT = "start", "end", "offset", "time", "next"
 
 
@@ -41,7 +43,7 @@ def parse_query(topic: str, given: Mapping[str, str], *, limit_max: int = LIMITS
     is_backwards = origin == END
     if origin == OFFSET or origin.isdigit():
         text = origin if origin.isdigit() else given.get("at", "0").strip() or "0"
-        if not text.isascii() or not text.isdigit() or int(text) >= 2**62:
+        if not _OFFSET.fullmatch(text):
             raise OttlaError(f"an offset is a whole number, not '{text[:40]}'.")
         origin, offset = OFFSET, int(text)
     elif origin == TIME:
@@ -78,7 +80,7 @@ def _positions(text: str) -> tuple[tuple[int, int], ...]:
     found = []
     for part in text.split(",")[:10_000]:
         partition, _, offset = part.partition(":")
-        if not (partition.isdigit() and offset.isdigit() and part.isascii() and int(offset) < 2**62):
+        if not (_OFFSET.fullmatch(partition) and _OFFSET.fullmatch(offset)):
             raise OttlaError("the place where the search goes on cannot be read: begin it anew.")
         found.append((int(partition), int(offset)))
     return tuple(found)

@@ -118,7 +118,7 @@ def token_refusal(console: Console, request: Request, form: Form) -> Response | 
 def came_from(request: Request) -> str:
     """The page that the form was on; only ever one of our own."""
     form_page = urlsplit(request.headers.get("referer", ""))
-    # With `no-referrer` there is none: forms say it themselves.
+    # Forms say it themselves; whoever hides where they come from has no referer.
     asked = request.query_params.get("back", "")
     target = asked or (form_page.path if form_page.netloc == request.headers.get("host") else "")
     return target if target.startswith("/") and not target.startswith(("//", "/\\")) else "/"

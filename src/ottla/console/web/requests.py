@@ -11,6 +11,13 @@ from ottla.common.errors import OttlaError
 
 FORM_BYTES_MAX = 12 * 1024 * 1024
 _FIELDS_MAX = 20_000
+_DIGITS_MAX = 18
+
+
+def whole(text: str) -> int | None:
+    """A whole number that fits into Kafka's fields; Python refuses to read one of thousands of digits."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX else None
 
 
 class Form:
@@ -32,10 +39,10 @@ class Form:
         return name in self._fields
 
     def number(self, name: str, what: str, *, least: int = 0) -> int:
-        text = self.stripped(name)
-        if not text.lstrip("-").isdigit() or not text.isascii() or not least <= int(text) < 2**63:
-            raise OttlaError(f"{what} is a whole number from {least} on, not '{text[:40]}'.")
-        return int(text)
+        number = whole(self.text(name))
+        if number is None or number < least:
+            raise OttlaError(f"{what} is a whole number from {least} on, not '{self.stripped(name)[:40]}'.")
+        return number
 
     def names(self) -> list[str]:
         return list(self._fields)
@@ -58,5 +65,5 @@ async def read_form(request: Request) -> Form:
 
 def positive(request: Request, name: str, default: int, most: int) -> int:
     """A number of a query; what is none is as if it was not there."""
-    text = request.query_params.get(name, "")
-    return min(most, max(1, int(text))) if text.isascii() and text.isdigit() and len(text) < 12 else default
+    number = whole(request.query_params.get(name, ""))
+    return default if number is None else min(most, max(1, number))
