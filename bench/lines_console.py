@@ -1,8 +1,8 @@
 """The console: how soon its first page is there on a large cluster, and how fast it finds records.
 
 The first paint is of the overview with 1,000 topics and 1,000 groups beside that with ten of each, as Chromium measures
-it, or without a browser the time of the whole answer. The search looks for a field of JSON in values; what it is compared
-with is what other consoles do: poll with a client, parse each value, look at the field.
+it, or without a browser the time of the whole answer. The search looks for a field of JSON in values; what it is
+compared with is what other consoles do: poll with a client, parse each value, look at the field.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def paint_line(few: Contender, many: Contender, enter: Callable[..., Any]) -> Co
 def _written(contender: Contender) -> tuple[str, int]:
     """A topic of orders, and how many bytes their values are."""
     topic, size = f"search-{uuid.uuid4().hex[:8]}", 0
-    _admin(contender).create_topics([NewTopic(topic, 2, 1)])[topic].result(60)
+    admin = _admin(contender)
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(60)
     producer = Producer({"bootstrap.servers": contender.broker.bootstrap, "linger.ms": 50, "compression.type": "lz4"})
     for number in range(RECORDS):
         value = json.dumps(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.common.errors import OttlaError
@@ -17,6 +18,7 @@ from ottla.console.cluster.metrics import measured
 from ottla.console.cluster.offset_plan import Target, as_text, from_text, parse_target, plan
 from ottla.console.cluster.snapshot import Broker, Group, Member, Partition, Snapshot, Topic
 from ottla.console.pages.schemas import differences
+from ottla.console.records.columns import BinaryColumn, candidates
 from ottla.console.records.masking import HIDDEN, Masks, masked
 from ottla.console.records.query import parse_query
 from ottla.console.records.showing import read
@@ -139,6 +141,7 @@ def test_a_mask_without_topic_or_field_is_refused(text: str) -> None:
         Masks.parse([text])
 
 
+@settings(deadline=None)
 @given(st.recursive(st.none() | st.text() | st.integers(), lambda c: st.lists(c) | st.dictionaries(st.text(), c)))
 def test_masking_never_fails_and_never_shows(tree: object) -> None:
     secret = "S3CR3T-VALUE"
@@ -194,6 +197,7 @@ _TESTS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(_JSON, _TESTS, st.booleans())
 def test_no_record_that_a_condition_holds_for_lacks_the_bytes_it_needs(
     tree: object, text: str, ascii_only: bool
@@ -204,6 +208,28 @@ def test_no_record_that_a_condition_holds_for_lacks_the_bytes_it_needs(
         for need in condition.needs:
             held = b"k" if need.column == "key" else data
             assert need.literal in held or (need.is_json and (b"\\" in held or b"\0" in held))
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.binary(max_size=6), max_size=40), st.binary(min_size=1, max_size=3), st.integers(0, 5))
+def test_rows_that_have_some_bytes_are_found_in_the_buffer_of_a_column(
+    values: list[bytes | None], literal: bytes, first: int
+) -> None:
+    values += [b"other"] * 100  # so that those are few
+    column = pa.array(values, pa.binary())[first:]
+    wanted = {row for row, value in enumerate(values[first:]) if value is not None and literal in value}
+    assert BinaryColumn(column).rows_with(literal) in (wanted, None)
+    if len(wanted) < 20:
+        assert BinaryColumn(column).rows_with(literal) == wanted
+
+
+def test_bytes_that_most_rows_have_tell_nothing() -> None:
+    many = pa.array([b'{"customer": %d}' % n for n in range(100)], pa.binary())
+    assert BinaryColumn(many).rows_with(b"customer") is None
+    needs = compile_condition('value.customer == "x7"').needs
+    assert candidates((many, many), needs, None) == []
+    assert candidates((many, many), needs[:1], None) is None
+    assert BinaryColumn(pa.array([None, None], pa.binary())).rows_with(b"x") == set()
 
 
 # --- queries
@@ -255,6 +281,7 @@ def test_bytes_are_shown_as_what_they_are(data: bytes | None, how: str, kind: st
     assert read(data, how).kind == kind
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300), st.sampled_from(["auto", "json", "text", "hex"]))
 def test_any_bytes_can_be_shown(data: bytes, how: str) -> None:
     seen = read(data, how)
@@ -277,6 +304,7 @@ def test_a_chart_without_two_points_says_so() -> None:
     assert charts.spark([], "x") == ""
 
 
+@settings(deadline=None)
 @given(st.floats(1e-3, 1e15), st.sampled_from([10, 1024]))
 def test_the_top_of_a_chart_is_near_what_it_shows(most: float, base: int) -> None:
     top = charts.nice_top(most, base)

@@ -21,13 +21,13 @@ from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ottla.client.fetching import OffsetRange, fetch_ranges
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.common.where import Condition, Need, Record, compile_condition, linear
+from ottla.console.records.columns import candidates
 from ottla.console.records.query import END, NEXT, OFFSET, START, Query
 from ottla.kernel.decode import Decoder
 
@@ -249,15 +249,7 @@ class Search:
         """Rows that have the bytes which the condition takes at least; None: all."""
         if self._condition is None or not (self._needs or self._text):
             return None
-        mask = None
-        for need in self._needs:
-            has = _has(columns[0 if need.column == "key" else 1], need)
-            mask = has if mask is None else pc.and_(mask, has)
-        if self._text is not None:
-            has = pc.or_(_contains(columns[0], self._text), _contains(columns[1], self._text))
-            mask = has if mask is None else pc.and_(mask, has)
-        rows: list[int] = pc.indices_nonzero(mask).to_pylist()
-        return rows
+        return candidates((columns[0], columns[1]), self._needs, self._text)
 
     def _records(self, columns: Sequence[Any], number: int) -> Iterator[Record]:
         """Of the rows that may be wanted; with their headers, if those are looked at."""
@@ -292,17 +284,6 @@ class Search:
             raise _Stopped(CANCELLED)
         if time.monotonic() - self._began_s > self._seconds_max:
             raise _Stopped(TIME_OVER)
-
-
-def _has(column: Any, need: Need) -> Any:
-    has = _contains(column, need.literal)
-    if need.is_json:
-        has = pc.or_(pc.or_(has, _contains(column, b"\\")), _contains(column, b"\x00"))
-    return has
-
-
-def _contains(column: Any, literal: bytes) -> Any:
-    return pc.fill_null(pc.match_substring(column, pattern=literal), False)
 
 
 def _headers(held: list[dict[str, Any]] | None) -> list[tuple[str, bytes | None]]:
