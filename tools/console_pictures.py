@@ -68,10 +68,13 @@ class Shop:
             threading.Thread(target=self._read, args=("reporting", ["orders"], 0.0, 900)),
         ]
 
-    def start(self) -> None:
+    def open(self) -> None:
+        """What was sold before anybody looked."""
         for _ in range(8_000):
             self._order()
         self._producer.flush(60)
+
+    def start(self) -> None:
         for thread in self._threads:
             thread.start()
 
@@ -135,6 +138,7 @@ def main() -> None:
             broker.create_topic(topic, partitions, {"cleanup.policy": "compact"} if topic == "customers" else None)
         settings = {"registry": registry.url, "pipelines": Path(pipelines), "interval_s": 2.0}
         shop = Shop(broker.bootstrap_servers)
+        shop.open()
         with RunningConsole(broker.bootstrap_servers, **settings) as console:
             shop.start()
             visitor = console.visitor()

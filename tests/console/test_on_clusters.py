@@ -31,7 +31,7 @@ def work(visitor: Visitor, bootstrap: str, topic: str) -> None:
     """Create, produce, find, move offsets, delete."""
     assert "is there" in visitor.post("/topics", {"name": topic, "partitions": "2"}).text
     for number in range(5):
-        fields = {"key": f"k{number}", "value": '{"n": %d}' % number, "encoding": "json", "partition": str(number % 2)}
+        fields = {"key": f"k{number}", "value": f'{{"n": {number}}}', "encoding": "json", "partition": str(number % 2)}
         assert "is in" in visitor.post(f"/topics/{topic}/produce", fields).text
     assert found(visitor, topic, where="value.n >= 3")[1]["matches"] == 2
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"g-{topic}"})
