@@ -78,6 +78,7 @@ EXAMPLES = {
     ("streams", "logs"): "--help",
     ("streams", "stop"): "--help",
     ("streams", "delete"): "--help",
+    ("streams", "switch"): "--help",
     ("security", "init"): "--help",  # tells on stderr, too, what it has made
     ("security", "add-broker"): "--help",  # these need what init makes
     ("security", "add-client"): "--help",

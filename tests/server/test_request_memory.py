@@ -157,28 +157,51 @@ class Told:
 def test_what_is_given_back_wakes_as_many_as_it_is_enough_for() -> None:
     memory = RequestMemory(10)
     waiting = [Told() for _ in range(100)]
-    memory.begin(Told(), 10)
+    first = Told()
+    memory.begin(first, 10)
     for one in waiting:
         memory.begin(one, 0)
         assert not memory.take(one, 2)
-    memory.release(5)
+    memory.release(first, 5)
     assert [one.count for one in waiting[:3]] == [1, 1, 0]
     assert sum(one.count for one in waiting) == 2
 
 
-def test_the_oldest_request_may_always_go_on() -> None:
+def test_the_oldest_request_may_go_on_beyond_the_limit_one_at_a_time() -> None:
     memory, first, second = RequestMemory(10), Told(), Told()
     memory.begin(first, 6)
     memory.begin(second, 6)
     assert memory.is_short
     assert not memory.take(second, 1)
     assert memory.take(first, 100)
-    memory.end(first)  # all of it is here: now the second is the oldest
-    assert second.count == 1
-    assert memory.take(second, 1)
-    memory.release(106)
+    memory.end(first)  # all of it is here: now the second is the oldest, but the first is not answered
+    assert not memory.take(second, 10)
+    told = second.count
+    memory.release(first, 106)
+    assert second.count == told + 1
+    assert memory.take(second, 10)
     memory.end(second)
-    memory.release(7)
+    memory.release(second, 16)
+    assert memory.held_bytes == 0
+
+
+async def test_requests_that_are_not_answered_for_long_do_not_add_up() -> None:
+    """Each was the oldest when the one before it had arrived, and so all were let in."""
+    memory = RequestMemory(LIMIT_BYTES)
+    handle = Slow(memory)
+    listener = make_listener(handle, memory)
+    count = 20
+    clients = [asyncio.ensure_future(ask(listener)) for _ in range(count)]
+    answered, turns_without_a_request = 0, 0
+    while answered < count:
+        await asyncio.sleep(0.001)
+        turns_without_a_request += 1
+        if handle.asked[answered:] and turns_without_a_request > 50:
+            handle.asked[answered].set_result(ANSWER)
+            answered, turns_without_a_request = answered + 1, 0
+    assert await asyncio.gather(*clients) == [ANSWER] * count
+    assert handle.peak_bytes <= LIMIT_BYTES + len(BODY) + count * HEAD_BYTES
+    await listener.stop(0)
     assert memory.held_bytes == 0
 
 

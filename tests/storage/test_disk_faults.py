@@ -153,6 +153,29 @@ def test_aborted_transactions_are_known_after_a_stop_on_a_full_disk(tmp_path: Pa
     assert len(expected) == 2
 
 
+@pytest.mark.parametrize("room", [0, 1, 8, 20])
+def test_a_crash_is_recovered_from_without_room_for_indexes(tmp_path: Path, room: int) -> None:
+    """Found by the simulation (seed 416): the directory was offline until the next start."""
+    config = LogConfig(segment_bytes=600, index_interval_bytes=1)
+    log = open_log(tmp_path, config)
+    for number in range(12):
+        append(
+            log, b"%d" % number * 60, producer_id=1, producer_epoch=0, base_sequence=number, attributes=TRANSACTIONAL
+        )
+        log.append(marker(commit=False, producer_id=1), leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    expected, aborted = read_all(log), log.aborted_transactions(0, 24)
+    for index in (*tmp_path.glob("*.index"), *tmp_path.glob("*.timeindex"), *tmp_path.glob("*.txnindex")):
+        index.unlink()
+    disk = FullDisk(room)
+    log = open_log(tmp_path, config, disk)
+    assert (read_all(log), log.aborted_transactions(0, 24)) == (expected, aborted)
+    disk.room = 1 << 30
+    log.flush()
+    log.close()
+    again = open_log(tmp_path, config, clean=True)
+    assert (read_all(again), again.aborted_transactions(0, 24)) == (expected, aborted)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small tmpfs needs root")
 def test_a_real_full_disk(tmp_path: Path) -> None:
     mount = tmp_path / "small"

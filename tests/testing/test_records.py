@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 
 from ottla.common.errors import OttlaError
 from ottla.testing import Broker, Record
+from tests.support.group_members import eventually
 from tests.support.kafka_jars import REPO_ROOT
 from tests.testing.test_broker import open_files
 
@@ -135,7 +136,8 @@ def test_it_goes_on_after_a_restart_and_leaves_nothing_behind() -> None:
         broker.produce("t", "after")
         assert [one.text for one in broker.records("t")] == ["before", "after"]
     gc.collect()
-    assert open_files() <= files
+    # Another broker of this process may be writing a file just now.
+    eventually(lambda: open_files() <= files, lambda: open_files() - files)
 
 
 def test_more_connections_than_the_usual_limit_of_open_files_allows() -> None:

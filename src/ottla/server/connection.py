@@ -264,7 +264,7 @@ class Connection:
     def _release_memory(self) -> None:
         if self._charged:
             charged, self._charged = self._charged, 0
-            self.listener.memory.release(charged)
+            self.listener.memory.release(self, charged)
 
     def resume_reading(self) -> None:
         """There may be memory again for the rest of a request."""

@@ -1,8 +1,9 @@
 """Memory of requests that are being received or worked on: so much for all connections together.
 
 What has arrived counts, not what was announced. A connection that may not have more is not read from until others have
-given something back, so the rest of its request waits in the sockets. The request that began first may always go on:
-otherwise many that are half here could wait for one another for ever.
+given something back, so the rest of its request waits in the sockets. The request that began first may go on beyond
+the limit: otherwise many that are half here could wait for one another for ever. The next one may do so when that one
+has been answered, not when it has arrived: answers may take long, and all who arrive one after the other would add up.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ class RequestMemory:
         self._incomplete: dict[Receiver, None] = {}
         # What each that waits wants, first come first.
         self._waiting: dict[Receiver, int] = {}
+        # Whose request is beyond the limit.
+        self._beyond: Receiver | None = None
 
     @property
     def is_short(self) -> bool:
@@ -34,9 +37,11 @@ class RequestMemory:
 
     def take(self, receiver: Receiver, size: int) -> bool:
         """Whether there is room for more of the same request; if not, it is told when there may be some."""
-        if self.held_bytes + size > self._bytes_max and next(iter(self._incomplete)) is not receiver:
-            self._waiting[receiver] = size
-            return False
+        if self.held_bytes + size > self._bytes_max:
+            if next(iter(self._incomplete)) is not receiver or self._beyond not in (None, receiver):
+                self._waiting[receiver] = size
+                return False
+            self._beyond = receiver
         self.held_bytes += size
         return True
 
@@ -48,8 +53,11 @@ class RequestMemory:
         if was_oldest:
             self._wake()
 
-    def release(self, size: int) -> None:
+    def release(self, receiver: Receiver, size: int) -> None:
+        """Its request is answered, or nobody waits for that any more."""
         self.held_bytes -= size
+        if receiver is self._beyond or not self.is_short:
+            self._beyond = None
         self._wake()
 
     def _wake(self) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from ottla.records.batch import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
 from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.log_dirs.refusals import PASSING
 from ottla.storage.segments.batch_scan import BrokenChain, Trail, scan_batches, scan_headers
 from ottla.storage.segments.indexes import INT32_MAX, CorruptIndex
 from ottla.storage.segments.segment import Segment
@@ -90,7 +91,7 @@ class Recovery:
         )
         before.truncate_to(segment.base_offset)
         before.disk.fsync(before.file().fd)
-        before.finish()
+        _finish(before)
         self.end_offset = segment.base_offset
         self._epochs.truncate_from_end(self.end_offset)
         return True
@@ -118,7 +119,7 @@ class Recovery:
         segment.offsets.unsynced = segment.times.unsynced = True
         is_cut = valid_end < file_size and self._cut_tail(segment, file_size - valid_end)
         if not is_last:
-            segment.finish()
+            _finish(segment)
         return not is_cut
 
     def _trusted_position(self, segment: Segment) -> int:
@@ -214,6 +215,16 @@ class Recovery:
             self._remove(last)
             self._segments.pop()
             self.end_offset = before.next_offset()
+
+
+def _finish(segment: Segment) -> None:
+    """Without room for its indexes they stay in memory: the next flush writes them, and reading needs no file."""
+    try:
+        segment.finish()
+    except OSError as error:
+        if error.errno not in PASSING:
+            raise
+        logger.warning("%s in %s: its indexes are not written now: %s", segment, segment.directory, error.strerror)
 
 
 def _largest_timestamp(segment: Segment, last: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.records.batch import CONTROL_BIT, BatchHeader
 from ottla.records.compression import DecompressionError
 from ottla.records.record import CorruptRecords
+from ottla.storage.log_dirs.refusals import PASSING
 from ottla.storage.producers.producer_state import BATCHES_KEPT, Batch, EndMarker, ProducerState, read_marker
 from ottla.storage.segments.indexes import CorruptIndex
 from ottla.storage.segments.segment import Segment
@@ -146,8 +147,14 @@ def rebuild_txn_index(log: LogWriter, segment: Segment) -> None:
     entries = [entry for entry in aborted if entry is not None]
     if segment is log.segments[-1]:
         segment.txns.replace(entries)
-    else:
+        return
+    try:
         segment.txns.replace_for_good(entries)
+    except OSError as error:
+        if error.errno not in PASSING:
+            raise
+        # They are known until the log is closed, which writes them, or else the next start makes them again.
+        log.owner.disk_refused(log, error)
 
 
 def aborted_in(log: LogWriter, segment: Segment) -> list[AbortedTxn]:
