@@ -60,7 +60,7 @@ class Shop:
         self._random = random.Random(7)
         self._number = 0
         self._stopping = threading.Event()
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0})
         self._threads = [
             threading.Thread(target=self._write),
             threading.Thread(target=self._read, args=("billing", ["orders", "payments"], 0.0, None)),

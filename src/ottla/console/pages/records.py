@@ -37,11 +37,15 @@ SEARCH_S_MAX = 20.0
 DOWNLOAD_S_MAX = 300.0
 TAIL_S_MAX = 3600.0
 SEARCHES_MAX = 8
+TAILS_MAX = 32
+_SLOT_S_MAX = 60.0
 _TAIL_PAUSE_S = 0.4
 _TAIL_ROWS_MAX = 100
 _EVENTS_WAITING_MAX = 32
 
-_running = threading.BoundedSemaphore(SEARCHES_MAX)
+_searches = threading.BoundedSemaphore(SEARCHES_MAX)
+# They take next to nothing, and go on for long.
+_tails = threading.BoundedSemaphore(TAILS_MAX)
 Emit = Callable[[str, Any], None]
 
 
@@ -94,7 +98,8 @@ async def stream(request: Request) -> Response:
             run = _tail if is_tail else _search
             run(console, reader, query, _view(console, visitor, query), emit, is_cancelled)
 
-    return StreamingResponse(_events(work), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+    room = _tails if is_tail else _searches
+    return StreamingResponse(_events(work, room), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
 def _search(
@@ -123,9 +128,9 @@ def _tail(
 ) -> None:
     """From the ends on, until nobody looks any more."""
     first = Search(reader, replace(query, origin="end", limit=1), view, seconds_max=1)
-    positions = {number: end for number, (_, end) in first._bounds().items()}
-    total, skipped, until = Progress(), 0, time.monotonic() + TAIL_S_MAX
-    emit("progress", _told(total, query) | {"tail": True, "skipped": 0})
+    positions = {number: end for number, (_, end) in first.bounds().items()}
+    total, until = Progress(), time.monotonic() + TAIL_S_MAX
+    emit("progress", _told(total, query))
     while not is_cancelled() and time.monotonic() < until:
         turn = replace(
             query,
@@ -144,10 +149,10 @@ def _tail(
         if found:
             rows = [shown(record, query.format) for record in reversed(found)]
             emit("rows", console.fragment("_rows.html", records=rows))
-        emit("progress", _told(total, query) | {"tail": True, "skipped": skipped})
+        emit("progress", _told(total, query))
         if len(found) < _TAIL_ROWS_MAX:
             time.sleep(_TAIL_PAUSE_S)
-    emit("done", _told(total, query) | {"tail": True})
+    emit("done", _told(total, query))
 
 
 def _told(progress: Progress, query: Query) -> dict[str, Any]:
@@ -175,7 +180,9 @@ def _told(progress: Progress, query: Query) -> dict[str, Any]:
     }
 
 
-async def _events(work: Callable[[Emit, Callable[[], bool]], None]) -> AsyncIterator[bytes]:
+async def _events(
+    work: Callable[[Emit, Callable[[], bool]], None], slots: threading.BoundedSemaphore
+) -> AsyncIterator[bytes]:
     """What a thread emits, as events; the thread waits when nobody takes them, and is told when nobody will."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[tuple[str, Any] | None] = asyncio.Queue()
@@ -189,12 +196,12 @@ async def _events(work: Callable[[Emit, Callable[[], bool]], None]) -> AsyncIter
 
     def run() -> None:
         try:
-            if not _running.acquire(blocking=False):
-                raise OttlaError(f"{SEARCHES_MAX} searches are under way already: wait for one, or cancel it.")
+            if not slots.acquire(blocking=False):
+                raise OttlaError("too many searches are under way already: wait for one, or cancel it.")
             try:
                 work(emit, cancelled.is_set)
             finally:
-                _running.release()
+                slots.release()
         except (OttlaError, OSError) as error:
             emit("trouble", {"sentence": str(as_sentence(error))})
         except Exception as error:
@@ -239,6 +246,15 @@ async def download(request: Request) -> Response:
     cancelled = threading.Event()
 
     def lines() -> Iterator[bytes]:
+        if not _searches.acquire(timeout=_SLOT_S_MAX):
+            yield b'{"error": "too many searches are under way: try again"}\n'
+            return
+        try:
+            yield from found_lines()
+        finally:
+            _searches.release()
+
+    def found_lines() -> Iterator[bytes]:
         with _reader(console, visitor, query) as reader:
             search = Search(
                 reader, query, _view(console, visitor, query), seconds_max=DOWNLOAD_S_MAX, is_cancelled=cancelled.is_set

@@ -116,7 +116,7 @@ class Search:
     def rounds(self) -> Iterator[list[Record]]:
         """Raises OttlaError."""
         query, progress = self._query, self.progress
-        bounds = self._bounds()
+        bounds = self.bounds()
         left = dict(progress.positions)
         window = _FIRST_WINDOW if self._condition is not None else query.limit
         try:
@@ -130,7 +130,7 @@ class Search:
 
     # --- where
 
-    def _bounds(self) -> dict[int, tuple[int, int]]:
+    def bounds(self) -> dict[int, tuple[int, int]]:
         """What there is to search, by partition; `positions` are set to where it begins."""
         query = self._query
         present = self._reader.partitions([query.topic]).get(query.topic)
