@@ -55,6 +55,7 @@ EXAMPLES = {
     ("cluster", "resume"): "--help",
     ("zookeeper", "start"): "--help",  # becomes a server
     ("registry", "start"): "--help",  # serves until it is told to stop
+    ("console",): "--help",  # serves until it is told to stop
     ("registry", "password"): "--help",  # reads stdin
     ("schema", "list"): "--help",  # these need a registry
     ("schema", "get"): "--help",

@@ -31,9 +31,9 @@ SECTIONS = (
         (
             Lazy("start", "start:start", "Start a broker in the foreground."),
             Lazy("registry", "registry:registry", "A schema registry: start."),
-            Lazy("console", "console:console", "The cluster in the browser: topics, records, groups, health."),
             Lazy("zookeeper", "zookeeper:zookeeper", "ZooKeeper for development: start."),
             Lazy("security", "security:security", "Certificates and ready settings: init, add-broker, renew."),
+            Lazy("console", "console:console", "The cluster in the browser: topics, records, groups, health."),
         ),
     ),
     Section(
