@@ -19,6 +19,7 @@ from bench import (
     lines_cluster,
     lines_console,
     lines_kernel,
+    lines_metrics,
     lines_neighbour,
     lines_process,
     lines_registry,
@@ -28,6 +29,7 @@ from bench import (
     lines_spark_table,
     lines_steady,
     lines_streams,
+    lines_trace,
     lines_transactions,
     lines_wire,
 )
@@ -38,6 +40,7 @@ from bench.lines_cluster import ClusterContender
 from bench.measure import Arm, Comparison, Metric, Values, cost, throughput
 from bench.streams_programs import WINDOWED_COUNT, WORD_COUNT
 from tests.support.kafka_jars import kafka_libs
+from tests.support.process import free_ports
 from tests.support.trio import KafkaTrio, OttlaTrio
 
 CONNECTIONS = (1, 16, 64)
@@ -175,10 +178,13 @@ def _ottla_alone(bench: Bench) -> Lines:
         "authorizer": lambda: lines_security.authorizer_line(
             bench.subject("flat"), bench.subject("guarded", lines_security.AUTHORIZER)
         ),
+        "metrics-overhead": lambda: _metrics_overhead(bench),
         "kernel": lines_kernel.kernel_line,
         "spark-batch": lambda: lines_spark.batch_line(bench.subject()),
         "spark-stream": lambda: lines_spark.stream_line(bench.subject()),
         "spark-sink": lambda: lines_spark_sink.sink_line(bench.subject()),
+        "spark-sink-lineage": lambda: lines_trace.lineage_line(bench.subject()),
+        "trace-search": lambda: lines_trace.search_line(bench.subject()),
         "table-size": lambda: lines_spark_table.size_line(bench.subject()),
         "table-whole": lambda: lines_spark_table.whole_line(bench.subject()),
         "backlog": lambda: lines_backlog.backlog_line(bench.subject()),
@@ -192,6 +198,12 @@ def _ottla_alone(bench: Bench) -> Lines:
         lines[f"spark-latency-{rate}"] = partial(_spark_latency, bench, rate)
         lines[f"spark-latency-{rate}-same"] = partial(_spark_latency, bench, rate, has_same_setting=True)
     return lines
+
+
+def _metrics_overhead(bench: Bench) -> Comparison:
+    (port,) = free_ports(1)
+    measured = bench.subject("metrics", lines_metrics.settings(port))
+    return lines_metrics.overhead_line(bench.subject("flat"), measured, port)
 
 
 def _streams(bench: Bench) -> Lines:

@@ -1,7 +1,8 @@
 """Fetches what the schema registry is compared with: Spark's own Avro, and Confluent's Java client for registries.
 
 Confluent's jars are not on Maven Central, but Flink's connector for their registry is, with their client inside of it
-under another package name. They go to `.cache/spark-avro` and `.cache/registry-java`.
+under another package name, and so are its serialisers. They go to `.cache/spark-avro`, `.cache/registry-java` and
+`.cache/flink-serdes`.
 
     python tools/fetch_registry_jars.py [--into DIR] [--force]
 
@@ -27,6 +28,7 @@ SETS = {
         ("org.apache.flink", "flink-sql-avro-confluent-registry", "1.20.0"),
         ("org.slf4j", "slf4j-api", "1.7.36"),
     ),
+    "flink-serdes": (("org.apache.flink", "flink-core", "1.20.0"),),
 }
 
 

@@ -1,4 +1,5 @@
-"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, Chromium.
+"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, Prometheus,
+Chromium.
 
 Never fails: tests skip instead.
 """
@@ -27,22 +28,18 @@ def fetch_jars(script: str) -> str | None:
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
-def install_package(program: str, *packages: str) -> str | None:
-    """A program of Debian's packages."""
-    if shutil.which(program):
+def install_package(package: str, *commands: str) -> str | None:
+    """One of Debian's, unless one of its commands is there already."""
+    if any(shutil.which(command) for command in commands):
         return None
-    wanted = " ".join(packages)
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return f"{program} is not installed: apt-get install {wanted}"
-    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", *packages]):
+        return f"{package} is not installed: apt-get install {package}"
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
+    for command in (["apt-get", "update", "-qq"], install):
         done = subprocess.run(
             command, capture_output=True, text=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         )
-    return None if done.returncode == 0 else f"{program} could not be installed with apt-get"
-
-
-def install_kcat() -> str | None:
-    return None if shutil.which("kafkacat") else install_package("kcat", "kcat")
+    return None if done.returncode == 0 else f"{package} could not be installed with apt-get"
 
 
 def fetch_axe() -> str | None:
@@ -70,8 +67,10 @@ def main() -> None:
         ("Kafka Streams' jars", partial(fetch_jars, "fetch_kafka_streams.py")),
         ("Spark's Kafka connector", partial(fetch_jars, "fetch_spark_kafka.py")),
         ("a Java client of registries", partial(fetch_jars, "fetch_registry_jars.py")),
-        ("kcat", install_kcat),
-        ("Chromium", partial(install_package, "chromedriver", "chromium", "chromium-driver")),
+        ("kcat", partial(install_package, "kcat", "kcat", "kafkacat")),
+        ("Prometheus", partial(install_package, "prometheus", "promtool")),
+        ("Chromium", partial(install_package, "chromium", "chromium")),
+        ("Chromium's driver", partial(install_package, "chromium-driver", "chromedriver")),
         ("axe-core", fetch_axe),
     )
     for name, fetch in wanted:

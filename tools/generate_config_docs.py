@@ -14,6 +14,7 @@ from ottla.common.config.configuration import Configuration
 from ottla.common.config.groups import ClassicGroupSettings, ConsumerGroupSettings, OffsetSettings
 from ottla.common.config.logs import LogCleanerSettings, LogDefaultSettings, LogPlaceSettings
 from ottla.common.config.network import NetworkSettings
+from ottla.common.config.observing import ObservingSettings
 from ottla.common.config.quotas import QuotaSettings
 from ottla.common.config.removed import REMOVED
 from ottla.common.config.replication import ReplicationSettings
@@ -34,6 +35,7 @@ AREAS: tuple[tuple[str, type[Configuration]], ...] = (
     ("Who may do what", AccessSettings),
     ("Quotas", QuotaSettings),
     ("The audit trail", AuditSettings),
+    ("Metrics and logs of requests", ObservingSettings),
     ("Creating topics", TopicCreationSettings),
     ("Data directories", LogPlaceSettings),
     ("Logs: defaults of topic settings", LogDefaultSettings),
@@ -56,7 +58,7 @@ is. Each layer wins over the ones below it:
 
 1. dynamic settings of one broker (`ottla config set broker 1 ...`, or any Kafka admin client);
 2. dynamic settings of all brokers (the broker with the empty name);
-3. flags of `ottla start`: `--listen`, `--data-dir`;
+3. flags of `ottla start`: `--listen`, `--data-dir`, `--metrics`;
 4. `-X key=value` of `ottla start`;
 5. the file of `ottla start --config server.properties`;
 6. the default.

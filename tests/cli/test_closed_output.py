@@ -24,6 +24,8 @@ EXAMPLES = {
     ("start",): "--listen 127.0.0.1:0 --data-dir FOLDER",
     ("produce",): "t value --dry-run",
     ("consume",): "t -e",
+    ("trace", "record"): "--help",  # no record here has anything to follow
+    ("trace", "watch"): "--help",  # needs a file
     ("topic", "list"): "",
     ("topic", "describe"): "t",
     ("topic", "offsets"): "t",
@@ -53,10 +55,25 @@ EXAMPLES = {
     ("cluster", "kill"): "--help",
     ("cluster", "pause"): "--help",
     ("cluster", "resume"): "--help",
+    ("top",): "--once",
+    ("monitor", "start"): "--help",  # serves until it is told to stop
+    ("log", "requests"): "--all --dry-run",
     ("zookeeper", "start"): "--help",  # becomes a server
     ("registry", "start"): "--help",  # serves until it is told to stop
     ("console",): "--help",  # serves until it is told to stop
     ("registry", "password"): "--help",  # reads stdin
+    ("connect", "start"): "--help",  # these serve until they are told to stop
+    ("connect", "standalone"): "--help",
+    ("connect", "list"): "--help",  # these need a worker
+    ("connect", "status"): "--help",
+    ("connect", "plugins"): "--help",
+    ("connect", "create"): "--help",
+    ("connect", "offsets"): "x --reset --dry-run",
+    ("connect", "pause"): "x --dry-run",
+    ("connect", "resume"): "x --dry-run",
+    ("connect", "stop"): "x --dry-run",
+    ("connect", "restart"): "x --dry-run",
+    ("connect", "delete"): "x --dry-run",
     ("schema", "list"): "--help",  # these need a registry
     ("schema", "get"): "--help",
     ("schema", "check"): "--help",

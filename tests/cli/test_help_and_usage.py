@@ -26,6 +26,8 @@ VERBS = {
     "cluster": ["info", "health", "up", "status", "start", "restart", "kill", "pause", "resume", "down"],
     "partition": ["status", "move", "elect"],
     "zookeeper": ["start"],
+    "monitor": ["start"],
+    "log": ["dump", "requests"],
     "perf": ["produce", "consume", "e2e"],
 }
 
@@ -82,6 +84,7 @@ def test_what_is_offered_is_meant() -> None:
     offered = {path: cli_help(command) for path, command in verbs().items()}
     assert {" ".join(path) for path, text in offered.items() if "--dry-run" in text} == {
         "produce",
+        "log requests",
         "topic create",
         "topic alter",
         "topic delete",
@@ -105,6 +108,13 @@ def test_what_is_offered_is_meant() -> None:
         "streams switch",
         "schema register",
         "schema delete",
+        "connect create",
+        "connect pause",
+        "connect resume",
+        "connect stop",
+        "connect restart",
+        "connect delete",
+        "connect offsets",
     }
     assert {" ".join(path) for path, text in offered.items() if "--yes" in text} == {
         "topic delete",
@@ -121,6 +131,8 @@ def test_what_is_offered_is_meant() -> None:
         "streams delete",
         "streams switch",
         "schema delete",
+        "connect delete",
+        "connect offsets",
     }
 
 
@@ -339,7 +351,7 @@ def test_verbs_and_options_are_completed(nobody: str) -> None:
         wanted = {"_OTTLA_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
         return [line.partition(",")[2] for line in Cli(nobody, wanted).ok().lines if line]
 
-    assert complete("ottla to") == ["topic"]
+    assert complete("ottla topi") == ["topic"]
     assert complete("ottla topic de") == ["describe", "delete"]
     assert "--where" in complete("ottla consume t --wh")
     assert complete("ottla config get b") == ["broker"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 
 import pytest
@@ -35,3 +36,14 @@ def test_topics_and_brokers_are_altered_and_described() -> None:
         assert "segment.ms=9" in described and "retention.ms=7" in described
         brokers = _kafka_configs(broker, "--entity-type", "brokers", "--describe")
         assert "DYNAMIC_DEFAULT_BROKER_CONFIG:log.preallocate=true" in brokers
+
+
+def test_levels_of_loggers_are_altered_and_described() -> None:
+    require_kafka_libs()
+    with Broker() as broker:
+        loggers = ("--entity-type", "broker-loggers", "--entity-name", "1")
+        _kafka_configs(broker, *loggers, "--alter", "--add-config", "ottla.request=DEBUG")
+        assert logging.getLogger("ottla.request").level == logging.DEBUG
+        assert "ottla.request=DEBUG" in _kafka_configs(broker, *loggers, "--describe")
+        _kafka_configs(broker, *loggers, "--alter", "--delete-config", "ottla.request")
+        assert logging.getLogger("ottla.request").level == logging.NOTSET

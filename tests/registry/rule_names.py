@@ -9,8 +9,8 @@ import ottla.registry
 
 _NAME = re.compile(r'"([A-Z]+(?:_[A-Z]+)+)"')
 # Parts of names that are put together: a limit and what became of it, a content model and what became of it.
-_LIMITS = re.compile(r'"((?:EXCLUSIVE_)?(?:MAX|MIN)(?:IMUM|_LENGTH|_ITEMS|_PROPERTIES))"')
-_MODELS = ("ADDITIONAL_PROPERTIES", "ADDITIONAL_ITEMS")
+_LIMITS = re.compile(r'"((?:EXCLUSIVE_)?(?:MAX|MIN)(?:IMUM|_LENGTH|_ITEMS|_PROPERTIES|_CONTAINS))"')
+_MODELS = ("ADDITIONAL_PROPERTIES", "ADDITIONAL_ITEMS", "UNEVALUATED_PROPERTIES", "UNEVALUATED_ITEMS")
 
 
 def names_in(package: str) -> set[str]:

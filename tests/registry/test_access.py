@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -15,7 +17,10 @@ import trustme
 from ottla.common.errors import OttlaError
 from ottla.common.passwords import hashed, is_password
 from ottla.registry.api.access import load_users
+from ottla.schemas.registry import SchemaRegistry
+from ottla.security.distinguished_name import subject_of
 from ottla.testing import Broker, Registry
+from tests.cli.command import Cli
 from tests.registry.test_api import refused
 
 BODY = {"schema": '"int"'}
@@ -162,6 +167,77 @@ def test_tls_is_spoken(broker: Broker, tmp_path: Path) -> None:
         assert httpx.get(f"{registry.url}/subjects", verify=context, trust_env=False).json() == []
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{registry.url}/subjects", trust_env=False)
+
+
+class Shown:
+    """Certificates of one authority, each with its key in one file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._authority = folder, trustme.CA()
+        self.ca = str(folder / "ca.pem")
+        self._authority.cert_pem.write_to_path(self.ca)
+
+    def issue(self, name: str, *hosts: str) -> tuple[str, str]:
+        """The file, and the subject as the registry has it."""
+        issued = self._authority.issue_cert(*hosts, f"{name}@example.com", common_name=name)
+        file = self._folder / f"{name}.pem"
+        issued.private_key_and_cert_chain_pem.write_to_path(str(file))
+        return str(file), subject_of(ssl.PEM_cert_to_DER_cert(issued.cert_chain_pems[0].bytes().decode()))
+
+    def client(self, url: str, file: str | None, **more: Any) -> httpx.Client:
+        context = ssl.create_default_context(cafile=self.ca)
+        if file is not None:
+            context.load_cert_chain(file)
+        return httpx.Client(base_url=url, verify=context, trust_env=False, timeout=60, **more)
+
+
+def test_a_certificate_is_a_login_on_every_instance_and_passwords_still_are(broker: Broker, tmp_path: Path) -> None:
+    shown = Shown(tmp_path)
+    own, own_name = shown.issue("registry", "127.0.0.1")
+    sales, sales_name = shown.issue("sales")
+    stranger, _ = shown.issue("stranger")
+    users = tmp_path / "users.toml"
+    users.write_text(
+        f"[users.instances]\ncertificate = {json.dumps(own_name)}\nforwards = true\n"
+        f"[users.sales]\ncertificate = {json.dumps(sales_name)}\nwrite = ['orders-*']\n"
+        "[users.root]\npassword = 'r00t'\nadmin = true\n"
+    )
+    given = {"certificate": own, "key": own, "ca": shown.ca, "client_ca": shown.ca, "users_file": str(users)}
+    given |= {"topic": "_shown", "group": "shown"}
+    with Registry(broker.bootstrap_servers, **given) as one, Registry(broker.bootstrap_servers, **given) as other:
+        for number, registry in enumerate((one, other)):
+            with shown.client(registry.url, sales) as http:
+                schema = {"schema": json.dumps({"type": "fixed", "name": "F", "size": number + 1})}
+                assert http.post(f"/subjects/orders-{number}/versions", json=schema).status_code == 200
+                assert refused(http.post("/subjects/secret/versions", json=BODY)) == (403, 40301)
+                # Whoever is no instance asks for nobody else.
+                assert refused(
+                    http.post("/subjects/secret/versions", json=BODY, headers={"x-forward-user": "root"})
+                ) == (403, 40301)
+            for file in (None, stranger):
+                with shown.client(registry.url, file) as http:
+                    assert refused(http.get("/subjects", headers={"x-forward-user": "root"})) == (401, 401)
+            with shown.client(registry.url, None, auth=("root", "r00t")) as http:
+                assert http.put(f"/config/orders-{number}", json={"compatibility": "NONE"}).status_code == 200
+            with shown.client(registry.url, None, auth=("sales", "")) as http:
+                assert refused(http.get("/subjects")) == (401, 401)
+        there = SchemaRegistry(one.url, ca=shown.ca, certificate=sales).of("orders-0")
+        assert there.schema().version == 1
+        done = Cli(broker.bootstrap_servers)(
+            "schema", "list", "--registry", one.url, "--registry-ca", shown.ca, "--registry-certificate", sales
+        )
+        assert done.status == 0 and "orders-0" in done.out, done.err
+
+
+def test_without_users_whoever_has_a_certificate_is_let_in_and_nobody_else(broker: Broker, tmp_path: Path) -> None:
+    shown = Shown(tmp_path)
+    own, _ = shown.issue("registry", "127.0.0.1")
+    given = {"certificate": own, "key": own, "ca": shown.ca, "client_ca": shown.ca, "topic": "_must", "group": "must"}
+    with Registry(broker.bootstrap_servers, **given) as registry:
+        with shown.client(registry.url, own) as http:
+            assert http.post("/subjects/a/versions", json=BODY).status_code == 200
+        with shown.client(registry.url, None) as http, pytest.raises(httpx.TransportError):
+            http.get("/subjects")
 
 
 def test_a_password_is_kept_as_a_hash() -> None:

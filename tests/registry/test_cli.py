@@ -68,6 +68,27 @@ def test_records_travel_with_their_schema(
     assert len(broker.records(topic)) == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "schema", "value", "words"),
+    [
+        ("avro", ORDER, '{"euro": "x"}', "Order.euro is 'x', and the schema has 'double'"),
+        ("json", ORDER_JSON, '{"euro": "x"}', "/euro: 'x' is not of type 'number'"),
+        ("protobuf", ORDER_PROTO, '{"nope": 1}', 'no field named "nope"'),
+    ],
+)
+def test_a_value_that_does_not_fit_is_told_in_one_line_with_its_place(
+    kind: str, schema: str, value: str, words: str, cli: Cli, http: httpx.Client
+) -> None:
+    register(http, f"told-{kind}-value", schema, schemaType=kind.upper())
+    told = cli("produce", f"told-{kind}", "--schema", value)
+    assert told.status == 1 and words in told.err and told.err.strip().count("\n") == 0
+
+
+def test_a_topic_without_a_schema_is_told_how_to_get_one(cli: Cli) -> None:
+    told = cli("produce", "without", "--schema", "{}")
+    assert told.status == 1 and "register one with `ottla schema register without-value FILE`" in told.err
+
+
 def test_a_registry_that_is_not_there_is_named(cli: Cli) -> None:
     failed = cli("schema", "list", "--registry", "http://127.0.0.1:9")
     assert failed.status == 1 and "127.0.0.1:9" in failed.err and "ottla registry start" in failed.err

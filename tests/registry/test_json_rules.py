@@ -32,6 +32,7 @@ def opened(**properties: Any) -> dict[str, Any]:
 
 INT, TEXT, NUMBER = {"type": "integer"}, {"type": "string"}, {"type": "number"}
 PARTLY = {"type": "object", "additionalProperties": TEXT}
+HAS = {"type": "array", "contains": INT}
 PAIR = {"type": "array", "items": [INT, TEXT]}
 TWO, ONE = {"oneOf": [INT, TEXT]}, {"oneOf": [INT]}
 
@@ -173,6 +174,26 @@ RULES = [
     Rule("MAX_ITEMS_DECREASED", {"maxItems": 3}, {"maxItems": 4}, {"maxItems": 2}, "#/maxItems"),
     Rule("MIN_ITEMS_ADDED", {"type": "array"}, {"type": "array"}, {"type": "array", "minItems": 2}, "#/minItems"),
     Rule("MIN_ITEMS_INCREASED", {"minItems": 3}, {"minItems": 2}, {"minItems": 4}, "#/minItems"),
+    Rule("MAX_CONTAINS_ADDED", HAS, HAS, {**HAS, "maxContains": 2}, "#/maxContains"),
+    Rule("MAX_CONTAINS_DECREASED", {**HAS, "maxContains": 2}, HAS, {**HAS, "maxContains": 1}, "#/maxContains"),
+    Rule("MIN_CONTAINS_ADDED", HAS, {**HAS, "minContains": 0}, {**HAS, "minContains": 2}, "#/minContains"),
+    Rule("MIN_CONTAINS_INCREASED", {**HAS, "minContains": 2}, HAS, {**HAS, "minContains": 3}, "#/minContains"),
+    Rule("UNEVALUATED_ITEMS_REMOVED", HAS, HAS, {**HAS, "unevaluatedItems": False}, "#/unevaluatedItems"),
+    Rule("UNEVALUATED_ITEMS_NARROWED", HAS, HAS, {**HAS, "unevaluatedItems": TEXT}, "#/unevaluatedItems"),
+    Rule(
+        "UNEVALUATED_PROPERTIES_REMOVED",
+        opened(),
+        {**opened(), "unevaluatedProperties": True},
+        {**opened(), "unevaluatedProperties": False},
+        "#/unevaluatedProperties",
+    ),
+    Rule(
+        "UNEVALUATED_PROPERTIES_NARROWED",
+        opened(),
+        opened(),
+        {**opened(), "unevaluatedProperties": TEXT},
+        "#/unevaluatedProperties",
+    ),
     Rule("UNIQUE_ITEMS_ADDED", {"uniqueItems": False}, {}, {"uniqueItems": True}, "#/uniqueItems"),
     Rule("SCHEMA_ADDED", {"type": "array"}, {"type": "array", "items": {}}, {"type": "array", "items": INT}, "#/items"),
     Rule(

@@ -30,6 +30,7 @@ from ottla.broker.partitions.partitions_of_image import PartitionsOfImage
 from ottla.broker.partitions.replica_fetcher import ReplicaFetcher, ReplicaFetchers
 from ottla.broker.partitions.replica_sessions import ReplicaSessions
 from ottla.broker.partitions.replica_throttles import ReplicaThrottles
+from ottla.broker.partitions.traffic import Traffic
 from ottla.broker.turns import Turns
 from ottla.common.clock import SystemClock
 from ottla.common.config import BrokerConfig
@@ -98,6 +99,8 @@ class Node:
             partitions=self.partitions,
             produce_layouts=Layouts(),
             parked_fetches={},
+            observer=None,
+            traffic=Traffic(),
             fetch_sessions=FetchSessions(100, clock),
             fetch_bytes_max=config.fetch_max_bytes,
             turns=Turns(),

@@ -311,9 +311,9 @@ def test_both_forms_of_the_kernel_have_the_same_numbers() -> None:
 
     folder = Path(avro_steps.__file__).parent
     for file, prefix, kinds in (
-        ("avro.pyx", "KIND_", avro_steps.Kind),
+        ("columns.pxi", "KIND_", avro_steps.Kind),
         ("avro.pyx", "STEP_", avro_steps.Step),
-        ("avro.pyx", "", avro_steps.Fault),
+        ("columns.pxi", "", avro_steps.Fault),
         ("avro_encode.pyx", "WRITE_", avro_steps.Write),
     ):
         source = (folder / file).read_text()

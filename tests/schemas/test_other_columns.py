@@ -16,6 +16,7 @@ from ottla.schemas.json_columns import JsonColumns
 from ottla.schemas.messages import message_classes
 from ottla.schemas.protobuf_columns import ProtobufColumns
 from ottla.schemas.registered import JSON, PROTOBUF, Registered
+from ottla.schemas.registry import SchemaRegistry
 
 HEAD = b"\x00\x00\x00\x00\x07"
 ORDER: dict[str, Any] = {
@@ -103,6 +104,10 @@ def registered(text: str) -> Registered:
     return Registered(7, PROTOBUF, parse_protobuf(text, (), is_new=True).serialised())
 
 
+def columns_for(text: str, message: str | None = None) -> ProtobufColumns:
+    return ProtobufColumns(SchemaRegistry("http://127.0.0.1:9", message=message), registered(text))
+
+
 def message(text: str, name: str = "Order") -> Any:
     classes = message_classes(registered(text).text, {})
     return {each.DESCRIPTOR.name: each for each in classes}[name]
@@ -114,7 +119,7 @@ def test_protobuf_becomes_the_columns_of_its_message() -> None:
     order.tags["x"] = 1.5
     order.at.FromDatetime(datetime.datetime(2024, 1, 2, 3, 4, 5))
     order.wrapped.value = ""
-    columns = ProtobufColumns(registered(PROTO), None)
+    columns = columns_for(PROTO)
     rows, reasons = decode(columns, HEAD + b"\x00" + order.SerializeToString(), HEAD + b"\x00", None)
     assert reasons == [None] * 3
     assert rows[0] == {
@@ -128,12 +133,12 @@ def test_protobuf_becomes_the_columns_of_its_message() -> None:
 
 def test_a_newer_protobuf_writer_is_read_by_the_readers_numbers() -> None:
     newer = message('syntax = "proto3"; message Order { int64 renamed = 1; string more = 99; }')(renamed=3, more="x")
-    rows, reasons = decode(ProtobufColumns(registered(PROTO), None), HEAD + b"\x00" + newer.SerializeToString())
+    rows, reasons = decode(columns_for(PROTO), HEAD + b"\x00" + newer.SerializeToString())
     assert reasons == [None] and rows[0]["id"] == 3
 
 
 def test_protobuf_that_does_not_fit_is_told_of() -> None:
-    columns = ProtobufColumns(registered(PROTO), None)
+    columns = columns_for(PROTO)
     far = message(PROTO)()
     far.at.seconds = 2**62
     rows, reasons = decode(columns, b"x", HEAD + b"\x00\xff", HEAD + b"\x02\x02", HEAD)
@@ -145,17 +150,17 @@ def test_protobuf_that_does_not_fit_is_told_of() -> None:
 
 def test_another_message_of_the_file_is_chosen_by_its_name() -> None:
     other = message(PROTO, "Other")(x="y")
-    columns = ProtobufColumns(registered(PROTO), "Other")
+    columns = columns_for(PROTO, "Other")
     assert decode(columns, HEAD + b"\x02\x02" + other.SerializeToString())[0] == [{"x": "y"}]
-    nested = ProtobufColumns(registered(PROTO), "shop.Order.Line")
+    nested = columns_for(PROTO, "shop.Order.Line")
     # Maps are messages within their message as well: they have numbers too.
     within = [each.name for each in message(PROTO).DESCRIPTOR.nested_types].index("Line")
     place = b"\x04\x00" + bytes([2 * within])
     assert decode(nested, HEAD + place + b"\x0a\x01z")[0] == [{"sku": "z", "n": 0}]
     with pytest.raises(OttlaError, match="no message 'None'"):
-        ProtobufColumns(registered(PROTO), "None")
+        columns_for(PROTO, "None")
 
 
 def test_a_message_that_contains_itself_has_no_columns() -> None:
     with pytest.raises(OttlaError, match="contains itself"):
-        ProtobufColumns(registered('syntax = "proto3"; message A { A next = 1; }'), None)
+        columns_for('syntax = "proto3"; message A { A next = 1; }')

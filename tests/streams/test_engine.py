@@ -85,3 +85,14 @@ def test_the_shape_of_a_topology_is_the_same_text_in_every_process() -> None:
     builder.stream("in").group_by(lambda key, value: key).reduce(max, store="kept")
     shape = shape_of(builder.build(), "app")
     assert shape["stores"]["kept"]["value"] == "Own" and shape["repartition"] == ["kept-repartition"]
+
+
+def test_rows_that_spark_has_finished_name_their_records_where_lineage_is_on() -> None:
+    given = batch(("in", 3, 7, b"a", 1, [{"key": "h", "value": b"1"}]), ("in", 3, 8, b"b", 2, None))
+    whole = given.append_column(running.NATIVE, pa.array([running.LEAVES, None], pa.int32()))
+    whole = whole.append_column(running.TARGET, pa.array(["out", None], pa.string()))
+    (plain,), (traced,) = list(running.leaving(whole)), list(running.leaving(whole, "app"))
+    assert [row["headers"] for row in plain.to_pylist()] == [[{"key": "h", "value": b"1"}]]
+    (row,) = traced.to_pylist()
+    assert row["topic"] == "out"
+    assert row["headers"] == [{"key": "h", "value": b"1"}, {"key": "ottla-lineage", "value": b"in/3/7 app"}]

@@ -42,6 +42,11 @@ def registry_client_jars() -> list[Path]:
     return sorted((CACHE / "registry-java").glob("*.jar"))
 
 
+def flink_serde_jars() -> list[Path]:
+    """What Flink's serialisers for that client need beside it, or nothing: the same tool fetches it."""
+    return sorted((CACHE / "flink-serdes").glob("*.jar"))
+
+
 def java() -> str | None:
     return shutil.which("java")
 

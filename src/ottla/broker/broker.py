@@ -42,6 +42,7 @@ from ottla.broker.partitions.replica_fetcher import ReplicaFetcher, ReplicaFetch
 from ottla.broker.partitions.replica_moves import ReplicaMoves
 from ottla.broker.partitions.replica_sessions import ReplicaSessions
 from ottla.broker.partitions.replica_throttles import ReplicaThrottles
+from ottla.broker.partitions.traffic import Traffic
 from ottla.broker.quotas.throttling import Throttling
 from ottla.broker.turns import Turns
 from ottla.common.clock import Clock, SystemClock
@@ -63,6 +64,7 @@ from ottla.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from ottla.broker.cluster.cluster import Cluster
+    from ottla.broker.observing.request_observer import RequestObserver
 
 log = logging.getLogger("ottla.broker")
 
@@ -93,6 +95,8 @@ class Broker:
     access: Access | None = None
     # None while there is no quota for any user or client id.
     throttling: Throttling | None = None
+    # None while requests are neither counted nor logged.
+    observer: RequestObserver | None = None
     # None on a single node.
     cluster: Cluster | None = None
     _store: MetadataStore
@@ -131,6 +135,7 @@ class Broker:
         self.tokens = DelegationTokens(self)
         self.rules = controller_rules(config)
         self.partitions = Partitions()
+        self.traffic = Traffic()
         self.produce_layouts = Layouts()
         self.encoded_topics = EncodedTopics()
         # Fetches that wait for records, each with what makes it answer at once.
@@ -306,6 +311,7 @@ class Broker:
             clock=self.clock,
             fetchers=self.replica_fetchers if self.is_clustered else None,
             on_lead=self.replica_sessions.expect,
+            traffic=self.traffic,
             broker_epoch=(lambda: self.broker_epoch) if self.is_clustered else None,
         )
         self._closers.append(lambda _: self.isr_changes.close())

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, cast
 from ottla.broker.apis import APIS, Api
 from ottla.broker.cluster.refusals import refusal
 from ottla.broker.context import RequestContext
+from ottla.broker.observing.response_errors import errors_in
+from ottla.broker.observing.stages import ARRIVED, COUNTED, OBSERVED
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol import codec
@@ -65,11 +67,13 @@ class Router:
                 self._add_route(api)
             await asyncio.sleep(_WARM_UP_PAUSE_S)
 
-    def handle(self, connection: Connection, frame: memoryview, is_counted: bool = False) -> Answer | Awaitable[Answer]:
+    def handle(self, connection: Connection, frame: memoryview, stage: int = ARRIVED) -> Answer | Awaitable[Answer]:
         """Every request comes in and goes out here. Never raises: a request we cannot read closes the connection, as
-        Kafka does. While there are quotas it comes in twice, and `is_counted` is the second time."""
+        Kafka does. While it is observed, or there are quotas, it comes in again, and `stage` is how far it is."""
+        if stage < OBSERVED and self._broker.observer is not None:
+            return self._broker.observer.handle(connection, frame)
         throttling = self._broker.throttling
-        if throttling is not None and not is_counted:
+        if throttling is not None and stage < COUNTED:
             return throttling.handle(self, connection, frame)
         try:
             cached = connection.context
@@ -185,6 +189,11 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
         flexible_header = version >= flexible and api.key != API_VERSIONS
         return response_prefix(len(body), correlation_id, flexible_header) + body
 
+    def count_errors(response: Message) -> None:
+        if broker.observer is not None:
+            for code in errors_in(response_name, response):
+                broker.observer.failed(api.key, code)
+
     def failed(version: int, error: Exception) -> Message:
         """What a handler did not answer itself, in the response's own error code. Where the version has none the error
         is raised, which closes the connection: an empty answer would be taken for a success."""
@@ -242,6 +251,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
         except Exception as error:
             response = failed(version, error)
         if isinstance(response, Message):
+            count_errors(response)
             response = yield from codec.encode_in_steps(response, version)
         return framed(version, correlation_id, response)
 
@@ -263,6 +273,7 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
             response = failed(version, error)
         # What was found at once is short enough to be encoded at once.
         if isinstance(response, Message):
+            count_errors(response)
             return framed(version, correlation_id, codec.encode(response, version))
         if isinstance(response, bytearray):
             return framed(version, correlation_id, response)

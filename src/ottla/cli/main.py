@@ -41,6 +41,7 @@ SECTIONS = (
         (
             Lazy("produce", "produce:produce", "Send records to a topic."),
             Lazy("consume", "consume:consume", "Print the records of a topic."),
+            Lazy("trace", "trace:trace", "Follow a record over topics and groups; watch a business process."),
         ),
     ),
     Section(
@@ -52,6 +53,8 @@ SECTIONS = (
             Lazy("group", "group:group", "Consumer groups: members, lag, seek."),
             Lazy("txn", "txn:txn", "Transactions: list, describe, find and abort hanging ones."),
             Lazy("config", "config:config", "Settings of topics, brokers and groups."),
+            Lazy("top", "top:top", "Brokers, topics by rate and groups by lag, live."),
+            Lazy("monitor", "monitor:monitor", "Judges the lag of all groups: metrics, JSON, webhooks."),
             Lazy("cluster", "cluster:cluster", "Brokers and health; a cluster on this machine."),
         ),
     ),
@@ -68,13 +71,14 @@ SECTIONS = (
         (
             Lazy("pipeline", "pipeline:pipeline", "Pipelines on Spark: check, run, list, status, logs, stop, delete."),
             Lazy("streams", "streams_app:streams", "Topologies on Spark: run, describe, list, status, logs, delete."),
+            Lazy("connect", "connect:connect", "Connectors on Spark: start, list, create, status, stop, offsets."),
         ),
     ),
     Section(
         "Tools",
         (
             Lazy("perf", "perf:perf", "Measure produce, consume and end-to-end speed."),
-            Lazy("log", "log:log", "Look into segment files on disk."),
+            Lazy("log", "log:log", "Look into segment files; let brokers log requests."),
             Lazy("completion", "completion:completion", "Print a completion script for your shell."),
         ),
     ),

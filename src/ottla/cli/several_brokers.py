@@ -18,9 +18,11 @@ from ottla.cli.supervisor import Child, Supervisor
 from ottla.common.config import BrokerConfig, Source
 from ottla.common.config.listeners import listener_text
 from ottla.common.errors import OttlaError
+from ottla.exposition.address import consecutive
 from ottla.server import service_manager
 
 PORT_MAX = 65_535
+METRICS = "ottla.metrics.listen"
 
 
 def run_several(
@@ -56,7 +58,7 @@ def _ready_line(lines: Sequence[str]) -> str:
     """One line of the same shape, with the values of all."""
     told = [dict(pair.split("=", 1) for pair in line.split()[1:] if "=" in pair) for line in lines]
     shown = []
-    for key in ("address", "advertised", "node.id"):
+    for key in ("address", "advertised", "node.id", "metrics"):
         values = [line[key] for line in told if key in line]
         if values:
             shown.append(f"{key}={','.join(values)}")
@@ -81,6 +83,8 @@ def _own_properties(number: int, config: BrokerConfig) -> dict[str, str]:
         "log.dirs": ",".join(str(Path(folder) / str(number)) for folder in config.data_dirs),
         "broker.rack": config.broker_rack or socket.gethostname(),
     }
+    if config.ottla_metrics_listen:
+        own[METRICS] = consecutive(config.ottla_metrics_listen, number, what=METRICS)
     if "broker.id" in config.layer(Source.STATIC_BROKER_CONFIG):
         own["broker.id"] = own["node.id"]
     if all(one.advertised_host for one in endpoints):

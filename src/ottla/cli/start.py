@@ -41,6 +41,7 @@ from ottla.common.errors import OttlaError
 @click.option(
     "--brokers", type=at_least(1), help="So many, on consecutive ports: one for each core [1, in this process]."
 )
+@click.option("--metrics", metavar="HOST:PORT", help="Where /metrics and /health/ready are served over HTTP [nowhere].")
 @click.option("-X", "overrides", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
 @click.option(
     "--log-level",
@@ -57,6 +58,7 @@ def start(
     data_dirs: tuple[Path, ...],
     config_file: Path | None,
     brokers: int | None,
+    metrics: str | None,
     overrides: tuple[str, ...],
     log_level: str,
     log_format: str,
@@ -67,6 +69,7 @@ def start(
       ottla start
       ottla start --listen 127.0.0.1:19092 --data-dir /var/lib/ottla
       ottla start --listen 0.0.0.0:9092 --advertise broker.example.com
+      ottla start --metrics 127.0.0.1:9404
       ottla start --config server.properties -X num.partitions=6
       ottla start --brokers 4 -X zookeeper.connect=zk-1:2181,zk-2:2181/ottla
     """
@@ -81,6 +84,8 @@ def start(
 
     given = settings.overrides | dict(parse_assignment(override, "-X") for override in overrides)
     properties = {name: value.strip() for name, value in given.items()}
+    if metrics is not None:
+        properties["ottla.metrics.listen"] = metrics
     config = load_from_cli(config_file, data_dirs, listen, properties, advertise)
     set_up_logging(log_level, log_format)
     if brokers is not None:

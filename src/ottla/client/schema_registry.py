@@ -33,8 +33,8 @@ class RegistryUnreachable(Retriable):
 
 
 class RegistryClient:
-    def __init__(self, url: str, *, ca: str | None = None) -> None:
-        """`https://user:password@host:port` logs in."""
+    def __init__(self, url: str, *, ca: str | None = None, certificate: str | None = None) -> None:
+        """`https://user:password@host:port` logs in, and so does a certificate: a PEM file with its key in it."""
         parts = urlsplit(url if "://" in url else f"http://{url}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise OttlaError(f"'{url}' is no address of a registry: write it as http://127.0.0.1:8081.")
@@ -44,6 +44,8 @@ class RegistryClient:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
         context = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
+        if certificate is not None:
+            _show(certificate, context)
         self._opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))
 
     def get(self, *path: object, **query: object) -> Any:
@@ -74,6 +76,15 @@ class RegistryClient:
                 f"no registry answers at {self.url} ({reason}): start one with `ottla registry start`, or name another "
                 "with --registry."
             ) from None
+
+
+def _show(certificate: str, context: ssl.SSLContext | None) -> None:
+    if context is None:
+        raise OttlaError("a certificate is shown over https only: write the registry's address so.")
+    try:
+        context.load_cert_chain(certificate)
+    except OSError as error:
+        raise OttlaError(f"{certificate} is no PEM file with a certificate and its key: {error}.") from None
 
 
 def _refusal(error: HTTPError) -> OttlaError:

@@ -8,10 +8,13 @@ still sending would lose the answer if that were done at once, so what it sends 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from ottla.security.distinguished_name import subject_of
 
 HEADER_BYTES_MAX = 64 * 1024
 HEAD_S_MAX = 30.0
@@ -33,9 +36,14 @@ class Connection(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _is_refused = False
+    # The subject of the client's certificate.
+    _client_name: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        shown = None if tls is None else tls.getpeercert(binary_form=True)
+        self._client_name = None if shown is None else subject_of(shown)
         self._begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -54,6 +62,9 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        if self._client_name is not None:
+            # As ASGI's extension for TLS has it.
+            self.scope["extensions"] = {"tls": {"client_cert_name": self._client_name}}
         self._begin()
 
     def on_headers_complete(self) -> None:

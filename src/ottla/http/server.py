@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -19,9 +20,20 @@ _LEAVE_S_MAX = 5
 class HttpServer:
     """`bind`, then `await start(app)`, then `await stop()`. The port is known before anybody is served."""
 
-    def __init__(self, refusal: Refusal, *, certificate: str | None = None, key: str | None = None) -> None:
+    def __init__(
+        self,
+        refusal: Refusal,
+        *,
+        certificate: str | None = None,
+        key: str | None = None,
+        client_ca: str | None = None,
+        requires_client: bool = False,
+    ) -> None:
+        """`client_ca`: who may vouch for clients that show a certificate, which they must if it is required."""
         self._connection = connection_class(refusal)
         self._certificate, self._key = certificate, key
+        self._client_ca = client_ca
+        self._asked = ssl.CERT_REQUIRED if requires_client else ssl.CERT_OPTIONAL
         self._listener: socket.socket | None = None
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -56,6 +68,8 @@ class HttpServer:
             lifespan="off",
             ssl_certfile=self._certificate,
             ssl_keyfile=self._key,
+            ssl_ca_certs=self._client_ca,
+            ssl_cert_reqs=ssl.CERT_NONE if self._client_ca is None else self._asked,
             timeout_graceful_shutdown=_LEAVE_S_MAX,
             backlog=_BACKLOG,
             server_header=False,

@@ -75,6 +75,8 @@ class Fault(IntEnum):
     REFUSED = 10
     NO_PROGRAM = 11
     TOO_LARGE = 12
+    OTHER_MESSAGE = 13
+    BAD_FORM = 14
 
 
 SENTENCES = {
@@ -88,6 +90,8 @@ SENTENCES = {
     Fault.TOO_DEEP: "the value is nested too deeply",
     Fault.TOO_MANY: "an array or a map has more items than the value has bytes",
     Fault.TOO_LARGE: "a column is too large for Arrow",
+    Fault.OTHER_MESSAGE: "the value is another message of its file",
+    Fault.BAD_FORM: "the value is not in the form of its format",
 }
 
 # Of steps within steps, which only a schema that contains itself has many of.

@@ -22,7 +22,13 @@ class RegistryServer:
         self.settings = settings
         self.instance = Instance(settings)
         self._app = build(self.instance)
-        self._http = HttpServer(_refusal, certificate=settings.certificate, key=settings.key)
+        self._http = HttpServer(
+            _refusal,
+            certificate=settings.certificate,
+            key=settings.key,
+            client_ca=settings.client_ca,
+            requires_client=settings.users_file is None,
+        )
         self.port = settings.port
 
     @property

@@ -27,6 +27,8 @@ class RegistrySettings:
     users_file: str | None = None
     certificate: str | None = None
     key: str | None = None
+    # Who may vouch for clients that log in with a certificate. Without a file of users everybody has to have one.
+    client_ca: str | None = None
     # How others are trusted that forward to us, or that we forward to; None: as the system does.
     ca: str | None = None
     session_timeout_ms: int = 10_000

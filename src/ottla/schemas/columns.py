@@ -7,26 +7,20 @@ nobody answers at the registry is no fault of a value, and is raised.
 
 from __future__ import annotations
 
-import time
 from functools import lru_cache
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ottla.client.schema_registry import Refused
 from ottla.common.errors import OttlaError
 from ottla.common.schemas import InvalidSchema
 from ottla.kernel.avro import AvroDecoder, AvroProgram, schema_ids
 from ottla.kernel.avro_steps import SENTENCES, Bad, Fault
 from ottla.schemas.avro.columns import columns_of
 from ottla.schemas.avro.resolving import Unreadable, resolve
-from ottla.schemas.registered import AVRO, JSON, PROTOBUF, Registered, by_id, parse_avro
+from ottla.schemas.registered import AVRO, JSON, PROTOBUF, Registered, parse_avro
 from ottla.schemas.registry import SchemaRegistry
-
-# An instance of a registry may hear of a schema a moment after its first record is there.
-_ATTEMPTS, _PAUSE_S = 4, 0.25
-# After so long an id that was not there is asked for again.
-_FORGET_S = 30.0
+from ottla.schemas.writers import Writers
 
 
 class ColumnDecoder(Protocol):
@@ -48,13 +42,12 @@ def decoder_for(registry: SchemaRegistry, reader: Registered) -> ColumnDecoder:
     if reader.type == PROTOBUF:
         from ottla.schemas.protobuf_columns import ProtobufColumns
 
-        return ProtobufColumns(reader, registry.message)
+        return ProtobufColumns(registry, reader)
     raise OttlaError(f"schemas of type {reader.type} are not known here: AVRO, JSON and PROTOBUF are.")
 
 
 class AvroColumns:
     def __init__(self, registry: SchemaRegistry, reader: Registered) -> None:
-        self._registry = registry
         try:
             self._schema = parse_avro(reader)
         except InvalidSchema as error:
@@ -65,12 +58,11 @@ class AvroColumns:
         self._programs: dict[int, AvroProgram] = {}
         # Of each program, the sentences of what it refuses.
         self._refusals: dict[int, list[str]] = {}
-        # Ids that cannot be read, and until when that is believed.
-        self._unreadable: dict[int, tuple[str, float]] = {}
-        self._learn(reader)
+        self._writers = Writers(registry, self._programs, self._learn)
+        self._writers.learn(reader)
 
     def decode(self, values: Any) -> tuple[Any, Any]:
-        self._meet(schema_ids(values))
+        self._writers.meet(schema_ids(values))
         rows, bad = self._decoder.decode(values, self._programs)
         if not bad:
             return rows, pa.nulls(len(rows), pa.string())
@@ -84,47 +76,18 @@ class AvroColumns:
             return SENTENCES[Fault.NOT_FRAMED]
         number = int.from_bytes(value[1:5], "big")
         if bad.fault == Fault.NO_PROGRAM:
-            return self._unreadable[number][0]
+            return self._writers.why_not(number)
         if bad.fault == Fault.REFUSED:
             return f"the value, of schema {number}, does not fit the reader's: {self._refusals[number][bad.which]}"
         return f"the value does not fit its schema {number}: {SENTENCES[Fault(bad.fault)]}"
 
-    # --- schemas of writers
-
-    def _meet(self, ids: list[int]) -> None:
-        now_s = time.monotonic()
-        unknown = [
-            number
-            for number in ids
-            if number not in self._programs and self._unreadable.get(number, ("", 0.0))[1] <= now_s
-        ]
-        for attempt in range(_ATTEMPTS if unknown else 0):
-            unknown = [number for number in unknown if not self._ask(number)]
-            if not unknown:
-                return
-            if attempt < _ATTEMPTS - 1:
-                time.sleep(_PAUSE_S)
-        for number in unknown:
-            self._unreadable[number] = (f"the registry has no schema {number}", time.monotonic() + _FORGET_S)
-
-    def _ask(self, number: int) -> bool:
-        """False if the registry does not know it."""
-        try:
-            self._learn(by_id(self._registry.client(), number, self._registry.subject))
-        except Refused as error:
-            if error.code not in (404, 40403):
-                raise
-            return False
-        return True
-
-    def _learn(self, writer: Registered) -> None:
+    def _learn(self, writer: Registered) -> str | None:
         try:
             if writer.type != AVRO:
                 raise Unreadable(f"it is a schema of type {writer.type}")
             made = resolve(parse_avro(writer), self._schema, self._columns)
         except (Unreadable, InvalidSchema) as error:
-            sentence = f"values of schema {writer.id} cannot be read by the reader's schema: {error}"
-            self._unreadable[writer.id] = (sentence, float("inf"))
-            return
+            return f"values of schema {writer.id} cannot be read by the reader's schema: {error}"
         self._programs[writer.id] = made.program
         self._refusals[writer.id] = made.refusals
+        return None

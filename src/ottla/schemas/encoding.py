@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -13,7 +14,9 @@ from ottla.common.schemas import InvalidSchema
 from ottla.schemas.avro.columns import VALUE
 from ottla.schemas.avro.writing import Written, record_name, schema_of, type_of, written
 from ottla.schemas.framing import HEAD
-from ottla.schemas.registered import AVRO, JSON, Registered, parse_avro
+from ottla.schemas.json_writing import json_schema_of
+from ottla.schemas.protobuf_writing import message_name, protobuf_of
+from ottla.schemas.registered import AVRO, JSON, PROTOBUF, Registered, parse_avro
 from ottla.schemas.registry import SchemaRegistry
 from ottla.schemas.rows import Encode, Values
 
@@ -35,19 +38,29 @@ def registered_for(
     assert where.subject is not None
     if not registry.auto_register:
         return where.schema()
-    name = record_name(topic if part == "value" else f"{topic}_{part}")
-    tree = schema_of(kind, name) if pa.types.is_struct(kind) else type_of(kind, name)
-    text = json.dumps(tree, separators=(",", ":"))
+    text = _schema_from(where, kind, topic if part == "value" else f"{topic}_{part}")
+    body = {"schema": text, "schemaType": registry.format}
     if not registers:
-        _require_compatible(where, text)
-        return Registered(0, AVRO, text, (), where.subject)
-    number = int(where.client().post({"schema": text}, "subjects", where.subject, "versions")["id"])
-    return Registered(number, AVRO, text, (), where.subject)
+        _require_compatible(where, body)
+        return Registered(0, registry.format, text, (), where.subject)
+    number = int(where.client().post(body, "subjects", where.subject, "versions")["id"])
+    return Registered(number, registry.format, text, (), where.subject)
 
 
-def _require_compatible(where: SchemaRegistry, text: str) -> None:
+def _schema_from(where: SchemaRegistry, kind: Any, called: str) -> str:
+    """The text of the schema that follows from columns."""
+    if where.format == JSON:
+        return json.dumps(json_schema_of(kind, record_name(called)), separators=(",", ":"), ensure_ascii=False)
+    if where.format == PROTOBUF:
+        return protobuf_of(kind, message_name(called), replace(where, version="latest").schema_if_any())
+    name = record_name(called)
+    tree = schema_of(kind, name) if pa.types.is_struct(kind) else type_of(kind, name)
+    return json.dumps(tree, separators=(",", ":"))
+
+
+def _require_compatible(where: SchemaRegistry, body: dict[str, str]) -> None:
     path = ("compatibility", "subjects", where.subject, "versions")
-    reply = where.client().post({"schema": text}, *path, verbose=True)
+    reply = where.client().post(body, *path, verbose=True)
     if not reply["is_compatible"]:
         messages = "; ".join(reply.get("messages") or ["it is not compatible"])
         raise OttlaError(f"the subject '{where.subject}' would refuse the schema of these columns: {messages}.")
@@ -66,7 +79,13 @@ def is_plain(schema: Registered) -> bool:
 @lru_cache(maxsize=64)
 def encoder_for(registry: SchemaRegistry, schema: Registered, names: tuple[str, ...]) -> ColumnEncoder:
     """`names`: of the columns. Raises OttlaError where they do not fit the schema."""
-    return AvroRows(schema, list(names)) if schema.type == AVRO else RowByRow(registry, schema)
+    if schema.type == AVRO:
+        return AvroRows(schema, list(names))
+    if schema.type == PROTOBUF:
+        from ottla.schemas.protobuf_rows import ProtobufRows
+
+        return ProtobufRows(schema, registry.message, list(names))
+    return RowByRow(registry, schema)
 
 
 class AvroRows:
@@ -83,7 +102,7 @@ class AvroRows:
 
 
 class RowByRow:
-    """JSON Schema and Protobuf. Columns that are null are left out, unless that is what the schema wants."""
+    """JSON Schema. Columns that are null are left out, unless that is what the schema wants."""
 
     type = None
 

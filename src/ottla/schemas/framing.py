@@ -7,6 +7,21 @@ import struct
 HEAD = struct.Struct(">bI")
 
 
+def place_bytes(place: tuple[int, ...]) -> bytes:
+    """The place of a message in its file, as it stands before the message."""
+    if place == (0,):
+        return b"\x00"
+    return b"".join(_zigzagged(number) for number in (len(place), *place))
+
+
+def _zigzagged(number: int) -> bytes:
+    raw, found = number << 1, bytearray()
+    while raw > 0x7F:
+        found.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    return bytes([*found, raw])
+
+
 def zigzag(data: bytes, at: int) -> tuple[int, int]:
     """A number and where it ends. Raises IndexError where the bytes end first."""
     value = shift = 0

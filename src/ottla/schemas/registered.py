@@ -8,7 +8,7 @@ from ottla.avro.parse import Parser, read_json
 from ottla.avro.schema import Schema
 from ottla.client.schema_registry import RegistryClient
 
-AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
+AVRO, JSON, PROTOBUF = FORMATS = ("AVRO", "JSON", "PROTOBUF")
 
 
 class Registered(NamedTuple):

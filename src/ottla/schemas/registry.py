@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from ottla.client.schema_registry import DEFAULT_URL, URL_VARIABLE, Refused, RegistryClient
 from ottla.common.errors import OttlaError
-from ottla.schemas.registered import Registered, by_version
+from ottla.schemas.registered import AVRO, FORMATS, Registered, by_version
 
 _NOT_FOUND = (40401, 40402)
 
@@ -34,9 +34,15 @@ class SchemaRegistry:
     message: str | None = None
     # Of what is written: register the schema that follows from the columns. If not, the version above is written.
     auto_register: bool = True
+    # Of what is registered: AVRO, JSON or PROTOBUF.
+    format: str = AVRO
+    # PEM with a key: who we are, where the registry asks for that. Executors need the file, too.
+    certificate: str | None = None
 
     def __post_init__(self) -> None:
-        RegistryClient(self.url, ca=self.ca)  # raises for an address that is none
+        if self.format not in FORMATS:
+            raise OttlaError(f"a schema's format is {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, not '{self.format}'.")
+        self.client()  # raises for an address that is none
 
     def __repr__(self) -> str:
         parts = urlsplit(self.url)
@@ -59,18 +65,24 @@ class SchemaRegistry:
         return replace(self, subject=f"{topic}-{part}")
 
     def client(self) -> RegistryClient:
-        return RegistryClient(self.url, ca=self.ca)
+        return RegistryClient(self.url, ca=self.ca, certificate=self.certificate)
 
-    def schema(self) -> Registered:
-        """Raises OttlaError, which says what to do."""
+    def schema_if_any(self) -> Registered | None:
         assert self.subject is not None
         try:
             return by_version(self.client(), self.subject, self.version)
         except Refused as error:
             if error.code not in _NOT_FOUND:
                 raise
+            return None
+
+    def schema(self) -> Registered:
+        """Raises OttlaError, which says what to do."""
+        found = self.schema_if_any()
+        if found is None:
             which = "" if self.version == "latest" else f" version {self.version}"
             raise OttlaError(
                 f"the registry has no schema '{self.subject}'{which}: register one, as with "
                 f"`ottla schema register {self.subject} FILE`, or name another with registry.of(SUBJECT)."
-            ) from None
+            )
+        return found

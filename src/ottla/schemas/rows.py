@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from ottla.client.schema_registry import DEFAULT_URL, URL_VARIABLE, RegistryClient
+from ottla.client.schema_registry import DEFAULT_URL, URL_VARIABLE, Refused, RegistryClient
 from ottla.common.errors import OttlaError
 from ottla.schemas.framing import HEAD, message_indexes
 from ottla.schemas.messages import class_of, message_classes
 from ottla.schemas.registered import AVRO, JSON, PROTOBUF, Registered, by_id, by_version
 
 _FIRST_MESSAGE = b"\x00"
+_NO_SUBJECT = 40401
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
@@ -39,8 +40,15 @@ class Values:
         self._decoders: dict[int, Decode] = {}
 
     def encoder(self, subject: str) -> Encode:
-        """By the latest version of the subject."""
-        return self.encoder_of(by_version(self._client, subject, "latest"))
+        """By the latest version of the subject. Raises OttlaError, which says what to do, if there is none."""
+        try:
+            return self.encoder_of(by_version(self._client, subject, "latest"))
+        except Refused as error:
+            if error.code != _NO_SUBJECT:
+                raise
+            raise OttlaError(
+                f"the registry has no schema '{subject}': register one with `ottla schema register {subject} FILE`."
+            ) from None
 
     def encoder_of(self, schema: Registered) -> Encode:
         head = HEAD.pack(0, schema.id)
@@ -52,7 +60,9 @@ class Values:
             except BadValue:
                 raise
             except Exception as error:  # whatever a library finds wrong with a value
-                raise BadValue(f"the value does not fit the schema of {schema.subject}: {error}.") from None
+                # Some say it in many lines: the first is what is wrong.
+                why = str(error).strip().partition("\n")[0].rstrip(".")
+                raise BadValue(f"the value does not fit the schema of {schema.subject}: {why}.") from None
 
         return framed
 
@@ -102,7 +112,10 @@ def _encoder(kind: str, text: str, references: Mapping[str, str]) -> Encode:
         validator = _validator(text, references)
 
         def checked(value: Any) -> bytes:
-            validator.validate(value)
+            problem = next(validator.iter_errors(value), None)
+            if problem is not None:
+                where = "".join(f"/{part}" for part in problem.absolute_path)
+                raise ValueError(f"{where}: {problem.message}" if where else problem.message)
             return json.dumps(value, ensure_ascii=False).encode()
 
         return checked
@@ -148,13 +161,31 @@ def _avro(text: str, references: Mapping[str, str], reader: str | None = None) -
 
     def encode(value: Any) -> bytes:
         out = io.BytesIO()
-        schemaless_writer(out, schema, _with_bytes(value, schema, named))
+        exact = _with_bytes(value, schema, named)
+        try:
+            schemaless_writer(out, schema, exact)
+        except Exception as error:
+            raise ValueError(_place_of(exact, schema) or str(error)) from None
         return out.getvalue()
 
     def decode(data: bytes) -> Any:
         return _as_json(schemaless_reader(io.BytesIO(data), schema, wanted))
 
     return encode, decode
+
+
+def _place_of(value: Any, schema: Any) -> str | None:
+    """Which field of a value it is that its schema does not take, as far as fastavro can say."""
+    from fastavro.validation import ValidationError, validate
+
+    try:
+        validate(value, schema)
+    except ValidationError as error:
+        first = error.errors[0]
+        return f"{first.field} is {first.datum!r}, and the schema has {first.schema!r}" if first.field else None
+    except Exception:  # what it does not know of, the writer has named
+        return None
+    return None
 
 
 def _with_bytes(value: Any, schema: Any, named: dict[str, Any]) -> Any:

@@ -19,6 +19,7 @@ import contextlib
 import logging
 import struct
 from collections.abc import Callable
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import ANONYMOUS
@@ -57,6 +58,7 @@ Answer = list[Part] | bytes | bytearray | None
 
 class Connection:
     __slots__ = (
+        "_blocked_since",
         "_busy",
         "_charged",
         "_closed",
@@ -112,6 +114,8 @@ class Connection:
         self._held: list[bytes] = []
         self._busy = False
         self._writing = False
+        # Since when an answer waits for its client to read it; 0 while none does.
+        self._blocked_since = 0.0
         self._closed = False
         self._ending = False
         self._hung_up = False
@@ -459,10 +463,14 @@ class Connection:
         if self._out:
             if not self._writing:
                 self._writing = True
+                self._blocked_since = perf_counter()
                 self.last_active_ms = self.listener.clock.monotonic_ms()  # from now on it is the client's turn
                 self._update_events()
         elif self._writing:
             self._writing = False
+            if self._blocked_since:  # else a TLS handshake was to be written
+                self.listener.on_sent(self, perf_counter() - self._blocked_since)
+                self._blocked_since = 0.0
             self._update_events()
             if not self._busy:  # else what left was the end of the answers before the one that is worked on
                 self._after_answer()

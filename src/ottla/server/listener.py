@@ -124,10 +124,12 @@ class Listener:
         """`login_bytes_max`: the largest request of a client that has not logged in, where clients have to."""
         self.name = name
         self._tls = tls
-        self._has_logins = login_bytes_max is not None
-        self.is_open_to_all = tls is None and not self._has_logins
+        self.has_logins = login_bytes_max is not None
+        self.is_open_to_all = tls is None and not self.has_logins
         self.first_request_bytes_max = request_bytes_max if login_bytes_max is None else login_bytes_max
         self.handle = handle
+        # Told when an answer has left that its client did not take at once, and how long that took.
+        self.on_sent: Callable[[Connection, float], None] = lambda _connection, _seconds: None
         self.clock = clock
         self.loop = asyncio.get_running_loop()
         self.request_bytes_max = request_bytes_max
@@ -267,7 +269,7 @@ class Listener:
             return
         transport = self._tls.transport(sock)
         connection = self._connections[self._next_id] = Connection(self, transport, host, self._next_id)
-        if not self._has_logins:
+        if not self.has_logins:
             transport.on_open(partial(self._admit_by_certificate, connection))
 
     def _hold_back(self, sock: socket.socket, wait_ms: int) -> None:
@@ -342,6 +344,10 @@ class Listener:
             self._spare.append(buffer)
 
     # --- housekeeping
+
+    @property
+    def connections(self) -> list[Connection]:
+        return list(self._connections.values())
 
     @property
     def connection_count(self) -> int:

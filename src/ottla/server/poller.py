@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+from time import perf_counter
 from typing import Protocol
 
 from ottla.common.clock import Clock
@@ -42,6 +43,8 @@ class EpollPoller:
         # Answers made in a turn leave together at its end: clients that are busy with the first ones need not be woken
         # for the others, and waking somebody is the most expensive part of sending.
         self.in_turn = False
+        # By `time.perf_counter`; for whoever wants to know how long a request has waited for its turn.
+        self.turn_began = 0.0
         self.holding: list[Watched] = []
         loop.add_reader(self._epoll.fileno(), self._on_ready)
 
@@ -67,6 +70,7 @@ class EpollPoller:
     def _on_ready(self) -> None:
         self.now_ms = self._clock.monotonic_ms()
         ready = self._epoll.poll(0, _EVENTS_PER_TURN)
+        self.turn_began = perf_counter()
         self.in_turn = True
         try:
             self._serve(ready)
@@ -99,6 +103,7 @@ class LoopPoller:
         self._clock = clock
         self._watched: dict[int, tuple[Watched, int]] = {}
         self.in_turn = False
+        self.turn_began = 0.0
         self.holding: list[Watched] = []
 
     @property

@@ -8,11 +8,13 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla import __version__
 from ottla.broker.broker import Broker
 from ottla.broker.chores.timers import Timers
+from ottla.broker.observing.switch import ObservingSwitch
 from ottla.broker.router import Router
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
@@ -25,6 +27,8 @@ from ottla.server.request_memory import RequestMemory
 
 if TYPE_CHECKING:
     from ottla.broker.logins.gate import SaslGate
+    from ottla.broker.observing.request_observer import RequestObserver
+    from ottla.server.metrics import MetricsEndpoint
     from ottla.server.tls_identity import TlsIdentity
 
 log = logging.getLogger("ottla.server")
@@ -48,19 +52,27 @@ class Server:
         self._listeners: list[Listener] = []
         # What clients are told, by listener.
         self._advertised: dict[str, tuple[str, int]] = {}
+        self.metrics: MetricsEndpoint | None = None
 
     async def start(self) -> None:
         """Ports are taken first, so that a second broker fails at once; they answer when the broker is open."""
         for warning in self.config.warnings:
             log.warning(warning)
         router = Router(self.broker)
+        observing = ObservingSwitch(self.broker, router, partial(self._on_switch, router))
         try:
             self._bind(router)
+            await self._start_metrics(observing)
             await self.broker.open()
         except BaseException:
+            if self.metrics is not None:
+                await self.metrics.stop()
             await self._stop_listeners(0)
             await self.broker.close(clean=False)
             raise
+        observing.look()
+        if self.metrics is not None:
+            self.metrics.broker_is_open()
         for listener in self._listeners:
             listener.start()
             told = _shown(self._advertised[listener.name])
@@ -76,6 +88,20 @@ class Server:
         self.broker.timers.every(lambda: _IDLE_CHECK_MS, self._close_idle, "close idle connections")
         if not all(listener.is_open_to_all for listener in self._listeners):
             self.broker.timers.every(self._login_check_ms, self._close_unknown, "close connections without a login")
+
+    def _on_switch(self, router: Router, observer: RequestObserver | None) -> None:
+        """Requests go to whoever observes them without a detour, where no login comes before."""
+        for listener in self._listeners:
+            if not listener.has_logins:
+                listener.handle = router.handle if observer is None else observer.handle
+
+    async def _start_metrics(self, observing: ObservingSwitch) -> None:
+        if self.config.ottla_metrics_listen:
+            from ottla.server.metrics import MetricsEndpoint  # a broker without it does not load prometheus_client
+
+            self.metrics = MetricsEndpoint(self.broker, self._listeners, observing)
+            self.metrics.bind()
+            await self.metrics.start()
 
     def _bind(self, router: Router) -> None:
         config = self.config
@@ -147,15 +173,20 @@ class Server:
         """`address` is where it listens; `advertised` follows where clients are told to come to another one."""
         bound, told = self.addresses[0], self._advertised[self._listeners[0].name]
         advertised = f" advertised={_shown(told)}" if told != bound else ""
-        return f"ready address={_shown(bound)}{advertised} node.id={self.broker.node_id} version={__version__}"
+        metrics = f" metrics={self.metrics.url}/metrics" if self.metrics is not None else ""
+        return f"ready address={_shown(bound)}{advertised} node.id={self.broker.node_id}{metrics} version={__version__}"
 
     async def stop(self, *, clean: bool = True) -> None:
         """In-flight requests are answered, logs flushed, the clean-shutdown marker written."""
         self._warming_up.cancel()
+        if self.metrics is not None:
+            self.metrics.is_stopping()
         if clean:
             await self.broker.leave()
         self.broker.release_waiting()
         await self._stop_listeners(_STOP_GRACE_S)
+        if self.metrics is not None:
+            await self.metrics.stop()
         await self.broker.close(clean=clean)
 
     async def _stop_listeners(self, grace_s: float) -> None:

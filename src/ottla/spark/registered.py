@@ -19,7 +19,8 @@ from ottla.common.errors import OttlaError
 from ottla.schemas.avro.columns import VALUE
 from ottla.schemas.columns import decoder_for
 from ottla.schemas.encoding import encoder_for, is_plain, registered_for
-from ottla.schemas.registered import Registered
+from ottla.schemas.framing import HEAD
+from ottla.schemas.registered import JSON, Registered
 from ottla.schemas.registry import SchemaRegistry
 
 if TYPE_CHECKING:
@@ -137,11 +138,23 @@ def _encoded(rows: Column, names: Sequence[str], registry: SchemaRegistry, schem
     from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
     from pyspark.sql.pandas.types import from_arrow_type
 
+    if schema.type == JSON and registry.auto_register and not is_plain(schema):
+        return _json(rows, schema)
     encoder = encoder_for(registry, schema, tuple(names))
     if encoder.type is not None:
         rows = rows.cast(from_arrow_type(encoder.type, prefer_timestamp_ntz=True))
     encode = arrow_udf(_encoding(registry, schema, tuple(names)), "binary", ArrowUDFType.SCALAR)
     return encode(rows)
+
+
+def _json(rows: Column, schema: Registered) -> Column:
+    """By Spark's own writer: what follows from the columns needs no look at each row to see that it fits."""
+    from pyspark.sql import functions as F
+
+    form = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+    options = {"timeZone": "UTC", "timestampFormat": f"{form}XXX", "timestampNTZFormat": form}
+    text = F.to_json(rows, options).cast("binary")
+    return F.when(rows.isNotNull(), F.concat(F.lit(HEAD.pack(0, schema.id)), text))
 
 
 def _encoding(registry: SchemaRegistry, schema: Registered, names: tuple[str, ...]) -> Any:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(ottla.__file__).parent
 # What executors run, and what that imports.
-_ROOMS = ("common", "protocol", "kernel", "avro", "client", "schemas", "spark")
+_ROOMS = ("common", "protocol", "kernel", "avro", "client", "schemas", "spark", "connect")
 _SUFFIXES = (".py", ".json")
 
 

@@ -90,6 +90,8 @@ class LogManager(LogOwner):
         # Files and folders to remove, with the monotonic time when it is due.
         self._doomed: list[tuple[int, Path]] = []
         self._closing = False
+        # How long each directory took at the start, and whether the stop before was clean.
+        self.loaded_in_ms: dict[Path, tuple[int, bool]] = {}
         # How often a log came or went.
         self._changes = 0
         self._make_threads = make_threads
@@ -155,6 +157,7 @@ class LogManager(LogOwner):
         else:
             stop = "a clean stop" if clean else "a crash: what was not on disk for sure was checked"
             count, took_ms = len(self._logs) - before, self.clock.monotonic_ms() - began_ms
+            self.loaded_in_ms[log_dir.path] = (took_ms, clean)
             if count:
                 logger.info("%s: loaded in %d ms after %s; partitions: %d", log_dir.path, took_ms, stop, count)
 

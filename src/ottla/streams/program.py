@@ -34,10 +34,12 @@ class Application:
         every: str | None = None,
         conf: Mapping[str, Any] | None = None,
         processing_guarantee: str = EXACTLY_ONCE,
+        lineage: bool = False,
     ) -> None:
         """`id`: of its consumer group, its transactional id and its topics. `options`: of the source, as
         {"maxOffsetsPerTrigger": 10_000}; `every`: the least time between two batches, as "1 second"; `conf`: settings
-        of the Spark session; `processing_guarantee`: "exactly_once_v2" or "at_least_once"."""
+        of the Spark session; `processing_guarantee`: "exactly_once_v2" or "at_least_once"; `lineage`: whether records
+        name in a header what they were made of, for `ottla trace`."""
         check_name(id, "an application")
         self.id = id
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
@@ -45,6 +47,7 @@ class Application:
         self.options = dict(options or {})
         self.every = every
         self.processing_guarantee = check_guarantee(processing_guarantee)
+        self.lineage = lineage
         self.conf = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in _of(conf)}
 
     def called(self, id: str) -> Application:
@@ -69,6 +72,7 @@ class Application:
             every=self.every,
             conf=self.conf,
             processing_guarantee=self.processing_guarantee,
+            lineage=self.lineage,
         )
 
 

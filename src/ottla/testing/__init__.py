@@ -18,18 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.testing.broker import Broker
+    from ottla.testing.connect import Connect
     from ottla.testing.movable_clock import MovableClock
     from ottla.testing.pipelines import Pipelines
     from ottla.testing.records import Record
     from ottla.testing.registry import Registry
     from ottla.testing.security import Security
 
-__all__ = ["Broker", "MovableClock", "Pipelines", "Record", "Registry", "Security"]
+__all__ = ["Broker", "Connect", "MovableClock", "Pipelines", "Record", "Registry", "Security"]
 
 # The pytest plugin lives in this package, and every pytest session of whoever has Ottla installed imports it: the
 # broker is loaded when somebody asks for it.
 _HOMES = {
     "Broker": "ottla.testing.broker",
+    "Connect": "ottla.testing.connect",
     "MovableClock": "ottla.testing.movable_clock",
     "Pipelines": "ottla.testing.pipelines",
     "Record": "ottla.testing.records",

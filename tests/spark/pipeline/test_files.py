@@ -65,6 +65,10 @@ def test_a_sql_file_says_in_comments_what_it_reads_and_writes(tmp_path: Path) ->
     assert found.key == ("country", "city")
     assert found.dead_letter_topic == "bad-orders"
     assert found.conf == {"spark.ui.enabled": "false"}
+    assert not found.lineage
+    assert load(written(tmp_path, "traced.sql", f"-- lineage: true\n{SQL}")).lineage
+    with pytest.raises(OttlaError, match="line 1: write `-- lineage: true`"):
+        load(written(tmp_path, "odd.sql", f"-- lineage: yes\n{SQL}"))
 
 
 def test_a_sql_file_reads_streams_and_tables_and_runs_its_query(tmp_path: Path) -> None:
@@ -97,7 +101,7 @@ class _RecordingTopics:
         self.calls: list[tuple[object, ...]] = []
         self.spark = self
 
-    def table(self, topic: str, schema: str, by: tuple[str, ...]) -> _RecordingTopics:
+    def table(self, topic: str, schema: str, by: tuple[str, ...], key_schema: None = None) -> _RecordingTopics:
         self.calls.append(("table", topic, schema, *by))
         return self
 

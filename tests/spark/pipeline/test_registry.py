@@ -260,14 +260,56 @@ def test_a_sql_file_reads_and_writes_with_schemas(
     file = tmp_path / "totals.sql"
     file.write_text(
         f"-- name: {name}\n-- registry: {registry.url}\n-- stream: {source} as orders (*)\n-- to: {target}\n"
-        "-- schema: registry\nselect customer, size(lines) as count from orders\n"
+        "-- schema: registry json\nselect customer, size(lines) as count, at, encode(customer, 'utf-8') as raw, lines, "
+        "timestamp_micros(-1) as early, null as nothing, cast(0.1 as decimal(9, 2)) as exact from orders\n"
     )
     run_once(spark, load(file), servers, tmp_path)
     ((_, value, _),) = read(servers, target)
-    assert AvroDeserializer(client)(value, SerializationContext(target, MessageField.VALUE)) == {
-        "customer": "Ada",
-        "count": 1,
-    }
+    text = client.get_latest_version(f"{target}-value").schema.schema_str or ""
+    as_json = JSONDeserializer(text, schema_registry_client=client)  # which validates
+    assert as_json(value, SerializationContext(target, MessageField.VALUE)) == {
+        "customer": "Ada", "count": 1, "at": "2023-11-14T22:13:20.000000Z", "raw": "QWRh", "exact": 0.1,
+        "lines": [{"sku": "a", "euro": 2.5}], "early": "1969-12-31T23:59:59.999999Z",
+    }  # fmt: skip
+
+
+def test_a_sql_file_reads_keys_of_streams_and_tables_and_writes_them(
+    spark: Any, servers: str, registry: Registry, client: SchemaRegistryClient, name: str, tmp_path: Path
+) -> None:
+    orders, customers, target, dead = (kafka.create(servers) for _ in range(4))
+    country = '{"type":"record","name":"Customer","fields":[{"name":"country","type":"string"}]}'
+    producer = Producer({"bootstrap.servers": servers})
+    write_long, write_text = AvroSerializer(client, '"long"'), AvroSerializer(client, '"string"')
+    (ada,) = avro(client, customers, country, {"country": "UK"})
+    producer.produce(customers, ada, write_text("Ada", SerializationContext(customers, MessageField.KEY)))
+    producer.produce(customers, ada, b"no schema")
+    (value,) = avro(client, orders, ORDER, VALUE)
+    producer.produce(orders, value, write_long(42, SerializationContext(orders, MessageField.KEY)))
+    producer.flush()
+    file = tmp_path / "joined.sql"
+    file.write_text(
+        f"-- name: {name}\n-- registry: {registry.url}\n-- stream: {orders} as orders (*) with key\n"
+        f"-- table: {customers} as customers (*) with key by key\n-- to: {target}\n-- key: number\n"
+        f"-- dead-letters: {dead}\n-- schema: registry protobuf\n-- key-schema: registry\n"
+        "select orders.key as number, customer, country from orders join customers on customer = customers.key\n"
+    )
+    run_once(spark, load(file), servers, tmp_path)
+    ((key, value, _),) = read(servers, target)
+    assert AvroDeserializer(client)(key, SerializationContext(target, MessageField.KEY)) == 42
+    assert client.get_latest_version(f"{target}-value").schema.schema_type == "PROTOBUF"
+    assert Values(RegistryClient(registry.url)).decode(value or b"") == {
+        "number": "42", "customer": "Ada", "country": "UK"
+    }  # fmt: skip
+    ((_, _, headers),) = read(servers, dead)
+    assert b"the key is bad" in headers["ottla.reason"]
+
+
+@pytest.mark.parametrize("line", ["schema: registry xml", "key-schema: avro"])
+def test_a_sql_file_says_which_words_there_are_for_schemas(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.sql"
+    file.write_text(f"-- stream: orders (*)\n-- {line}\nselect 1\n")
+    with pytest.raises(OttlaError, match=r"line 2: write `-- (key-)?schema: registry`"):
+        load(file)
 
 
 @pytest.mark.slow

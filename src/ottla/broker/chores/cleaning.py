@@ -11,6 +11,7 @@ import asyncio
 import errno
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from ottla.common.clock import Clock
@@ -50,6 +51,25 @@ class RoundFailed(Exception):
         self.kind = kind
 
 
+@dataclass
+class CleaningTotals:
+    """Since the start."""
+
+    rounds: int = 0
+    failures: int = 0
+    worked_ms: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    records_removed: int = 0
+
+    def add(self, result: RoundResult, took_ms: int) -> None:
+        self.rounds += 1
+        self.worked_ms += took_ms
+        self.bytes_read += result.bytes_read
+        self.bytes_written += result.bytes_written
+        self.records_removed += result.records_removed
+
+
 class Cleaning:
     def __init__(
         self,
@@ -69,6 +89,7 @@ class Cleaning:
         # By the identity of the log: a topic that is created again starts afresh.
         self._uncleanable: dict[int, Log] = {}
         self._put_off: dict[int, tuple[Log, int]] = {}
+        self.totals = CleaningTotals()
 
     @property
     def uncleanable(self) -> list[Log]:
@@ -123,6 +144,7 @@ class Cleaning:
             await self._abandon(target)
             self._failed(target, error)
             return
+        self.totals.add(result, self._clock.monotonic_ms() - start_ms)
         log.info(
             "compacted",
             extra={
@@ -199,6 +221,7 @@ class Cleaning:
     def _failed(self, target: Log, error: Exception) -> None:
         if self._logs.get(target.topic_partition) is not target:
             return
+        self.totals.failures += 1
         kind = UNEXPECTED
         if isinstance(error, RoundFailed):
             kind = error.kind

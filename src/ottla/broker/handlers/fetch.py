@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _LARGE_BYTES = 16 * 1024
 _PARTITIONS_AT_ONCE = 1_000
 
+_FETCH = 1
 _WITH_SESSIONS = 7
 _WITH_TOPIC_IDS = 13
 _FROM_FOLLOWERS = 11
@@ -391,6 +392,22 @@ class Fetch:
             answer.endpoints = endpoints_of(self._broker, leaders, self._listener)
         return answer
 
+    def _count(self, lines: Sequence[Line]) -> None:
+        broker = self._broker
+        for line in lines:
+            if line.slice is None and not line.error:
+                continue
+            replica = self._replica(*line.asked.key)
+            if line.error and broker.observer is not None:
+                broker.observer.failed(_FETCH, line.error)
+            if replica is None:
+                continue
+            traffic = broker.traffic[replica.topic]
+            if line.slice is not None:
+                traffic.bytes_out += line.slice.size
+            else:
+                traffic.fetches_failed += 1
+
     def _encode(self, lines: list[Line]) -> list[Part]:
         session = self._session
         if session is not None:
@@ -401,6 +418,7 @@ class Fetch:
         for key, members in topics.items():
             answer.begin_topic(key, len(members))
             answer.add(members)
+            self._count(members)
             answer.end_topic()
         return answer.finish(self._correlation_id)
 
@@ -415,6 +433,7 @@ class Fetch:
             answer.begin_topic(key, len(members))
             for piece in pieces(members):
                 answer.add(piece)
+                self._count(piece)
                 yield None
             answer.end_topic()
         return answer.finish(self._correlation_id)

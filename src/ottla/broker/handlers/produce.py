@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.broker")
 
+_PRODUCE = 0
 # A larger request is written in turns.
 _BYTES_AT_ONCE = 4 * 1024 * 1024
 
@@ -252,11 +253,20 @@ def _hinted(to: _Answering, outcomes: Outcomes) -> tuple[Outcomes, Sequence[Node
     for key, lines in outcomes:
         for place, line in enumerate(lines):
             if line.error:
+                _count_failure(to.broker, key, line)
                 hint = leader_hint(to.broker, line.error, key, line.partition)
                 if hint is not None:
                     leaders.add(hint[0])
                     lines[place] = line._replace(current_leader=hint)
     return outcomes, endpoints_of(to.broker, leaders, to.listener) if leaders else ()
+
+
+def _count_failure(broker: Broker, key: bytes, line: Outcome) -> None:
+    if broker.observer is not None:
+        broker.observer.failed(_PRODUCE, line.error)
+    partition = broker.partitions.get_by_key(key, line.partition)
+    if partition is not None:
+        partition.traffic.produces_failed += 1
 
 
 # --- one partition

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
 from ottla.broker.partitions.readers import EVERYTHING, Readers, Watcher
+from ottla.broker.partitions.traffic import TopicTraffic
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.metadata.image import TopicImage
 from ottla.records.compression import Codec
@@ -81,13 +82,21 @@ class Partition(Readers):
         "takes_plain_batches",
         "topic",
         "topic_id",
+        "traffic",
     )
 
     def __init__(
-        self, topic: TopicImage, index: int, log: Log, config: LogConfig, replication: LeaderState | None = None
+        self,
+        topic: TopicImage,
+        index: int,
+        log: Log,
+        config: LogConfig,
+        replication: LeaderState | None = None,
+        traffic: TopicTraffic | None = None,
     ) -> None:
-        """`replication` is for a partition with more than one replica."""
+        """`replication` is for a partition with more than one replica, `traffic` is that of its topic."""
         super().__init__()
+        self.traffic = traffic or TopicTraffic()
         self.topic = topic.name
         self.topic_id = topic.id
         self.index = index
@@ -235,6 +244,9 @@ class Partition(Readers):
         if self._resigned is not None:
             raise self._resigned
         result = self.log.append(batch, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
+        if not result.duplicate:
+            self.traffic.bytes_in += len(batch)
+            self.traffic.records_in += result.last_offset - result.base_offset + 1
         # A marker may let readers of committed records go far ahead.
         self._uncommitted_bytes += len(batch) if origin is Origin.CLIENT else EVERYTHING
         if self.replication is not None:
@@ -249,6 +261,9 @@ class Partition(Readers):
         log = self.log
         base_offset = log.append_next(batch, header, self.leader_epoch, now_ms)
         if base_offset >= 0:
+            traffic = self.traffic
+            traffic.bytes_in += len(batch)
+            traffic.records_in += header[6] + 1
             if self.replication is not None:
                 self._uncommitted_bytes += len(batch)
                 self._appended(is_flush_due=False)
@@ -271,6 +286,11 @@ class Partition(Readers):
             feed.on_append()
         if self.replication is not None and self.replication.is_alone:
             self.advance()
+
+    @property
+    def waiting_count(self) -> int:
+        """Requests whose records are not committed yet, or not on our own disk."""
+        return len(self._waiting) + len(self._waiting_for_disk)
 
     def check_acks(self, acks: int) -> None:
         """Whether as many replicas can acknowledge a write as its producer asks for. Raises ApiError."""

@@ -21,6 +21,7 @@ from ottla.broker.partitions.followed_partition import FollowedPartition
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partition_table import Partitions
 from ottla.broker.partitions.replica_fetcher import ReplicaFetchers
+from ottla.broker.partitions.traffic import Traffic
 from ottla.common.clock import Clock, SystemClock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
@@ -45,8 +46,10 @@ class PartitionsOfImage:
         fetchers: ReplicaFetchers | None = None,
         broker_epoch: Callable[[], int] | None = None,
         on_lead: Callable[[Partition], None] = lambda _: None,
+        traffic: Traffic | None = None,
     ) -> None:
         """In a cluster all are given."""
+        self._traffic = Traffic() if traffic is None else traffic
         self._node_id = node_id
         self._partitions = partitions
         self._logs = logs
@@ -160,7 +163,8 @@ class PartitionsOfImage:
         if len(image.replicas) == 1:
             log.high_watermark = log.log_end_offset
         config = self._limited(config, image)
-        return Partition(topic, index, log, config, self._replication(image, log.log_end_offset, config))
+        replication = self._replication(image, log.log_end_offset, config)
+        return Partition(topic, index, log, config, replication, self._traffic[topic.name])
 
     def _follow(self, topic: TopicImage, index: int, config: LogConfig) -> FollowedPartition:
         return FollowedPartition(topic, index, self._log(topic, index), config)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.apis import APIS
 from ottla.broker.context import RequestContext
+from ottla.broker.observing.stages import COUNTED
 from ottla.broker.quotas.throttle_time import throttle_time_of, with_throttle_time
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.metadata.image import ClusterImage
@@ -79,7 +80,7 @@ class Throttling:
         turns, began = self._broker.turns, time.perf_counter()
         turns.charge = charge
         try:
-            answer = router.handle(connection, frame, is_counted=True)
+            answer = router.handle(connection, frame, COUNTED)
         finally:
             turns.charge = None
             charge.worked_s += time.perf_counter() - began
@@ -109,6 +110,8 @@ class Throttling:
             return answer
         if wait_ms != told_ms:
             answer = with_throttle_time(answer, charge.key, charge.version, wait_ms)
+        if self._broker.observer is not None:
+            self._broker.observer.throttled(charge.key, wait_ms)
         charge.connection.mute()
         self._broker.call_later(wait_ms, charge.connection.unmute)
         return answer

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from ottla.cli.cluster.local_cluster import ZOOKEEPER, LocalCluster, title
-from ottla.cli.cluster.plan import DECIDED_HERE, HOST
+from ottla.cli.cluster.plan import DECIDED_HERE, HOST, METRICS
 from ottla.cli.output import done, notice, paint, show, table
 from ottla.cli.settings import OUTPUTS, Settings, at_least, parse_assignment
 
@@ -59,9 +59,15 @@ _member = click.argument("member", metavar="ID")
     "--brokers", type=at_least(1), help="How many [3, or as many as there are]; more than before adds to a cluster."
 )
 @click.option("--base-port", type=at_least(2), help=f"Of broker 1; ZooKeeper takes the one before [{DEFAULT_PORT}].")
+@click.option("--metrics", metavar="HOST:PORT", help="Of broker 1; others take the next ports [no metrics].")
 @click.option("-X", "overrides", multiple=True, metavar="KEY=VALUE", help="A property of every broker; repeatable.")
 def up(
-    settings: Settings, cluster: LocalCluster, brokers: int | None, base_port: int | None, overrides: tuple[str, ...]
+    settings: Settings,
+    cluster: LocalCluster,
+    brokers: int | None,
+    base_port: int | None,
+    metrics: str | None,
+    overrides: tuple[str, ...],
 ) -> None:
     """Start a cluster on this machine, in the background: brokers 1 to N and their ZooKeeper.
 
@@ -73,6 +79,8 @@ def up(
       ottla cluster up --brokers 3 --data-dir /tmp/cluster --base-port 19092 -X num.partitions=6
     """
     properties = settings.overrides | dict(parse_assignment(override, "-X") for override in overrides)
+    if metrics is not None:
+        properties[METRICS] = metrics
     if decided := sorted(DECIDED_HERE & properties.keys()):
         raise click.UsageError(f"{', '.join(decided)} cannot be set: `up` decides it for each broker.")
     with cluster.locked():

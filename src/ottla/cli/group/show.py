@@ -16,6 +16,7 @@ from ottla.cli.group.group_offsets import (
     total_lag,
     without_commit,
 )
+from ottla.cli.group.verdict import show_verdicts
 from ottla.cli.name_completion import complete_group
 from ottla.cli.output import facts, show, table
 from ottla.cli.settings import Settings, command
@@ -116,13 +117,23 @@ def _description_lines(group: dict[str, Any]) -> Iterable[str]:
 @command("lag")
 @click.argument("groups", nargs=-1, metavar="[GROUP]...", shell_complete=complete_group)
 @click.option("--partitions", "by_partition", is_flag=True, help="A line per partition, not per topic.")
+@click.option("--verdict", is_flag=True, help="Look a few times, and judge each group by Burrow's rules.")
 @watch_option
 @interval_option
-def lag(settings: Settings, groups: tuple[str, ...], by_partition: bool, watch: bool, interval: float) -> None:
+def lag(
+    settings: Settings, groups: tuple[str, ...], by_partition: bool, verdict: bool, watch: bool, interval: float
+) -> None:
     """How far groups (all of them unless named) are behind the ends of their topics.
 
     LAG counts offsets, as Kafka does. Where nothing but transaction markers and aborted records is left, it is 0.
+    --verdict says OK, WARN (falls behind) or ERROR (STALL: commits and gets nowhere, STOP: commits no more, REWIND:
+    went back), by five looks --interval apart; `ottla monitor start` does so all the time.
     """
+    if verdict:
+        if watch or by_partition:
+            raise click.UsageError("--verdict goes with neither -w nor --partitions.")
+        show_verdicts(settings, groups, interval)
+        return
     cluster = Cluster(settings)
     if watch:
         watch_until_interrupted(settings, lambda: _show_lag(settings, cluster, groups, by_partition), interval)

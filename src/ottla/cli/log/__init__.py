@@ -1,4 +1,4 @@
-"""`ottla log`: files of a log on disk; needs no broker."""
+"""`ottla log`: files of a log on disk, and the log of requests."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from ottla.cli.settings import VerbGroup
 
 log = VerbGroup(
     "log",
-    help="Look into the files of a log, ours or Kafka's; needs no broker.",
+    help="Look into the files of a log, ours or Kafka's; let brokers log requests.",
     sections=(
         Section(
-            "Commands",
+            "Files; needs no broker",
             (Lazy("dump", "log.dump:dump", "Show batches, records, indexes and snapshots of segment files."),),
+        ),
+        Section(
+            "Brokers",
+            (Lazy("requests", "log.requests:requests", "Log requests of a client or topic for a minute."),),
         ),
     ),
 )

@@ -18,6 +18,7 @@ from ottla.common.errors import OttlaError
 
 if TYPE_CHECKING:
     from ottla.spark.pipeline.definition import Pipeline
+    from ottla.spark.pipeline.home import Home
     from ottla.spark.pipeline.reporting import Reporter
     from ottla.spark.pipeline.runner import Runner
 
@@ -33,6 +34,11 @@ conf_option = click.option(
 )
 
 
+metrics_option = click.option(
+    "--metrics", metavar="HOST:PORT", help="Where /metrics and /health/ready are served over HTTP [nowhere]."
+)
+
+
 @command("run", asks=True)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--once", is_flag=True, help="Process all that is there now, then stop.")
@@ -40,6 +46,7 @@ conf_option = click.option(
 @click.option("--name", metavar="NAME", help="Another name than that in the file.")
 @click.option("--reset", is_flag=True, help="Forget how far it was and start over; asks first.")
 @click.option("--checkpoint", metavar="URL", help="Of a shared folder, for a cluster [in --data-dir].")
+@metrics_option
 @conf_option
 @data_dir_option
 def run(
@@ -50,6 +57,7 @@ def run(
     name: str | None,
     reset: bool,
     checkpoint: str | None,
+    metrics: str | None,
     conf: tuple[str, ...],
     data_dir: Path | None,
 ) -> None:
@@ -81,11 +89,12 @@ def run(
         file=str(file.resolve()),
         conf=dict(parse_assignment(setting, "--conf") for setting in conf),
     )
-    runner = Runner(pipeline, run_settings, home, reporter_for(pipeline.name), reload=loaded)
+    reporter = reporter_for(pipeline.name)
+    runner = Runner(pipeline, run_settings, home, reporter, reload=loaded)
     if reset:
         confirm(settings, f"Forget how far '{pipeline.name}' was and write everything again, after what is there?")
         runner.reset()
-    with stopped_by_signals(runner):
+    with stopped_by_signals(runner), serving_metrics(home, metrics, reporter):
         runner.run()
 
 
@@ -100,6 +109,19 @@ def reporter_for(name: str) -> Reporter:
     from ottla.spark.pipeline.reporting import JsonLines, LiveLine
 
     return LiveLine(sys.stdout) if sys.stdout.isatty() else JsonLines(sys.stdout, name)
+
+
+@contextmanager
+def serving_metrics(home: Home, address: str | None, reporter: Reporter) -> Iterator[None]:
+    if address is None:
+        yield
+        return
+    from ottla.spark.pipeline.metrics import serve_pipeline_metrics
+
+    url, endpoint = serve_pipeline_metrics(home, address)
+    with endpoint:
+        reporter.event("metrics", f"{home.name}: metrics at {url}/metrics", address=url)
+        yield
 
 
 @contextmanager

@@ -27,6 +27,9 @@ LEVELS = ("none", "backward", "backward_transitive", "forward", "forward_transit
 @click.option("--key", metavar="FILE", help="PEM: the certificate's key.")
 @click.option("--ca", metavar="FILE", help="PEM: whom to trust when forwarding to another instance.")
 @click.option(
+    "--client-ca", metavar="FILE", help="PEM: clients may log in with its certificates; must without --users."
+)
+@click.option(
     "--session-timeout",
     "session_timeout_ms",
     default=10_000,
@@ -51,6 +54,7 @@ def start(
     certificate: str | None,
     key: str | None,
     ca: str | None,
+    client_ca: str | None,
     session_timeout_ms: int,
     log_level: str,
 ) -> None:
@@ -78,6 +82,8 @@ def start(
     bootstrap = client.pop("bootstrap.servers")
     if key is not None and certificate is None:
         raise click.UsageError("--key is given without --certificate.")
+    if client_ca is not None and certificate is None:
+        raise click.UsageError("--client-ca is given without --certificate: clients show theirs over HTTPS only.")
     set_up_logging(log_level, "text")
     given = RegistrySettings(
         bootstrap=bootstrap,
@@ -93,6 +99,7 @@ def start(
         certificate=certificate,
         key=key,
         ca=ca,
+        client_ca=client_ca,
         session_timeout_ms=session_timeout_ms,
         heartbeat_ms=max(100, session_timeout_ms // 3),
     )

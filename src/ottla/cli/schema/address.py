@@ -7,8 +7,17 @@ from typing import Any
 
 import click
 
+_CERTIFICATE = "ottla.registry.certificate"
+
 
 def registry_option(function: Any) -> Any:
+    function = click.option(
+        "--registry-certificate",
+        metavar="FILE",
+        help="PEM with its key: logs in, for https.",
+        expose_value=False,
+        callback=_note,
+    )(function)
     function = click.option("--registry-ca", metavar="FILE", help="PEM: whom to trust, for https.")(function)
     return click.option(
         "--registry",
@@ -17,7 +26,12 @@ def registry_option(function: Any) -> Any:
     )(function)
 
 
+def _note(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    context.meta[_CERTIFICATE] = value
+
+
 def client_of(registry: str | None, ca: str | None) -> Any:
     from ottla.client.schema_registry import DEFAULT_URL, RegistryClient
 
-    return RegistryClient(registry or os.environ.get("OTTLA_REGISTRY_URL") or DEFAULT_URL, ca=ca)
+    url = registry or os.environ.get("OTTLA_REGISTRY_URL") or DEFAULT_URL
+    return RegistryClient(url, ca=ca, certificate=click.get_current_context().meta.get(_CERTIFICATE))

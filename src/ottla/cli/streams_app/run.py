@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.output import confirm
-from ottla.cli.pipeline.run import conf_option, data_dir_option, reporter_for, require_spark, stopped_by_signals
+from ottla.cli.pipeline.run import (
+    conf_option,
+    data_dir_option,
+    metrics_option,
+    reporter_for,
+    require_spark,
+    serving_metrics,
+    stopped_by_signals,
+)
 from ottla.cli.settings import Settings, command, parse_assignment
 from ottla.common.errors import OttlaError
 
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
 @click.option("--create-topics", is_flag=True, help="Create topics that it reads or writes and that are not there.")
 @click.option("--http", metavar="HOST:PORT", help="Answer questions about its stores there, as JSON.")
 @click.option("--checkpoint", metavar="URL", help="Of a shared folder, for a cluster [in --data-dir].")
+@metrics_option
 @conf_option
 @data_dir_option
 def run(
@@ -42,6 +51,7 @@ def run(
     create_topics: bool,
     http: str | None,
     checkpoint: str | None,
+    metrics: str | None,
     conf: tuple[str, ...],
     data_dir: Path | None,
 ) -> None:
@@ -83,7 +93,8 @@ def run(
     if reset:
         confirm(settings, f"Delete the state of '{application.id}' and write everything again, after what is there?")
         runner.reset()
-    with stopped_by_signals(runner), _queries(settings, application, http, reporter):
+    served = serving_metrics(home, metrics, reporter)
+    with stopped_by_signals(runner), served, _queries(settings, application, http, reporter):
         runner.run()
 
 

@@ -22,6 +22,7 @@ from ottla.common.config.listeners import Listener, listener_text, parse_listene
 from ottla.common.config.logs import LogCleanerSettings, LogDefaultSettings, LogPlaceSettings
 from ottla.common.config.network import NetworkSettings
 from ottla.common.config.not_acted_on import settings_not_acted_on
+from ottla.common.config.observing import ObservingSettings
 from ottla.common.config.quotas import QuotaSettings
 from ottla.common.config.replication import ReplicationSettings
 from ottla.common.config.security import AccessSettings, AuditSettings, SaslSettings, TlsSettings, TokenSettings
@@ -81,6 +82,7 @@ class BrokerConfig(
     AccessSettings,
     AuditSettings,
     QuotaSettings,
+    ObservingSettings,
 ):
     # Sentences for the log at start-up.
     warnings: tuple[str, ...]

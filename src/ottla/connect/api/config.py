@@ -36,7 +36,6 @@ class _NoDefault:
 
 NO_DEFAULT = _NoDefault()
 _RANGES = {ConfigType.SHORT: 15, ConfigType.INT: 31, ConfigType.LONG: 63}
-_WORDS = {ConfigType.SHORT: "a 16-bit integer", ConfigType.INT: "a 32-bit integer", ConfigType.LONG: "a 64-bit integer"}
 
 
 class ConfigInvalid(OttlaError):
@@ -56,6 +55,9 @@ class ConfigKey:
     recommended: Sequence[str] = ()
     group: str | None = None
     display_name: str | None = None
+    # How a form shows it: as Kafka says it (NONE, SHORT, MEDIUM, LONG), and its place in the group.
+    width: str = "NONE"
+    order: int = -1
 
     @property
     def required(self) -> bool:
@@ -118,7 +120,7 @@ def _parsed(kind: ConfigType, text: str, name: str) -> Any:
         return text.lower() == "true"
     if kind in _RANGES:
         if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(1 << _RANGES[kind]) <= int(text) < 1 << _RANGES[kind]:
-            raise wrong(f"Not {_WORDS[kind]}")
+            raise wrong(f"Not a number of type {kind}")
         return int(text)
     if kind is ConfigType.DOUBLE:
         try:

@@ -55,8 +55,9 @@ class Schema:
     name: str | None = None
     version: int | None = None
     doc: str | None = None
-    default: Any = None
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    # Neither of these two can be hashed; they count when schemas are compared.
+    default: Any = field(default=None, hash=False)
+    parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
     fields: tuple[Field, ...] = ()
     # Of a map; of an array and a map.
     key_schema: Schema | None = None

@@ -71,6 +71,10 @@ class Source(Connector):
         """On the driver, before each round: what can be read side by side; `most` is tasks.max, more are read in turn.
         The same thing has the same partition each time: offsets are kept by it."""
 
+    def has_more(self, partition: Partition, offset: Offset | None) -> bool:
+        """On the driver, after `partitions`: False saves a task that would find nothing. Who cannot tell says True."""
+        return True
+
     @abstractmethod
     def read(self, partition: Partition, offset: Offset | None) -> Iterator[Read]:
         """In a task: what comes after this offset (None: from the start), in order, in pieces of some megabytes. It

@@ -15,13 +15,14 @@ _KEPT_S = 5.0
 _BYTES_MAX = 16 * 1024 * 1024
 _LINE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^}]*\})?\s+([0-9.eE+-]+)", re.MULTILINE)
 
+_LOOP_LAG = "ottla_event_loop_lag_seconds"
 # Heading, name of the metric, how its numbers are put together, unit.
 SHOWN = (
     ("under-replicated", "kafka_server_replicamanager_underreplicatedpartitions", sum, ""),
     ("offline", "kafka_controller_kafkacontroller_offlinepartitionscount", max, ""),
     ("bytes in", "kafka_server_brokertopicmetrics_bytesin_total", sum, "B"),
     ("bytes out", "kafka_server_brokertopicmetrics_bytesout_total", sum, "B"),
-    ("loop lag", "ottla_event_loop_lag_seconds", max, "s"),
+    ("loop lag", _LOOP_LAG, max, "s"),
 )
 
 
@@ -67,6 +68,10 @@ def measured(text: str) -> dict[str, str]:
             found.setdefault(name, []).append(float(value))
         except ValueError:
             continue
+    # A histogram, of which the mean is told.
+    sums, counts = (sum(found.get(f"{_LOOP_LAG}_{part}", [])) for part in ("sum", "count"))
+    if counts:
+        found[_LOOP_LAG] = [sums / counts]
     shown = {}
     for heading, name, together, unit in SHOWN:
         values = found.get(name)

@@ -5,6 +5,11 @@
     read = ["*"]                     # subjects whose schemas may be seen
     write = ["orders-*"]             # subjects where schemas may be registered and deleted
     admin = false                    # may change levels, modes and everything else
+    [users.billing]
+    certificate = "CN=billing,O=Shop"  # its subject, instead of a password or beside it
+    [users.instances]
+    certificate = "CN=registry,O=Shop" # of the registry's own instances:
+    forwards = true                    # they tell for whom they ask
 
 Whoever may write may read. Without a file of users everybody may do everything.
 """
@@ -23,6 +28,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -33,16 +39,23 @@ from ottla.registry.api.answers import answer
 from ottla.registry.errors import RegistryError
 
 READ, WRITE, ADMIN = "Read", "Write", "Admin"
-_FIELDS = {"password", "read", "write", "admin"}
+_FIELDS = {"password", "certificate", "forwards", "read", "write", "admin"}
+# For whom an instance forwards a request that came with a certificate and without a password.
+_FORWARD_USER = b"x-forward-user"
 
 
 @dataclass(frozen=True)
 class User:
     name: str
-    password: str
+    # None: it logs in by its certificate only.
+    password: str | None
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     is_admin: bool = False
+    # The subject of its certificate.
+    certificate: str | None = None
+    # It asks for others: an instance of the registry.
+    forwards: bool = False
 
     def may(self, right: str, subject: str) -> bool:
         patterns: Sequence[str] = {READ: self.read + self.write, WRITE: self.write}.get(right, ())
@@ -63,9 +76,13 @@ def load_users(path: str) -> dict[str, User]:
 
 
 def _user(path: str, name: str, table: Any) -> User:
-    if not isinstance(table, dict) or not isinstance(table.get("password"), str) or ":" in name:
-        raise OttlaError(f"{path}: [users.{name}] needs a password, and a name without a colon.")
-    if is_broken_hash(table["password"]):
+    if not isinstance(table, dict) or not {"password", "certificate"} & table.keys() or ":" in name:
+        raise OttlaError(f"{path}: [users.{name}] needs a password or a certificate, and a name without a colon.")
+    for word in ("password", "certificate"):
+        if not isinstance(table.get(word, ""), str):
+            raise OttlaError(f"{path}: {word} of [users.{name}] is a text.")
+    password = table.get("password")
+    if password is not None and is_broken_hash(password):
         raise OttlaError(f"{path}: the password of [users.{name}] is no hash of `ottla registry password`.")
     if unknown := table.keys() - _FIELDS:
         raise OttlaError(f"{path}: [users.{name}] has '{min(unknown)}'; known are {', '.join(sorted(_FIELDS))}.")
@@ -73,10 +90,19 @@ def _user(path: str, name: str, table: Any) -> User:
     for right, patterns in lists.items():
         if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
             raise OttlaError(f'{path}: {right} of [users.{name}] is a list of names, as in ["orders-*"].')
-    is_admin = table.get("admin", False)
-    if not isinstance(is_admin, bool):
-        raise OttlaError(f"{path}: admin of [users.{name}] is true or false.")
-    return User(name, table["password"], tuple(lists["read"]), tuple(lists["write"]), is_admin)
+    flags = {word: table.get(word, False) for word in ("admin", "forwards")}
+    for word, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise OttlaError(f"{path}: {word} of [users.{name}] is true or false.")
+    return User(
+        name,
+        password,
+        tuple(lists["read"]),
+        tuple(lists["write"]),
+        is_admin=flags["admin"],
+        certificate=table.get("certificate"),
+        forwards=flags["forwards"],
+    )
 
 
 class Authentication:
@@ -85,6 +111,7 @@ class Authentication:
     def __init__(self, app: ASGIApp, users: dict[str, User]) -> None:
         self._app = app
         self._users = users
+        self._by_certificate = {user.certificate: user for user in users.values() if user.certificate is not None}
         # A hash takes tens of milliseconds: who was let in once is known by the digest of what was sent.
         self._known: dict[bytes, User] = {}
         self._secret = secrets.token_bytes(32)
@@ -92,7 +119,9 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            user = await self._user(dict(scope["headers"]).get(b"authorization", b""))
+            headers = dict(scope["headers"])
+            login = headers.get(b"authorization")
+            user = await self._user(login) if login is not None else self._with_certificate(scope, headers)
             if user is None:
                 refusal = answer({"error_code": 401, "message": "Unauthorized"}, 401)
                 refusal.headers["WWW-Authenticate"] = 'Basic realm="schema registry"'
@@ -100,6 +129,13 @@ class Authentication:
                 return
             scope.setdefault("state", {})["user"] = user
         await self._app(scope, receive, send)
+
+    def _with_certificate(self, scope: Scope, headers: dict[bytes, bytes]) -> User | None:
+        name = scope.get("extensions", {}).get("tls", {}).get("client_cert_name")
+        user = self._by_certificate.get(name)
+        if user is not None and user.forwards and _FORWARD_USER in headers:
+            return self._users.get(unquote(headers[_FORWARD_USER].decode("latin-1")))
+        return user
 
     async def _user(self, header: bytes) -> User | None:
         digest = hmac.digest(self._secret, header, "sha256")
@@ -114,12 +150,20 @@ class Authentication:
         if scheme.lower() != b"basic" or not colon:
             return None
         # Whoever guesses waits as long for a name that is none, and holds up nobody but others who log in first.
-        stored = NOBODY if user is None else user.password
+        stored = NOBODY if user is None or user.password is None else user.password
         is_right = await asyncio.get_running_loop().run_in_executor(self._hashing, is_password, password, stored)
-        if user is None or not is_right:
+        if user is None or user.password is None or not is_right:
             return None
         self._known[digest] = user
         return user
+
+
+def passed_on(request: Request) -> dict[str, str]:
+    """Of a request that is forwarded: whose it is, if nothing else in it says so."""
+    user: User | None = getattr(request.state, "user", None)
+    if user is None or "authorization" in request.headers:
+        return {}
+    return {_FORWARD_USER.decode(): quote(user.name, safe="")}
 
 
 def may(request: Request, right: str, subject: str) -> bool:

@@ -29,7 +29,10 @@ def build(instance: Instance) -> Starlette:
         app.add_middleware(Authentication, users=load_users(settings.users_file))
     # The last that is added is the first to be passed.
     app.add_middleware(Gate)
-    verify = ssl.create_default_context(cafile=settings.ca) if settings.certificate else True
+    verify = ssl.create_default_context(cafile=settings.ca)
+    if settings.certificate and settings.client_ca:
+        # Whoever forwards shows who it is, as a client would.
+        verify.load_cert_chain(settings.certificate, settings.key)
     app.state.instance = instance
     app.state.forwarding = httpx.AsyncClient(timeout=_FORWARD_S_MAX, verify=verify, trust_env=False)
     return app

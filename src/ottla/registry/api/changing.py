@@ -99,6 +99,7 @@ async def _change(request: Request, decide: Decision) -> Response:
 async def _forward(request: Request, url: str) -> Response:
     client: httpx.AsyncClient = request.app.state.forwarding
     headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+    headers |= access.passed_on(request)
     path = request.scope["raw_path"].decode("ascii")
     query = request.scope["query_string"].decode("ascii")
     target = f"{url}{path}{'?' if query else ''}{query}"

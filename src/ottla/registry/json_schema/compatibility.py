@@ -29,6 +29,8 @@ _BOUNDS = (
     ("minProperties", "MIN_PROPERTIES", False),
     ("maxItems", "MAX_ITEMS", True),
     ("minItems", "MIN_ITEMS", False),
+    ("maxContains", "MAX_CONTAINS", True),
+    ("minContains", "MIN_CONTAINS", False),
 )
 
 
@@ -166,7 +168,7 @@ class Comparison:
             if mine is None or mine == theirs:
                 continue
             if theirs is None:
-                if word in ("minLength", "minItems", "minProperties") and mine <= 0:
+                if word in ("minLength", "minItems", "minProperties", "minContains") and mine <= 0:
                     continue
                 found.append(self.refusal(f"{rule}_ADDED", f"{path}/{word}", f"{word} {mine} is new"))
             elif (mine > theirs) != larger_is_more:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _OBJECT_WORDS = frozenset(
     """properties required additionalProperties patternProperties dependencies dependentRequired dependentSchemas
-    propertyNames""".split()  # noqa: SIM905
+    propertyNames unevaluatedProperties""".split()  # noqa: SIM905
 )
-_ARRAY_WORDS = frozenset(("items", "prefixItems", "additionalItems", "uniqueItems", "contains"))
+_ARRAY_WORDS = frozenset(("items", "prefixItems", "additionalItems", "uniqueItems", "contains", "unevaluatedItems"))
 
 
 # --- objects
@@ -34,6 +34,7 @@ def compare_object(by: Comparison, reader: Node, writer: Node, path: str) -> lis
         *_properties(by, reader, writer, path),
         *_dependencies(by, reader, writer, path),
         *_rest(by, reader, writer, path, "additionalProperties", "ADDITIONAL_PROPERTIES"),
+        *_rest(by, reader, writer, path, "unevaluatedProperties", "UNEVALUATED_PROPERTIES"),
         *_added(by, reader, writer, path, "propertyNames"),
     ]
 
@@ -146,6 +147,7 @@ def compare_array(by: Comparison, reader: Node, writer: Node, path: str) -> list
     found: list[Difference] = []
     if reader.get("uniqueItems") is True and writer.get("uniqueItems") is not True:
         found.append(by.refusal("UNIQUE_ITEMS_ADDED", f"{path}/uniqueItems", "Items have to be unique now"))
+    found += _rest(by, reader, writer, path, "unevaluatedItems", "UNEVALUATED_ITEMS")
     mine, theirs = _tuple(reader), _tuple(writer)
     if not mine and not theirs:
         return [*found, *_added(by, reader, writer, path, "items"), *_added(by, reader, writer, path, "contains")]

@@ -7,30 +7,14 @@ by its address. A member that does not hear from the coordinator for a session's
 from __future__ import annotations
 
 import json
-import logging
-import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ottla.client.address import ClusterAddress
-from ottla.client.cluster import ClusterClient
-from ottla.client.connection import BrokerConnection
-from ottla.common.errors import ErrorCode, OttlaError
-from ottla.common.failures import check
-from ottla.protocol.messages import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    SyncGroupRequest,
-)
+from ottla.client.membership import Assigned, Membership, Protocol, Timing
 
 _PROTOCOL_TYPE, _PROTOCOL = "sr", "v0"
 _VERSION = 1
-_PAUSE_S = 0.3
-# Of requests that name a member; later versions may name static ones or reasons, which nobody needs here.
-_JOIN_MAX, _SYNC_MAX, _HEARTBEAT_MAX, _LEAVE_MAX = 5, 3, 3, 2
-_LOG = logging.getLogger("ottla.registry.election")
 
 
 class Identity(NamedTuple):
@@ -75,7 +59,7 @@ def choose(members: dict[str, Identity], last: Identity | None) -> str | None:
 
 
 class Election:
-    """Runs in a thread of its own, in which `on_writer` is called."""
+    """`on_writer` is called in the membership's thread."""
 
     def __init__(
         self,
@@ -88,103 +72,35 @@ class Election:
         heartbeat_ms: int,
         rebalance_timeout_ms: int,
     ) -> None:
-        timeout_s = rebalance_timeout_ms / 1000 + 5
-        self._cluster = ClusterClient(address, timeout_s=timeout_s, client_id="ottla-registry")
-        self._group = group
         self._identity = identity
         self._on_writer = on_writer
-        self._session_timeout_ms = session_timeout_ms
-        self._heartbeat_s = heartbeat_ms / 1000
-        self._rebalance_timeout_ms = rebalance_timeout_ms
-        self._member = ""
         self._last: Identity | None = None
-        self._is_stopping = threading.Event()
-        self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ottla-registry-election", daemon=True)
+        self._membership = Membership(
+            address,
+            group,
+            Protocol(_PROTOCOL_TYPE, _PROTOCOL, self._metadata, self._assignments, self._learn),
+            Timing(session_timeout_ms, heartbeat_ms, rebalance_timeout_ms),
+            client_id="ottla-registry",
+            what="the group of registries",
+        )
 
     def start(self) -> None:
-        self._thread.start()
+        self._membership.start()
 
     def stop(self) -> None:
-        self._is_stopping.set()
-        self._wake.set()
-        self._thread.join()
+        self._membership.stop()
 
     def again(self) -> None:
         """Somebody else writes, though we thought that we do: ask the group."""
-        self._wake.set()
+        self._membership.again()
 
-    # --- the thread
+    # --- in the membership's thread
 
-    def _run(self) -> None:
-        while not self._is_stopping.is_set():
-            try:
-                with self._cluster.broker(self._cluster.group_coordinator(self._group)) as coordinator:
-                    self._take_part(coordinator)
-            except (OSError, OttlaError, KeyError, ValueError) as error:
-                if not self._is_stopping.is_set():
-                    _LOG.warning("the group of registries cannot be reached: %s", error)
-            self._cluster.close()
-            self._on_writer(None)
-            self._is_stopping.wait(_PAUSE_S)
+    def _metadata(self) -> bytes:
+        return json.dumps(self._identity.encode()).encode()
 
-    def _take_part(self, coordinator: BrokerConnection) -> None:
-        """Until something breaks: joins, and joins again whenever the members change."""
-        try:
-            while not self._is_stopping.is_set():
-                self._wake.clear()
-                generation = self._join(coordinator)
-                if generation is not None:
-                    self._stay(coordinator, generation)
-        finally:
-            if self._is_stopping.is_set() and self._member:
-                coordinator.call(LeaveGroupRequest(group_id=self._group, member_id=self._member), _LEAVE_MAX)
-
-    def _join(self, coordinator: BrokerConnection) -> int | None:
-        """The generation that we are part of; None to try again."""
-        protocol = JoinGroupRequest.JoinGroupRequestProtocol(
-            name=_PROTOCOL, metadata=json.dumps(self._identity.encode()).encode()
-        )
-        answer = coordinator.call(
-            JoinGroupRequest(
-                group_id=self._group,
-                session_timeout_ms=self._session_timeout_ms,
-                rebalance_timeout_ms=self._rebalance_timeout_ms,
-                member_id=self._member,
-                protocol_type=_PROTOCOL_TYPE,
-                protocols=[protocol],
-            ),
-            _JOIN_MAX,
-        )
-        if answer.error_code in (ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.UNKNOWN_MEMBER_ID):
-            self._member = answer.member_id if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED else ""
-            return None
-        check(answer.error_code, f"group '{self._group}'")
-        self._member = answer.member_id
-        assignments = self._assignments(answer) if answer.leader == self._member else []
-        synced = coordinator.call(
-            SyncGroupRequest(
-                group_id=self._group,
-                generation_id=answer.generation_id,
-                member_id=self._member,
-                assignments=assignments,
-            ),
-            _SYNC_MAX,
-        )
-        if synced.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
-            self._member = ""
-        if synced.error_code in (
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            ErrorCode.REBALANCE_IN_PROGRESS,
-            ErrorCode.ILLEGAL_GENERATION,
-        ):
-            return None
-        check(synced.error_code, f"group '{self._group}'")
-        self._learn(bytes(synced.assignment))
-        return int(answer.generation_id)
-
-    def _assignments(self, answer: Any) -> list[Any]:
-        members = {row.member_id: Identity.decode(json.loads(bytes(row.metadata))) for row in answer.members}
+    def _assignments(self, told: Mapping[str, bytes]) -> dict[str, bytes]:
+        members = {member: Identity.decode(json.loads(metadata)) for member, metadata in told.items()}
         writer = choose(members, self._last)
         tree = {
             "version": _VERSION,
@@ -192,32 +108,13 @@ class Election:
             "master": writer,
             "master_identity": members[writer].encode() if writer is not None else None,
         }
-        schema = SyncGroupRequest.SyncGroupRequestAssignment
-        return [schema(member_id=member, assignment=json.dumps(tree).encode()) for member in members]
+        return dict.fromkeys(members, json.dumps(tree).encode())
 
-    def _learn(self, assignment: bytes) -> None:
-        tree = json.loads(assignment) if assignment else {}
+    def _learn(self, assigned: Assigned | None) -> None:
+        if assigned is None:
+            self._on_writer(None)
+            return
+        tree = json.loads(assigned.assignment) if assigned.assignment else {}
         writer = tree.get("master_identity") or tree.get("leader_identity")
         self._last = Identity.decode(writer) if writer else None
         self._on_writer(self._last)
-
-    def _stay(self, coordinator: BrokerConnection, generation: int) -> None:
-        """Heartbeats, as long as the generation lasts."""
-        while True:
-            self._wake.wait(self._heartbeat_s)
-            if self._wake.is_set() or self._is_stopping.is_set():
-                return
-            began_s = time.monotonic()
-            beat = HeartbeatRequest(group_id=self._group, generation_id=generation, member_id=self._member)
-            code = coordinator.call(beat, _HEARTBEAT_MAX).error_code
-            if time.monotonic() - began_s > self._session_timeout_ms / 1000:
-                _LOG.warning("a heartbeat took longer than a session")
-            if code == ErrorCode.UNKNOWN_MEMBER_ID:
-                self._member = ""
-            if code in (
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                ErrorCode.REBALANCE_IN_PROGRESS,
-                ErrorCode.ILLEGAL_GENERATION,
-            ):
-                return
-            check(code, f"group '{self._group}'")

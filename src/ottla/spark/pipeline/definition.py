@@ -41,6 +41,8 @@ class Pipeline:
     schema: SchemaRegistry | None = None
     # Keys, too: one column as its own type, several as a record.
     key_schema: SchemaRegistry | None = None
+    # Whether records name in a header what they were made of.
+    lineage: bool = False
     # Settings of the Spark session.
     conf: Mapping[str, str] = field(default_factory=dict)
 
@@ -69,9 +71,13 @@ def pipeline(
     compression: str = "lz4",
     schema: SchemaRegistry | None = None,
     key_schema: SchemaRegistry | None = None,
+    lineage: bool = False,
     conf: Mapping[str, Any] | None = None,
 ) -> Callable[[Build], Pipeline]:
-    """Makes a function a pipeline, which is called like the function (with '-' for '_') if no name is given."""
+    """Makes a function a pipeline, which is called like the function (with '-' for '_') if no name is given.
+
+    With `lineage=True` records say in a header what they were made of, for `ottla trace`: which record, if their rows
+    have kept the column `record` (or topic, partition and offset of a stream without a schema), else which batch."""
 
     def decorate(build: Build) -> Pipeline:
         return Pipeline(
@@ -86,6 +92,7 @@ def pipeline(
             compression=compression,
             schema=schema,
             key_schema=key_schema,
+            lineage=lineage,
             conf={setting: _text(value) for setting, value in (conf or {}).items()},
         )
 

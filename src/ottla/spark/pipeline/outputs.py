@@ -10,7 +10,7 @@ from ottla.spark.pipeline.decoding import HEADERS, RECORD
 from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.feedback import TopicsRead, guarded_topic
 from ottla.spark.pipeline.progress import ROWS_OUT
-from ottla.spark.sink.shape import described
+from ottla.spark.sink.shape import LINEAGE, described
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ottla.schemas.registry import SchemaRegistry
 
 
+# Where a source says that a record is.
+_PLACE = {"topic": "string", "partition": "int", "offset": "bigint"}
 # The topic for all rows of a frame, or None where each row says its own.
 Named = tuple[str | None, "DataFrame"]
 
@@ -70,12 +72,18 @@ def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame, read: Topi
     """
     from pyspark.sql import functions as F
 
+    made_of = _made_of(pipeline, topic, frame)
+    if made_of is not None:
+        frame = frame.withColumn(LINEAGE, made_of)
     if RECORD in frame.columns:
         frame = frame.drop(RECORD)
+    place = [] if made_of is None else [F.col(LINEAGE)]
     target = guarded_topic(pipeline, read) if topic is None else F.lit(topic).alias("topic")
     if dict(frame.dtypes).get("value") in ("string", "binary"):
-        return frame.select(target, *_as_given(pipeline, topic, frame, registers))
-    apart = {"topic"} if topic is None else set()
+        return frame.select(target, *_as_given(pipeline, topic, frame, registers), *place)
+    apart = {LINEAGE} if place else set()
+    if topic is None:
+        apart.add("topic")
     key = []
     if pipeline.key:
         key = [_key(pipeline, topic, frame, pipeline.key, registers)]
@@ -86,9 +94,39 @@ def _records(pipeline: Pipeline, topic: str | None, frame: DataFrame, read: Topi
         value = _registered_value(
             pipeline, topic, frame, [name for name in frame.columns if name not in apart], registers
         )
-        return frame.select(target, *key, value.alias("value"))
+        return frame.select(target, *key, value.alias("value"), *place)
     content = [f"`{name}`" for name in frame.columns if name not in apart]
-    return frame.select(target, *key, F.to_json(F.struct(*content)).cast("binary").alias("value"))
+    return frame.select(target, *key, F.to_json(F.struct(*content)).cast("binary").alias("value"), *place)
+
+
+def _made_of(pipeline: Pipeline, topic: str | None, frame: DataFrame) -> Column | None:
+    """Which record a row was made of, if it still says so. In a frame that names its topics itself `topic` is another,
+    and after a join there may be two."""
+    from pyspark.sql import functions as F
+
+    if not pipeline.lineage:
+        return None
+    kinds = dict(frame.dtypes)
+    if frame.columns.count(RECORD) == 1 and set(_PLACE) <= _fields(frame, RECORD):
+        return F.concat(*_between_slashes([F.col(f"{RECORD}.{name}") for name in _PLACE]))
+    if topic is not None and all(frame.columns.count(name) == 1 and kinds[name] == _PLACE[name] for name in _PLACE):
+        return F.concat(*_between_slashes([F.col(name) for name in _PLACE]))
+    return None
+
+
+def _between_slashes(place: list[Column]) -> list[Column]:
+    """To be concatenated: null if one of them is, as where an outer join has found no record."""
+    from pyspark.sql import functions as F
+
+    topic, partition, offset = (part.cast("string") for part in place)
+    return [topic, F.lit("/"), partition, F.lit("/"), offset]
+
+
+def _fields(frame: DataFrame, name: str) -> set[str]:
+    from pyspark.sql.types import StructType
+
+    kind = frame.schema[name].dataType
+    return set(kind.names) if isinstance(kind, StructType) else set()
 
 
 def _registered_value(

@@ -241,6 +241,7 @@ class Runner:
                 output_mode=pipeline.mode,
                 compression=pipeline.compression,
                 tables=plan.tables,
+                lineage=pipeline.lineage,
             )
         except BaseException:
             plan.tables.close()

@@ -9,7 +9,9 @@
 
 A stream or a table is a view under its topic's name; `orders.eu as orders_eu (...)` gives it another one. Without
 columns a stream has those of the source: key, value, topic, partition, offset and so on. `orders (*)` has the columns
-of the schema orders-value in a registry, which `-- registry: URL` names; `-- schema: registry` writes with one, too.
+of the schema orders-value in a registry, which `-- registry: URL` names, and `orders (*) with key` the column `key` of
+orders-key as well. `-- schema: registry` writes with one, too, `-- key-schema: registry` does so for keys; `registry
+json` and `registry protobuf` register schemas of these formats.
 
 Whatever is wrong is told with the line of the file that it stands in, and nothing is said twice: of two lines that
 contradict one another nobody knows which was meant.
@@ -20,11 +22,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
+from ottla.schemas.registered import AVRO, JSON, PROTOBUF
 from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.sentences import first_sentence
 
@@ -34,15 +37,20 @@ if TYPE_CHECKING:
 
 _COMMENT = re.compile(r"--\s*([a-z-]+)\s*:\s*(.*?)\s*$")
 _INPUT = re.compile(
-    r"(?P<topic>[\w.-]+)(?:\s+as\s+(?P<view>\w+))?(?:\s*\((?P<schema>.+)\)(?:\s+by\s+(?P<by>\w+(\s*,\s*\w+)*))?)?",
+    r"(?P<topic>[\w.-]+)(?:\s+as\s+(?P<view>\w+))?"
+    r"(?:\s*\((?P<schema>.+)\)(?P<key>\s+with\s+key)?(?:\s+by\s+(?P<by>\w+(\s*,\s*\w+)*))?)?",
     re.ASCII,
 )
 _WATERMARK = re.compile(r"(?P<view>\w+)\s+(?P<column>\w+)\s+(?P<delay>\d.*)")
 _POSITION = re.compile(r"[;\s(]*\bline (\d+),? pos \d+[\s;)]*$", re.MULTILINE)
 _SETTINGS = ("name", "to", "mode", "every", "dead-letters", "group", "compression")
-_OF_REGISTRY = ("registry", "schema")
+_OF_REGISTRY = ("registry", "schema", "key-schema")
+_WRITTEN = {
+    f"registry{word}": format
+    for word, format in (("", AVRO), (" avro", AVRO), (" json", JSON), (" protobuf", PROTOBUF))
+}
 _ALL_COLUMNS = "*"
-_KNOWN = (*_SETTINGS, *_OF_REGISTRY, "key", "stream", "table", "watermark", "option", "expect", "conf")
+_KNOWN = (*_SETTINGS, *_OF_REGISTRY, "lineage", "key", "stream", "table", "watermark", "option", "expect", "conf")
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,8 @@ class _Input:
     line: int
     # The columns that a table is divided by.
     by: tuple[str, ...] = ()
+    # Whether keys are decoded by a schema of the registry.
+    has_key: bool = False
 
 
 @dataclass
@@ -61,9 +71,10 @@ class _Header:
     # What was said, and in which line.
     said: dict[tuple[str, ...], int] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
-    # The address of the registry, and whether what is written has a schema there.
+    # The address of the registry, and the formats of what is written with schemas there: of `schema`, `key-schema`.
     registry: str | None = None
-    has_schema: bool = False
+    written: dict[str, str] = field(default_factory=dict)
+    has_lineage: bool = False
     key: tuple[str, ...] = ()
     streams: list[_Input] = field(default_factory=list)
     tables: list[_Input] = field(default_factory=list)
@@ -95,11 +106,12 @@ def parse_sql(path: Path, text: str) -> Pipeline:
         raise OttlaError(f"{path} reads no stream: say which at its top, as in `-- stream: orders (euro double)`.")
     _check_views(header)
     given: dict[str, Any] = {name.replace("-", "_"): value for name, value in header.settings.items()}
-    if header.has_schema:
-        given["schema"] = _registry_of(header)
+    for word, format in header.written.items():
+        given[word.replace("-", "_")] = replace(_registry_of(header), format=format)
     return Pipeline(
         **{"name": path.stem.replace("_", "-"), **given},
         key=header.key,
+        lineage=header.has_lineage,
         conf=header.conf,
         build=lambda topics: _build(topics, header, query),
     )
@@ -115,9 +127,18 @@ def _take(header: _Header, word: str, rest: str, line: int) -> None:
         _say_once(header, line, word)
         if word == "registry":
             header.registry = rest
-        elif rest != "registry":
-            raise OttlaError("write `-- schema: registry`, if what is written is to have a schema there.")
-        header.has_schema = header.has_schema or word == "schema"
+        elif (format := _WRITTEN.get(" ".join(rest.lower().split()))) is None:
+            raise OttlaError(
+                f"write `-- {word}: registry`, if what is written is to have a schema there, or `registry json`, or "
+                "`registry protobuf`."
+            )
+        else:
+            header.written[word] = format
+    elif word == "lineage":
+        _say_once(header, line, word)
+        if rest not in ("true", "false"):
+            raise OttlaError("write `-- lineage: true`, if records are to name what they were made of.")
+        header.has_lineage = rest == "true"
     elif word == "key":
         _say_once(header, line, word)
         header.key = tuple(column.strip() for column in rest.split(","))
@@ -166,7 +187,8 @@ def _input(text: str, line: int, *, is_table: bool) -> _Input:
     if not match or (is_table and not match["schema"]) or (match["by"] and not is_table):
         raise OttlaError("write a topic and its columns, as in `orders (customer string not null, euro double)`.")
     by = tuple(name.strip() for name in (match["by"] or "").split(",") if name.strip())
-    return _Input(match["topic"], match["view"] or re.sub(r"\W", "_", match["topic"]), match["schema"], line, by)
+    view = match["view"] or re.sub(r"\W", "_", match["topic"])
+    return _Input(match["topic"], view, match["schema"], line, by, has_key=match["key"] is not None)
 
 
 def _registry_of(header: _Header) -> SchemaRegistry:
@@ -184,12 +206,15 @@ def _build(topics: Topics, header: _Header, query: str) -> Any:
     for table in header.tables:
         assert table.schema is not None
         with _at(path, table.line):
-            topics.table(table.topic, _schema_of(header, table.schema), by=table.by).createOrReplaceTempView(table.view)
+            key = _registry_of(header) if table.has_key else None
+            frame = topics.table(table.topic, _schema_of(header, table.schema), by=table.by, key_schema=key)
+            frame.createOrReplaceTempView(table.view)
     for stream in header.streams:
         rules = header.expect.get(stream.view)
         with _at(path, _line_of_rules(header, stream)):
             schema = None if stream.schema is None else _schema_of(header, stream.schema)
-            frame = topics.stream(stream.topic, schema, expect=rules, key_schema=None, **header.options)
+            key = _registry_of(header) if stream.has_key else None
+            frame = topics.stream(stream.topic, schema, expect=rules, key_schema=key, **header.options)
         if stream.view in header.watermarks:
             with _at(path, header.said["watermark", stream.view]):
                 frame = frame.withWatermark(*header.watermarks[stream.view])

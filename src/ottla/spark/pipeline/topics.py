@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
-from ottla.spark.pipeline.decoding import dead_letters, good_rows, judged, of_keys, parse_schema
+from ottla.spark.pipeline.decoding import KEY, dead_letters, good_rows, judged, of_keys, parse_schema
 from ottla.spark.pipeline.progress import ROWS_IN
 from ottla.spark.pipeline.tables.collection import Tables
 from ottla.spark.pipeline.tables.table import refuse_options
@@ -72,7 +72,13 @@ class Topics:
         return good_rows(rows)
 
     def table(
-        self, topic: str, schema: str | StructType | SchemaRegistry, *, by: str | Sequence[str] = (), **options: Any
+        self,
+        topic: str,
+        schema: str | StructType | SchemaRegistry,
+        *,
+        by: str | Sequence[str] = (),
+        key_schema: SchemaRegistry | None = None,
+        **options: Any,
     ) -> DataFrame:
         """The last value of each key of a topic, to join streams with. It follows the topic: a batch sees all that was
         there when it began, and sees the same if it runs again.
@@ -82,13 +88,19 @@ class Topics:
 
         `by`: the columns that it is joined on. Joins on them look up the rows that they need, however large the table
         is; any other query walks over all of it.
+
+        `key_schema`: keys are decoded by a schema of that registry, too, into a column `key`, as those of a stream.
+        Such a table is walked over by every query.
         """
         refuse_options(options)
         columns, divided_by = parse_schema(schema, topic), (by,) if isinstance(by, str) else tuple(by)
+        key = None if key_schema is None else of_keys(key_schema, topic)
+        names = columns.names if key is None else [*columns.names, KEY]
         for name in divided_by:
-            if name not in columns.names:
-                raise OttlaError(f"a table cannot be divided by '{name}': it has {', '.join(columns.names)}.")
-        return self.tables.add(topic, columns, {"subscribe": topic, **self._client, **_texts(options)}, divided_by)
+            if name not in names:
+                raise OttlaError(f"a table cannot be divided by '{name}': it has {', '.join(names)}.")
+        source = {"subscribe": topic, **self._client, **_texts(options)}
+        return self.tables.add(topic, columns, source, divided_by, key)
 
 
 def _texts(options: Mapping[str, Any]) -> dict[str, str]:

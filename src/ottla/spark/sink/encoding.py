@@ -12,11 +12,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ottla.client.address import ClusterAddress
 from ottla.common.errors import OttlaError
+from ottla.common.lineage import HEADER
 from ottla.kernel.encode import BatchEncoder, Encoded, route
-from ottla.spark.sink.shape import shaped_arrow
+from ottla.kernel.header_columns import with_header
+from ottla.spark.sink.shape import LINEAGE, shaped_arrow
+
+
+@dataclass(frozen=True)
+class BatchLineage:
+    """Which query a batch is of, and the header of rows that do not say themselves what they were made of."""
+
+    writer: str
+    of_batch: bytes
+
+    def headers(self, columns: dict[str, Any], rows: int) -> pa.Array:
+        own = columns.get(LINEAGE)
+        if own is None:
+            values = pa.repeat(pa.scalar(self.of_batch, pa.binary()), rows)
+        else:
+            named = pc.binary_join_element_wise(own.cast(pa.string()), self.writer, " ").cast(pa.binary())
+            values = named.fill_null(self.of_batch) if named.null_count else named
+        return with_header(columns.get("headers"), HEADER, values)
 
 
 @dataclass(frozen=True)
@@ -32,6 +52,8 @@ class EncodePlan:
     batch_bytes: int = 512 * 1024
     # Where rows without a key begin, so that small batches do not all go to partition 0.
     turn: int = 0
+    # Where rows are to say what they were made of.
+    lineage: BatchLineage | None = None
 
     def encode(self, rows: Iterator[pa.RecordBatch], task: int) -> Iterator[tuple[str, int, int, bytes]]:
         """(topic, partition, record count, batch) of one task. Raises OttlaError for rows that cannot be written."""
@@ -39,7 +61,10 @@ class EncodePlan:
         encoder = BatchEncoder(codec=self.codec, level=self.level, batch_bytes=self.batch_bytes)
         for batch in rows:
             if batch.num_rows:
-                yield from table.named(_append(encoder, table, shaped_arrow(batch), batch.num_rows))
+                columns = shaped_arrow(batch)
+                if self.lineage is not None:
+                    columns["headers"] = self.lineage.headers(columns, batch.num_rows)
+                yield from table.named(_append(encoder, table, columns, batch.num_rows))
         yield from table.named(encoder.finish())
 
 

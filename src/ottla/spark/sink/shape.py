@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 HEADERS = "array<struct<key:string,value:binary>>"
+# With lineage on: which record a row was made of, as TOPIC/PARTITION/OFFSET. A row without it is of its batch.
+LINEAGE = "_lineage"
 # As Spark's Kafka integration has them, and `timestamp`, which it lacks. What else there is goes nowhere.
 _ACCEPTED = {
     "key": ("string", "binary"),
@@ -51,25 +53,30 @@ def described(result: Any) -> str:
     return f"{empty}{type(result).__name__}{inside}"
 
 
-def check_columns(schema: StructType, topic: str | None) -> None:
+def check_columns(schema: StructType, topic: str | None, *, lineage: bool = False) -> None:
     """Raises OttlaError that says what is wrong with the columns."""
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     if "value" not in types:
         raise OttlaError(f"a column 'value' is missing, there are only: {', '.join(types)}.")
     if topic is None and "topic" not in types:
         raise OttlaError("say where rows go: name a topic, or give the DataFrame a column 'topic'.")
+    if lineage and types.get(LINEAGE, "void") not in ("string", "void"):
+        raise OttlaError(f"the column '{LINEAGE}' is {types[LINEAGE]}: make it text, TOPIC/PARTITION/OFFSET.")
     for name, accepted in _ACCEPTED.items():
         found = types.get(name, "void")
         if found not in (*accepted, "void"):
             raise OttlaError(f"the column '{name}' is {found}, which cannot be written: {_HINTS[name]}.")
 
 
-def shaped(frame: DataFrame) -> DataFrame:
+def shaped(frame: DataFrame, *, lineage: bool = False) -> DataFrame:
     """Only the columns that are written, so that no others travel."""
+    written = {**_SQL, LINEAGE: LINEAGE} if lineage else _SQL
     types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    if all(name in _SQL and (kind != "void" or name == "value") for name, kind in types.items()):
+    if all(name in written and (kind != "void" or name == "value") for name, kind in types.items()):
         return frame  # another step in the plan would cost a small batch a tenth of its time
-    return frame.selectExpr(*(_SQL[name] for name in _SQL if types.get(name, "void") != "void" or name == "value"))
+    return frame.selectExpr(
+        *(written[name] for name in written if types.get(name, "void") != "void" or name == "value")
+    )
 
 
 def merged(frames: list[DataFrame]) -> DataFrame:
@@ -85,6 +92,8 @@ def shaped_arrow(batch: pa.RecordBatch) -> dict[str, Any]:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     found = {name: columns[name] for name in _SQL if name in columns and not pa.types.is_null(columns[name].type)}
     found["value"] = columns["value"]
+    if LINEAGE in columns and not pa.types.is_null(columns[LINEAGE].type):
+        found[LINEAGE] = columns[LINEAGE]
     for name in ("key", "value"):
         if name in found:
             found[name] = found[name].cast(pa.binary())

@@ -141,8 +141,8 @@ def run_task(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBatc
     yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
 
 
-def send_rows(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBatch]) -> Report:
-    """On an executor: all rows of a task to the spool. What is wrong with them is in the report."""
+def send_rows(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBatch], *, raises: bool = False) -> Report:
+    """On an executor: all rows of a task to the spool. What is wrong with them is in the report, or raised."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -153,6 +153,8 @@ def send_rows(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBat
     except Retriable:
         raise  # the task may be tried again, and the type of the error crosses to the driver by its name
     except (OttlaError, SpoolRefused) as problem:
+        if raises:
+            raise
         return Report(task, attempt, 0, 0, str(problem))
 
 

@@ -27,15 +27,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.client.settings import parse_named
 from ottla.common.errors import OttlaError
 from ottla.common.guarantees import EXACTLY_ONCE, check_guarantee
+from ottla.common.lineage import of_batch, ranges_between, writer_of
 from ottla.kernel.compressing import NUMBERS
 from ottla.spark.requirements import refuse_connect
 from ottla.spark.sink.checkpoint import Checkpoint
 from ottla.spark.sink.driver_spool import driver_spool
-from ottla.spark.sink.encoding import EncodePlan
+from ottla.spark.sink.encoding import BatchLineage, EncodePlan
 from ottla.spark.sink.keeping import RowsLost, computed_once
 from ottla.spark.sink.load import Load
 from ottla.spark.sink.manifest import Manifests
-from ottla.spark.sink.marker import MARKER_TOPIC, Marker
+from ottla.spark.sink.marker import MARKER_TOPIC, Marker, digest_of
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from ottla.spark.sink.shape import check_columns, described, merged, shaped
 from ottla.spark.sink.spooling import EncodedFrame, encode_here, spooled
@@ -134,6 +135,7 @@ def write_stream(
     has_state: bool = True,
     processing_guarantee: str = EXACTLY_ONCE,
     transactional_topics: Collection[str] = (),
+    lineage: bool = False,
 ) -> WriteQuery:
     """Start a query that writes `frame` to topics exactly once. Raises OttlaError for what cannot work.
 
@@ -147,6 +149,9 @@ def write_stream(
     `processing_guarantee`: "exactly_once_v2", or "at_least_once", which writes rows without a transaction: they are
     seen at once, and some of them twice when a batch is broken off. When all are written, offsets and marker follow,
     in one transaction with the rows of `transactional_topics`.
+    `lineage`: every record names in a header what it was made of, for `ottla trace`: exactly if its row has a column
+    `_lineage` with TOPIC/PARTITION/OFFSET, as concat_ws('/', topic, partition, offset) of a source's columns; else the
+    batch with its offsets.
     """
     refuse_connect(frame)
     check_guarantee(processing_guarantee)
@@ -155,7 +160,7 @@ def write_stream(
     if not frame.isStreaming:
         raise OttlaError('this DataFrame is not a stream: write it with `frame.write.format("ottla")`.')
     if outputs is None:
-        check_columns(frame.schema, topic)
+        check_columns(frame.schema, topic, lineage=lineage)
     timeout = {} if transaction_timeout_ms is None else {"transaction.timeout.ms": str(transaction_timeout_ms)}
     client = parse_named(bootstrap, {**(kafka or {}), **timeout})
     address = client.address
@@ -175,7 +180,7 @@ def write_stream(
     _choose_file_manager(frame.sparkSession, is_local=place.local is not None)
     spool = driver_spool(frame.sparkSession)
     spool.open_folder()
-    writer = _BatchWriter(publisher, spool, place, plan, outputs, load, tables, has_state)
+    writer = _BatchWriter(publisher, spool, place, plan, outputs, load, tables, has_state, name if lineage else None)
     try:
         joined = frame if tables is None else tables.with_lookups(frame)
         started = joined.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
@@ -210,7 +215,9 @@ class _BatchWriter:
         load: Load,
         tables: Tables | None,
         has_state: bool,
+        lineage_name: str | None = None,
     ) -> None:
+        """`lineage_name`: what rows say they were written by, if they are to say what they were made of."""
         self.publisher = publisher
         self._spool = spool
         # What ended the query, if it was a batch, and the same if we know a sentence for it.
@@ -227,6 +234,7 @@ class _BatchWriter:
         self._outputs = outputs
         self._load = load
         self._has_state = has_state
+        self._lineage_name = lineage_name
         self._query_id = ""
         self._topics: set[str] = {plan.topic} if plan.topic is not None else set()
 
@@ -273,7 +281,12 @@ class _BatchWriter:
 
     def _encoded(self, frame: DataFrame, batch_id: int, *, is_small: bool, stack: ExitStack) -> EncodedFrame:
         """All that the batch writes, there until `stack` is left."""
-        plan = replace(self._plan, partition_counts=self._partition_counts(batch_id), turn=batch_id)
+        plan = replace(
+            self._plan,
+            partition_counts=self._partition_counts(batch_id),
+            turn=batch_id,
+            lineage=self._lineage(batch_id),
+        )
         letters = self._tables.dead_letters(batch_id) if self._tables is not None else []
         if self._outputs is None:
             return self._encoded_frames([frame, *letters], plan, is_small, stack)
@@ -295,11 +308,22 @@ class _BatchWriter:
         if not frames:
             return EncodedFrame(0, tuple)
         for part in frames:
-            check_columns(part.schema, plan.topic)
-        frame = merged([shaped(part) for part in frames])
+            check_columns(part.schema, plan.topic, lineage=plan.lineage is not None)
+        frame = merged([shaped(part, lineage=plan.lineage is not None) for part in frames])
         if is_small and (encoded := _encoded_here(frame, plan)) is not None:
             return encoded
         return stack.enter_context(spooled(frame, plan, self._spool))
+
+    def _lineage(self, batch_id: int) -> BatchLineage | None:
+        """The same again if the batch runs again: it is made of what the checkpoint says."""
+        name = self._lineage_name
+        if name is None:
+            return None
+        # Of the first batch Spark has not noted where it began.
+        before = self._checkpoint.end(batch_id - 1).offsets if batch_id else {}
+        after = self._checkpoint.end(batch_id).offsets
+        ranges = ranges_between(before, after)
+        return BatchLineage(writer_of(name, batch_id), of_batch(name, batch_id, digest_of(after), ranges))
 
     def _partition_counts(self, batch_id: int) -> dict[str, int]:
         """Of the topics that were written to before, as the manifest says: tasks need not look them up, and a batch

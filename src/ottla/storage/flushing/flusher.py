@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
+from time import perf_counter
 
 from ottla.common.threads import MakeThreads, make_threads
 from ottla.storage.disk import DISK, Disk, OpenFile
@@ -22,6 +23,7 @@ from ottla.storage.log_dirs.refusals import PASSING
 
 # Syncs that run together share the commits of the file system's journal: a stop with 2,000 changed logs needs them.
 FLUSH_THREADS = 8
+_REMEMBERED = 4_096
 
 
 class NotOpened(OSError):
@@ -65,6 +67,8 @@ class Flusher:
         self._outcomes: deque[Callable[[], object]] = deque()
         self._delivering = threading.Lock()
         self._is_closing = False
+        # How long each of the last syncs took, in seconds; whoever reads them takes them away.
+        self.took_s: deque[float] = deque(maxlen=_REMEMBERED)
 
     def submit(self, job: FlushJob, finished: Callable[[OSError | None], None]) -> None:
         if self._pool is None:
@@ -79,10 +83,12 @@ class Flusher:
         self, job: FlushJob, finished: Callable[[OSError | None], None], loop: asyncio.AbstractEventLoop | None
     ) -> None:
         outcome: OSError | None = None
+        began = perf_counter()
         try:
             job.run(self._disk)
         except OSError as error:
             outcome = error
+        self.took_s.append(perf_counter() - began)
         self._outcomes.append(lambda: finished(outcome))
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # it was closed meanwhile

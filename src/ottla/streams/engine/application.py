@@ -49,10 +49,12 @@ class StreamsApplication:
         kafka: Mapping[str, str] | None = None,
         handling: ErrorHandling = DEFAULT_HANDLING,
         processing_guarantee: str = EXACTLY_ONCE,
+        lineage: bool = False,
     ) -> None:
         """`application_id`: of its consumer group, transactional id and topics. `kafka`: settings of the cluster.
         `processing_guarantee`: "exactly_once_v2", or "at_least_once": results are seen before their batch is done,
-        and after a failure some come twice. State is exact either way."""
+        and after a failure some come twice. State is exact either way. `lineage`: every record that is written names in
+        a header the one whose processing wrote it, for `ottla trace`."""
         check_name(application_id, "an application")
         self.topology = topology
         self.application_id = application_id
@@ -61,6 +63,7 @@ class StreamsApplication:
         self._settings = parse_named(bootstrap, self._kafka)
         self._handling = handling
         self._guarantee = check_guarantee(processing_guarantee)
+        self._lineage = lineage
 
     def prepare(self) -> Prepared:
         """Checks the topics that are read, makes those of the application. Raises OttlaError for what cannot work."""
@@ -95,6 +98,7 @@ class StreamsApplication:
             self._handling,
             prepared.generation,
             stages,
+            self._lineage,
         )
         frame = self._source(spark, prepared, source_options)
         if stages:

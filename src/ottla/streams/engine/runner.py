@@ -54,6 +54,7 @@ class ApplicationRunner(Runner):
             kafka={name.removeprefix("kafka."): value for name, value in settings.client.items()},
             handling=application.handling,
             processing_guarantee=application.processing_guarantee,
+            lineage=application.lineage,
         )
 
     def _check_before_spark(self) -> None:

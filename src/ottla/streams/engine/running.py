@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ottla.client.settings import ClientSettings
+from ottla.common import lineage
 from ottla.common.failures import Retriable
+from ottla.kernel.header_columns import with_header
 from ottla.streams.engine.changelogs import to_records
 from ottla.streams.engine.folding import folded
 from ottla.streams.engine.global_tables import open_global
@@ -70,6 +72,7 @@ class TopologyRun:
     generation: str
     # What Spark has done before records come here, by source.
     stages: dict[str, NativeStage] = field(default_factory=dict)
+    has_lineage: bool = False
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         subs = self._subs_by_topic()
@@ -79,7 +82,7 @@ class TopologyRun:
         for whole in batches:
             batch = whole
             if self.stages:
-                yield from leaving(whole)
+                yield from leaving(whole, self.application_id if self.has_lineage else None)
                 batch = to_fold.taken_from(whole)
             for topic, partition, rows in _by_partition(batch):
                 if partition >= counts[topic]:
@@ -143,6 +146,7 @@ class TopologyRun:
             remembered=state.remembered,
             wall_clock_ms=now_ms,
             stages=self.stages,
+            has_lineage=self.has_lineage,
         )
         rows = out.rows
         for topic, record in _in_order(by_topic):
@@ -217,16 +221,23 @@ class RowsToFold:
         return pa.concat_tables(self._tables[topic, partition])
 
 
-def leaving(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows that are ready for their topics go as they are."""
+def leaving(batch: pa.RecordBatch, writer: str | None = None) -> Iterator[pa.RecordBatch]:
+    """Rows that are ready for their topics go as they are; with a writer they say which record they were made of."""
     is_ready = pc.fill_null(pc.equal(batch.column(NATIVE), LEAVES), False)
     if not pc.any(is_ready).as_py():
         return
     ready = batch.filter(is_ready)
     columns = [ready.column(name) for name in (TARGET, "key", "value", "timestamp", "headers")]
     columns.insert(1, pa.nulls(ready.num_rows, pa.int32()))
+    if writer is not None:
+        columns[-1] = with_header(columns[-1], lineage.HEADER, _lineage_column(ready, writer))
     arrays = [column.cast(kind.type) for column, kind in zip(columns, SCHEMA, strict=True)]
     yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _lineage_column(batch: pa.RecordBatch, writer: str) -> pa.Array:
+    places = [batch.column(name).cast(pa.string()) for name in ("topic", "partition", "offset")]
+    return pc.binary_join_element_wise(pc.binary_join_element_wise(*places, "/"), writer, " ").cast(pa.binary())
 
 
 def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[str, int, Iterable[_Row]]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ottla.common import lineage
 from ottla.streams.processing.punctuation import Cancellable, PunctuationType, Schedules
 from ottla.streams.record import NO_TIMESTAMP, Headers, RecordMetadata
 
@@ -44,6 +45,7 @@ class TaskContext:
         not_written: Callable[[str, str, Exception | str], None],
         *,
         checks_outputs: bool = False,
+        has_lineage: bool = False,
     ) -> None:
         self.application_id = application_id
         self.task_id = task_id
@@ -55,6 +57,10 @@ class TaskContext:
         self.not_written = not_written
         # Whether somebody wants to hear of such a record before a broker refuses it.
         self.checks_outputs = checks_outputs
+        # Whether what is written says in a header which record it was made of.
+        self.has_lineage = has_lineage
+        # Of records from the application's own topics, which are deleted once they are read: what those were made of.
+        self.origins: dict[tuple[str, int, int], bytes] = {}
         # Of a topic: internal ones have the application's name before theirs.
         self.real_name = real_name
         self.stream_time_ms = NO_TIMESTAMP
@@ -74,6 +80,16 @@ class TaskContext:
     @metadata.setter
     def metadata(self, known: RecordMetadata | None) -> None:
         self.at = known
+
+    def with_lineage(self, headers: Headers) -> Headers:
+        """The headers of a record that is written now; without one of lineage where a timer writes it."""
+        others = tuple(header for header in headers if header[0] != lineage.HEADER)
+        if self.at is None:
+            return others
+        origin = self.origins.get(self.at)
+        if origin is None:
+            origin = lineage.exact(lineage.Source(*self.at), self.application_id)
+        return (*others, (lineage.HEADER, origin))
 
     def store(self, name: str) -> Any:
         return self.stores[name]

@@ -28,6 +28,13 @@ class SinkOperator(Operator):
             self._topic = context.real_name(self._node.topic)
             self._key, self._value = self._writers_for(self._topic)
             self.process = self._process_plainly  # type: ignore[method-assign]
+        if context.has_lineage:
+            untraced, with_lineage = self.process, context.with_lineage
+
+            def traced(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+                untraced(key, value, timestamp, with_lineage(headers))
+
+            self.process = traced  # type: ignore[method-assign]
 
     def _writers_for(self, topic: str) -> tuple[Any, Any]:
         if topic not in self._writers:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from ottla.common.lineage import HEADER
 from ottla.streams import errors, serdes
 from ottla.streams.errors import DEFAULT_HANDLING, BatchFailed, ErrorHandling, NotWritten, OnError, RecordFailed
 from ottla.streams.native import NativeStage
@@ -44,8 +45,10 @@ class StreamTask:
         remembered: Remembered | None = None,
         wall_clock_ms: int = 0,
         stages: Mapping[str, NativeStage] | None = None,
+        has_lineage: bool = False,
     ) -> None:
-        """`stages`: what may have been done to records before they come, by source."""
+        """`stages`: what may have been done to records before they come, by source. `has_lineage`: what is written says
+        in a header which record it was made of."""
         self.id = f"{sub_topology.number}_{partition}"
         self.partition = partition
         self._handling = handling
@@ -63,10 +66,12 @@ class StreamTask:
             partial(topology.real_name, application_id),
             self._not_written,
             checks_outputs=handling.production is not OnError.FAIL,
+            has_lineage=has_lineage,
         )
         self.context.wall_clock_ms = wall_clock_ms
         self._operators: dict[str, Operator] = {}
         self._readers: dict[str, _Reader] = {}
+        self._own_topics: set[str] = set()
         # Of records for which Spark has done the operators of their stage.
         self._native_readers: dict[str, _Reader] = {}
         self._build(topology, sub_topology)
@@ -88,6 +93,8 @@ class StreamTask:
             if isinstance(node, SourceNode):
                 for named in node.topics:
                     topic = self.context.real_name(named)
+                    if topic != named:
+                        self._own_topics.add(topic)
                     self._readers[topic] = _Reader(node, topic, forward)
                 continue
             operator: Any
@@ -136,6 +143,10 @@ class StreamTask:
         reader = self._native_readers[topic] if is_native else self._readers[topic]
         at = context.at = (topic, self.partition, offset)
         self._raw = (at, key, value, timestamp, headers)
+        if context.has_lineage and topic in self._own_topics:
+            origin = next((data for name, data in headers if name == HEADER), None)
+            if origin is not None:
+                context.origins[at] = origin
         part = "key"
         try:
             record_key = reader.key(key)

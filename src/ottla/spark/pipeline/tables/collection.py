@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from ottla.spark.registered import RegisteredColumns
+
 
 class Tables:
     def __init__(self, spark: SparkSession, pipeline: str, dead_letter_topic: str) -> None:
@@ -51,14 +53,24 @@ class Tables:
             self._gate = Gate(self._before_batch)
         return self._gate.token
 
-    def add(self, topic: str, schema: StructType, options: Mapping[str, str], by: Sequence[str]) -> DataFrame:
+    def add(
+        self,
+        topic: str,
+        schema: StructType,
+        options: Mapping[str, str],
+        by: Sequence[str],
+        key: RegisteredColumns | None = None,
+    ) -> DataFrame:
         """Two that are asked for alike are one."""
         # What a registry says of the columns is no part of their names and types.
-        asked = (topic, schema.json(), getattr(schema, "reader", None), tuple(sorted(options.items())), tuple(by))
+        of_key = None if key is None else key.reader
+        asked = (
+            topic, schema.json(), getattr(schema, "reader", None), of_key, tuple(sorted(options.items())), tuple(by)
+        )  # fmt: skip
         if asked not in self._frames:
             folder = self._folder_of_all() / str(len(self._tables))
             folder.mkdir()
-            table = Table(self._spark, topic, schema, options, folder, by)
+            table = Table(self._spark, topic, schema, options, folder, by, key)
             self._tables.append(table)
             self._frames[asked] = table.frame
         return self._frames[asked]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from ottla.spark.registered import RegisteredColumns
+
 
 class Table:
     def __init__(
@@ -37,16 +39,17 @@ class Table:
         options: Mapping[str, str],
         folder: Path,
         by: Sequence[str] = (),
+        key: RegisteredColumns | None = None,
     ) -> None:
         """`options` are those of a batch source, `folder` is for files of our own. `by`: the columns that it is joined
-        on."""
+        on. `key`: how keys are decoded into a column, if they are."""
         self.topic = topic
-        self._spark, self._schema, self._by = spark, schema, by
+        self._spark, self._schema, self._by, self._key = spark, schema, by, key
         self._options, self._folder = options, folder
         self._settings = parse_settings(options)
         self._cluster: ClusterReader | None = None
         self._on_loss = loss_handler(options.get("failOnDataLoss", "true").lower() == "true")
-        self._walked = WalkedRows(spark, schema, options, folder, by, self._between)
+        self._walked = WalkedRows(spark, schema, options, folder, by, self._between, key)
         self._looked_up: LookedUpRows | None = None
         self._is_walked = True
         self._at: TableEnd | None = None
@@ -69,7 +72,8 @@ class Table:
         """The query `frame`, before it starts: what is joined on `by` is looked up. The store is a file, so that can be
         done where all of Spark runs on the driver's machine."""
         master = str(self._spark.sparkContext.master)
-        if not can_be_text(self._schema, self._by) or not master.startswith("local"):
+        # The store has values: what the key says beside them is in the frames alone.
+        if self._key is not None or not master.startswith("local") or not can_be_text(self._schema, self._by):
             return frame
         rows = LookedUpRows(
             self._spark, self._schema, self._options, self._folder, self._by, self._between, self._on_loss

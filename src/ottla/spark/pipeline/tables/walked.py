@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from ottla.spark.registered import RegisteredColumns
+
 # News are read again with every change: beyond so many, or this share of the base, they become part of it.
 NEWS_RECORDS_MAX = 10_000
 NEWS_SHARE_MAX = 0.02
@@ -62,9 +64,10 @@ class WalkedRows:
         folder: Path,
         by: Sequence[str],
         between: Between,
+        key: RegisteredColumns | None = None,
     ) -> None:
         """`options` are those of a batch source, `folder` is for files of our own. `by`: the columns that rows are
-        divided by, so that a join on them finds them where they are."""
+        divided by, so that a join on them finds them where they are. `key`: how keys are decoded, if they are."""
         self._between = between
         self._base_ranges, self._news_ranges = folder / "base", folder / "news"
         write_ranges(self._news_ranges, [])
@@ -75,8 +78,8 @@ class WalkedRows:
             count = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
             return frame.repartition(count, *(f"`{name}`" for name in by)) if by else frame
 
-        self._base = divided(with_winners(candidates(self._raw_base, schema)))
-        self._news = candidates(self._raw_news, schema)
+        self._base = divided(with_winners(candidates(self._raw_base, schema, key)))
+        self._news = candidates(self._raw_news, schema, key)
         self._changed = divided(changed_keys(self._base, self._news))
         self.frame = live_rows(self._base, self._changed)
         self._base_ends: Positions | None = None

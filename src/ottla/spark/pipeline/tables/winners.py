@@ -15,11 +15,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.spark.pipeline.decoding import KEY as DECODED_KEY
 from ottla.spark.pipeline.decoding import REASON, RECORD, judged
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
+
+    from ottla.spark.registered import RegisteredColumns
 
 # What is bad about a bad record is apart from that it is: Spark unpacks only the columns that are asked for.
 KEY, PARTITION, OFFSET, TIME, DELETED, IS_BAD, BAD, LIVE = (
@@ -28,12 +31,13 @@ KEY, PARTITION, OFFSET, TIME, DELETED, IS_BAD, BAD, LIVE = (
 _EACH, _NEWEST = "_ottla_each", "_ottla_newest"
 
 
-def candidates(raw: DataFrame, schema: StructType) -> DataFrame:
-    """The last good record of each key in each partition, and every bad one."""
+def candidates(raw: DataFrame, schema: StructType, key: RegisteredColumns | None = None) -> DataFrame:
+    """The last good record of each key in each partition, and every bad one. `key`: how keys are decoded, if they are:
+    what is the same key is said by its bytes all the same."""
     from pyspark.sql import functions as F
 
     record, reason = F.col(RECORD), reason_why_bad()
-    flat = judged(raw, schema, None).select(
+    flat = judged(raw, schema, None, key).select(
         record["key"].alias(KEY),
         record["partition"].alias(PARTITION),
         record["offset"].alias(OFFSET),
@@ -42,6 +46,7 @@ def candidates(raw: DataFrame, schema: StructType) -> DataFrame:
         reason.isNotNull().alias(IS_BAD),
         F.when(reason.isNotNull(), F.struct(record.alias(RECORD), reason.alias(REASON))).alias(BAD),
         *(F.col(f"`{name}`") for name in schema.names),
+        *([] if key is None else [F.col(DECODED_KEY)]),
     )
     # Each bad record is a group of its own.
     each = F.when(F.col(IS_BAD), F.col(OFFSET)).alias(_EACH)

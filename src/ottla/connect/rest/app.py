@@ -1,0 +1,272 @@
+"""The application: which path is answered by what. Handlers are plain functions, which run in threads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+import ottla
+from ottla.common.errors import OttlaError
+from ottla.connect.rest import loggers, plugin_answers
+from ottla.connect.rest.answers import answer, nothing, on_any_error, on_http_error, on_ottla_error, on_refused
+from ottla.connect.rest.forwarding import FORWARDED, Call, by_leader
+from ottla.connect.storage import configs
+from ottla.connect.storage.configs import Restart
+from ottla.connect.worker import moving, operations
+from ottla.connect.worker.errors import Refused
+from ottla.connect.worker.worker import Worker
+
+_FORWARD_S = 100.0
+_BODY_BYTES_MAX = 4 * 1024 * 1024
+_EXPANSIONS = ("status", "info")
+
+
+class Asked:
+    """A request with its body, for handlers that run in a thread."""
+
+    def __init__(self, request: Request, body: bytes) -> None:
+        self.worker: Worker = request.app.state.worker
+        self.names = request.path_params
+        self.query = request.query_params
+        self.path = request.url.path
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        self._call = Call(request.method, quote(target, safe="/?&=%"), body, FORWARDED in request.headers)
+        self._client: httpx.Client = request.app.state.forwarding
+        self._body = body
+
+    @property
+    def name(self) -> str:
+        return str(self.names["name"])
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "false").lower() == "true"
+
+    def tree(self) -> Any:
+        try:
+            return json.loads(self._body)
+        except ValueError as error:
+            raise Refused(400, f"the body of the request is no JSON: {error}") from None
+
+    def map(self) -> dict[str, Any]:
+        tree = self.tree()
+        if not isinstance(tree, dict):
+            raise Refused(400, "the body of the request is a JSON object")
+        return tree
+
+    def by_leader(self, change: Callable[[], Response]) -> Response:
+        return by_leader(self.worker, self._client, self._call, change)
+
+
+Handler = Callable[[Asked], Response]
+
+
+def _route(path: str, method: str, handler: Handler) -> Route:
+    async def endpoint(request: Request) -> Response:
+        return await run_in_threadpool(handler, Asked(request, await _body(request)))
+
+    return Route(path, endpoint, methods=[method])
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _BODY_BYTES_MAX:
+            raise Refused(413, f"the body of a request has at most {_BODY_BYTES_MAX} bytes")
+    return bytes(body)
+
+
+def build(worker: Worker) -> Starlette:
+    one = "/connectors/{name}"
+    table: list[tuple[str, str, Handler]] = [
+        ("GET", "/", _root),
+        ("GET", "/health", _health),
+        ("GET", "/connectors", _connectors),
+        ("POST", "/connectors", _create),
+        ("GET", one, lambda asked: answer(operations.info(asked.worker, asked.name))),
+        ("DELETE", one, _delete),
+        ("GET", f"{one}/config", lambda asked: answer(operations.config_of(asked.worker, asked.name))),
+        ("PUT", f"{one}/config", _put_config),
+        ("PATCH", f"{one}/config", _patch_config),
+        ("GET", f"{one}/status", lambda asked: answer(operations.status(asked.worker, asked.name))),
+        ("PUT", f"{one}/pause", lambda asked: _target(asked, configs.PAUSED, 202)),
+        ("PUT", f"{one}/resume", lambda asked: _target(asked, configs.STARTED, 202)),
+        ("PUT", f"{one}/stop", lambda asked: _target(asked, configs.STOPPED, 204)),
+        ("POST", f"{one}/restart", _restart),
+        ("GET", f"{one}/tasks", lambda asked: answer(operations.tasks(asked.worker, asked.name))),
+        ("GET", f"{one}/tasks/{{task:int}}/status", _task_status),
+        ("POST", f"{one}/tasks/{{task:int}}/restart", _restart_task),
+        ("GET", f"{one}/offsets", lambda asked: answer(moving.offsets(asked.worker, asked.name))),
+        ("PATCH", f"{one}/offsets", _alter_offsets),
+        ("DELETE", f"{one}/offsets", _reset_offsets),
+        ("GET", f"{one}/topics", lambda asked: answer(operations.topics(asked.worker, asked.name))),
+        ("PUT", f"{one}/topics/reset", _reset_topics),
+        ("GET", "/connector-plugins", plugin_answers.listed),
+        ("GET", "/connector-plugins/{plugin}/config", plugin_answers.config),
+        ("PUT", "/connector-plugins/{plugin}/config/validate", plugin_answers.validated),
+        ("GET", "/admin/loggers", loggers.listed),
+        ("GET", "/admin/loggers/{logger}", loggers.get),
+        ("PUT", "/admin/loggers/{logger}", loggers.put),
+        # Between workers: how many tasks a connector has, told by who runs it to who writes it down.
+        ("PUT", "/ottla/tasks/{name}", _set_tasks),
+    ]
+    app = Starlette(
+        routes=[_route(path, method, handler) for method, path, handler in table],
+        exception_handlers={
+            Refused: on_refused,
+            HTTPException: on_http_error,
+            OttlaError: on_ottla_error,
+            Exception: on_any_error,
+        },
+    )
+    app.state.worker = worker
+    app.state.forwarding = httpx.Client(timeout=_FORWARD_S, trust_env=False)
+    return app
+
+
+# --- the worker
+
+
+def _root(asked: Asked) -> Response:
+    tree = {"version": ottla.__version__, "commit": "ottla", "kafka_cluster_id": asked.worker.cluster_id}
+    return answer(tree)
+
+
+def _health(asked: Asked) -> Response:
+    if asked.worker.is_ready:
+        message = "Worker has completed startup and is ready to handle requests."
+        return answer({"status": "healthy", "message": message})
+    message = "Worker is still starting up: it has not joined its group yet."
+    return answer({"status": "starting", "message": message}, 503)
+
+
+# --- connectors
+
+
+def _connectors(asked: Asked) -> Response:
+    worker, wanted = asked.worker, asked.query.getlist("expand")
+    names = sorted(worker.configs.configs)
+    if not wanted:
+        return answer(names)
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        try:
+            row: dict[str, Any] = {}
+            if "info" in wanted:
+                row["info"] = operations.info(worker, name)
+            if "status" in wanted:
+                row["status"] = operations.status(worker, name)
+            found[name] = row
+        except Refused:
+            continue  # it has no state yet, or is gone
+    return answer(found)
+
+
+def _create(asked: Asked) -> Response:
+    body = asked.map()
+    name, config = body.get("name"), body.get("config")
+    if not isinstance(name, str) or not isinstance(config, dict):
+        raise Refused(400, 'a connector is created with {"name": "...", "config": {...}}')
+
+    def change() -> Response:
+        made = operations.create(asked.worker, name, config, body.get("initial_state"))
+        return answer(made, 201, Location=f"{asked.worker.url}/connectors/{quote(name)}")
+
+    return asked.by_leader(change)
+
+
+def _put_config(asked: Asked) -> Response:
+    config = asked.map()
+
+    def change() -> Response:
+        is_new, made = operations.put_config(asked.worker, asked.name, config)
+        if is_new:
+            return answer(made, 201, Location=f"{asked.worker.url}/connectors/{quote(asked.name)}")
+        return answer(made)
+
+    return asked.by_leader(change)
+
+
+def _patch_config(asked: Asked) -> Response:
+    changes = asked.map()
+    return asked.by_leader(lambda: answer(operations.patch_config(asked.worker, asked.name, changes)))
+
+
+def _delete(asked: Asked) -> Response:
+    def change() -> Response:
+        operations.delete(asked.worker, asked.name)
+        return nothing(204)
+
+    return asked.by_leader(change)
+
+
+def _target(asked: Asked, target: str, status: int) -> Response:
+    def change() -> Response:
+        operations.set_target(asked.worker, asked.name, target)
+        return nothing(status)
+
+    return asked.by_leader(change)
+
+
+def _restart(asked: Asked) -> Response:
+    wanted = Restart(asked.name, asked.flag("includeTasks"), asked.flag("onlyFailed"))
+
+    def change() -> Response:
+        told = operations.restart(asked.worker, wanted)
+        return answer(told, 202) if wanted.includes_tasks or wanted.only_failed else nothing(204)
+
+    return asked.by_leader(change)
+
+
+def _task_status(asked: Asked) -> Response:
+    return answer(operations.task_status(asked.worker, asked.name, asked.names["task"]))
+
+
+def _restart_task(asked: Asked) -> Response:
+    def change() -> Response:
+        operations.restart_task(asked.worker, asked.name, asked.names["task"])
+        return nothing(204)
+
+    return asked.by_leader(change)
+
+
+def _set_tasks(asked: Asked) -> Response:
+    body = asked.map()
+    task_class, count = body.get("class"), body.get("tasks")
+    if not isinstance(task_class, str) or not isinstance(count, int) or count < 0:
+        raise Refused(400, 'workers tell each other {"class": "...", "tasks": N}')
+
+    def change() -> Response:
+        asked.worker.write_tasks(asked.name, task_class, count)
+        return nothing(204)
+
+    return asked.by_leader(change)
+
+
+# --- offsets and topics
+
+
+def _alter_offsets(asked: Asked) -> Response:
+    body = asked.tree()
+    return asked.by_leader(lambda: answer(moving.alter(asked.worker, asked.name, body)))
+
+
+def _reset_offsets(asked: Asked) -> Response:
+    return asked.by_leader(lambda: answer(moving.reset(asked.worker, asked.name)))
+
+
+def _reset_topics(asked: Asked) -> Response:
+    operations.config_of(asked.worker, asked.name)
+    assert asked.worker.board is not None
+    asked.worker.board.reset_topics(asked.name)
+    return nothing(202)

@@ -1,0 +1,71 @@
+"""What rounds need of the worker they run in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ottla.client.settings import ClientSettings
+from ottla.connect.storage.compacted import CompactedTopic
+from ottla.connect.storage.offsets import OffsetState
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """The worker's own settings, `ottla.round.*`."""
+
+    bytes_max: int = 64 * 1024 * 1024
+    seconds_max: float = 5.0
+    # Between two rounds that found nothing.
+    idle_s_max: float = 0.5
+
+
+@dataclass(frozen=True)
+class WorkerContext:
+    # The session of now: another one, once its JVM was lost.
+    session: Callable[[], Any]
+    client: ClientSettings
+    cluster_group: str
+    offsets_topic: CompactedTopic
+    offsets: OffsetState
+    rounds: RoundSettings
+    creates_topics: bool
+
+
+@dataclass(frozen=True)
+class ConnectorContext:
+    """One connector's, with settings of the worker that it has not set itself filled in."""
+
+    worker: WorkerContext
+    name: str
+    config: Mapping[str, str]
+    # Topics that it writes to or reads.
+    on_topics: Callable[[Sequence[str]], None]
+
+    @property
+    def tasks_max(self) -> int:
+        return int(self.config.get("tasks.max", "1"))
+
+    @property
+    def job_group(self) -> str:
+        return f"connect-{self.name}"
+
+    def job(self, function: Callable[[Any], T], inputs: Sequence[Any]) -> list[T]:
+        """Each input in a Spark task of its own."""
+        context = self.worker.session().sparkContext
+        context.setJobGroup(self.job_group, f"connector {self.name}", interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", self.job_group)
+        found: list[T] = context.parallelize(list(inputs), len(inputs)).map(function).collect()
+        return found
+
+    def cancel(self) -> None:
+        self.worker.session().sparkContext.cancelJobGroup(self.job_group)
+
+
+def sliced(items: Sequence[T], most: int) -> list[list[T]]:
+    """In turn, so that neighbours are in different slices."""
+    count = max(1, min(most, len(items)))
+    return [list(items[number::count]) for number in range(count)]

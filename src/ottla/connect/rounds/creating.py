@@ -1,0 +1,91 @@
+"""Topics that a source writes to are made when it does, as `topic.creation.*` of the connector says (KIP-158)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ottla.client.cluster import ClusterClient
+from ottla.client.retrying import Deadline, retried
+from ottla.common.errors import ErrorCode, OttlaError
+from ottla.connect.api import ConnectorFailure
+from ottla.connect.storage.topics import create_topic
+
+_PREFIX = "topic.creation."
+_THERE_S_MAX = 30.0
+
+
+@dataclass(frozen=True)
+class Rule:
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    partitions: int = -1
+    replication: int = -1
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def is_for(self, topic: str) -> bool:
+        return any(re.fullmatch(one, topic) for one in self.include) and not any(
+            re.fullmatch(one, topic) for one in self.exclude
+        )
+
+
+@dataclass(frozen=True)
+class TopicCreation:
+    """Goes to executors with the tasks."""
+
+    is_enabled: bool
+    rules: tuple[Rule, ...]
+
+    def count(self, cluster: ClusterClient, topic: str) -> int:
+        """The partitions of a topic, which is made if it is not there. Raises OttlaError."""
+        found = retried(lambda: cluster.refresh([topic]), Deadline(_THERE_S_MAX), cluster.forget)
+        if topic in found:
+            return len(found[topic])
+        if not self.is_enabled:
+            raise ConnectorFailure(
+                f"there is no topic '{topic}', and topic.creation.enable of the worker is false: create it."
+            )
+        rule = next((one for one in self.rules if one.is_for(topic)), Rule((".*",)))
+        code = retried(
+            lambda: create_topic(cluster, topic, rule.partitions, rule.replication, rule.settings),
+            Deadline(_THERE_S_MAX),
+            cluster.forget,
+        )
+        if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise ConnectorFailure(
+                f"the topic '{topic}' cannot be created ({code.name}): create it, or see {_PREFIX}*."
+            )
+        deadline = Deadline(_THERE_S_MAX)
+        while not (found := retried(lambda: cluster.refresh([topic]), Deadline(_THERE_S_MAX), cluster.forget)):
+            if not deadline.pause():
+                raise OttlaError(f"the topic '{topic}' was created, and is not there yet.")
+        return len(found[topic])
+
+
+def topic_creation(config: Mapping[str, str], *, is_enabled: bool) -> TopicCreation:
+    """Raises ConnectorFailure."""
+    groups = [name.strip() for name in config.get(f"{_PREFIX}groups", "").split(",") if name.strip()]
+    rules = [_rule(config, group) for group in [*groups, "default"]]
+    return TopicCreation(is_enabled, tuple(rules))
+
+
+def _rule(config: Mapping[str, str], group: str) -> Rule:
+    own = {
+        name.removeprefix(f"{_PREFIX}{group}."): value
+        for name, value in config.items()
+        if name.startswith(f"{_PREFIX}{group}.")
+    }
+    include = tuple(_listed(own.pop("include", "" if group != "default" else ".*")))
+    exclude = tuple(_listed(own.pop("exclude", "")))
+    numbers = []
+    for name in ("partitions", "replication.factor"):
+        text = own.pop(name, "-1").strip()
+        if not re.fullmatch(r"-1|[1-9]\d{0,4}", text):
+            raise ConnectorFailure(f"{_PREFIX}{group}.{name} is '{text}', expected a number above 0, or -1.")
+        numbers.append(int(text))
+    return Rule(include, exclude, numbers[0], numbers[1], own)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

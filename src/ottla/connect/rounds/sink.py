@@ -1,0 +1,203 @@
+"""Rounds of a sink: ranges of offsets that tasks write, and then the offsets of the consumer group `connect-NAME`."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Mapping
+from functools import partial
+
+from ottla.client.cluster import ClusterClient
+from ottla.client.fetching import OffsetRange
+from ottla.client.group_offsets import commit_offsets, committed_offsets
+from ottla.client.log_sizes import average_bytes
+from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
+from ottla.common.ids import TopicPartition
+from ottla.connect.api import ConnectorFailure, Sink
+from ottla.connect.rounds.context import ConnectorContext, sliced
+from ottla.connect.rounds.dead_letters import dead_letter_plan
+from ottla.connect.rounds.failing import RoundFailed
+from ottla.connect.rounds.writing import Portion, WritePlan, WriteResult, write_task
+
+_LOG = logging.getLogger("ottla.connect.sink")
+_LOOK_S = 5.0
+_SIZES_S = 30.0
+# However much a sink asks for at once: a task holds it in memory, a few times over.
+_BATCH_BYTES_MAX = 256 * 1024 * 1024
+_RECORD_BYTES_GUESS = 1_000.0
+_RESETS = {"earliest": EARLIEST, "latest": LATEST}
+
+
+def group_of(connector: str) -> str:
+    return f"connect-{connector}"
+
+
+class SinkRounds:
+    """Used by the connector's thread."""
+
+    def __init__(self, connector: ConnectorContext, sink: type[Sink]) -> None:
+        self._connector = connector
+        config, client = connector.config, connector.worker.client
+        self._sink = sink(config)
+        self._batching = self._sink.batching()
+        self._reader = ClusterReader(client)
+        self._cluster = ClusterClient(client.address)
+        self._group = config.get("consumer.override.group.id") or group_of(connector.name)
+        self._reset = self._reset_word(config)
+        self._dead_letters = dead_letter_plan(config, client.address, connector.name)
+        self._plan = WritePlan(
+            sink=sink,
+            config=dict(config),
+            client=client,
+            dead_letters=self._dead_letters,
+            is_tolerant=config.get("errors.tolerance", "none") == "all",
+            log_errors=config.get("errors.log.enable", "false") == "true",
+            log_contents=config.get("errors.log.include.messages", "false") == "true",
+            retry_timeout_s=_seconds(config, "errors.retry.timeout", "0"),
+            retry_pause_s_max=_seconds(config, "errors.retry.delay.max.ms", "60000"),
+        )
+        self._partitions: list[TopicPartition] = []
+        self._looked_s = 0.0
+        self._positions: dict[TopicPartition, int] = {}
+        # Since when something waits, and what a record takes.
+        self._since: dict[TopicPartition, float] = {}
+        self._sizes: dict[TopicPartition, float] = {}
+        self._sized_s = 0.0
+        self.task_count = connector.tasks_max
+
+    @staticmethod
+    def _reset_word(config: Mapping[str, str]) -> int:
+        word = config.get("consumer.override.auto.offset.reset", "earliest")
+        if word not in _RESETS:
+            raise ConnectorFailure(f"consumer.override.auto.offset.reset is '{word}', expected earliest or latest.")
+        return _RESETS[word]
+
+    def begin(self) -> None:
+        if self._dead_letters is not None:
+            self._dead_letters.prepare()
+        self._look()
+        self._sink.begin(self._topics())
+
+    # --- what there is
+
+    def _topics(self) -> list[str]:
+        config = self._connector.config
+        if names := [name.strip() for name in config.get("topics", "").split(",") if name.strip()]:
+            return names
+        pattern = re.compile(config["topics.regex"])
+        return [name for name in self._reader.topic_names() if pattern.fullmatch(name)]
+
+    def _look(self) -> None:
+        """Partitions of its topics; new ones are noticed within seconds. A topic that is not there yet may come."""
+        topics = self._topics()
+        found = self._reader.partitions(topics)
+        self._partitions = [TopicPartition(topic, number) for topic in topics for number in found.get(topic, ())]
+        self._looked_s = time.monotonic()
+        new = [place for place in self._partitions if place not in self._positions]
+        if new:
+            self._positions |= self._resolved(new)
+            self._connector.on_topics(sorted({place.topic for place in new}))
+
+    def _resolved(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """By the target itself, else by the group, else where new readers begin; never before what is still there."""
+        own = self._sink.positions(places)
+        committed = committed_offsets(self._cluster, self._group)
+        known = {place: committed[place].offset for place in places if place in committed} | {
+            place: offset for place, offset in own.items() if place in places
+        }
+        starts = self._reader.offsets(dict.fromkeys(places, EARLIEST))
+        first = self._reader.offsets(dict.fromkeys([place for place in places if place not in known], self._reset))
+        return {place: max(known.get(place, first.get(place, 0)), starts[place]) for place in places}
+
+    # --- a round
+
+    def run(self) -> bool:
+        """Whether there may be more right now. Raises RoundFailed, OttlaError."""
+        if time.monotonic() > self._looked_s + _LOOK_S:
+            self._look()
+        ends = self._reader.offsets(dict.fromkeys(self._partitions, LATEST))
+        self._check_ends(ends)
+        portions = self._portions(ends)
+        if not portions:
+            return False
+        slices = sliced(portions, self._connector.tasks_max)
+        results = self._connector.job(partial(write_task, self._plan), list(enumerate(slices)))
+        self._take(results)
+        return bool(self._portions(ends))
+
+    def _check_ends(self, ends: Mapping[TopicPartition, int]) -> None:
+        """A log that ends before what was read of it is another one: its topic was made anew."""
+        for place in [place for place, end in ends.items() if end < self._positions[place]]:
+            if self._sink.is_exactly_once:
+                raise ConnectorFailure(
+                    f"partition {place} ends at {ends[place]}, before the offset {self._positions[place]} that the "
+                    "target is at: the topic was made anew; stop the connector and set its offsets, or name a new one."
+                )
+            _LOG.warning("partition %s ends before what was read of it: reading begins anew", place)
+            self._positions |= self._reader.offsets({place: self._reset})
+
+    def _take(self, results: list[WriteResult]) -> None:
+        done = {place: offset for result in results for place, offset in result.done.items()}
+        commit_offsets(self._cluster, self._group, done)
+        self._positions |= done
+        for place in done:
+            self._since.pop(place, None)
+        problems = [result.problem for result in results if result.problem is not None]
+        if problems:
+            # A part of a range may be written: the target knows, or gets it again.
+            self._positions.clear()
+            self._looked_s = 0.0
+            raise RoundFailed(problems[0])
+
+    def _portions(self, ends: Mapping[TopicPartition, int]) -> list[Portion]:
+        """What is due, as whole batches of the size that the sink asked for, unless the oldest has waited too long."""
+        waiting = {place: end for place, end in ends.items() if end > self._positions[place]}
+        self._measure(list(waiting))
+        now_s = time.monotonic()
+        budget = self._connector.worker.rounds.bytes_max / max(1, min(len(waiting), self._connector.tasks_max))
+        portions = []
+        for place, end in waiting.items():
+            start, size = self._positions[place], self._sizes.get(place, _RECORD_BYTES_GUESS)
+            since_s = self._since.setdefault(place, now_s)
+            if not self._is_due(end - start, size, now_s - since_s):
+                continue
+            batch = self._batch_records(size)
+            # A batch as a whole, if memory has room for it, even where a round would have less for each partition.
+            most = max(budget, min((batch or 0) * size, _BATCH_BYTES_MAX))
+            count = min(end - start, max(1, int(most / size)))
+            if batch is not None and count > batch:
+                count -= count % batch
+            portions.append(Portion(OffsetRange(*place, start, start + count), batch))
+        return portions
+
+    def _batch_records(self, size: float) -> int | None:
+        wanted = [self._batching.records] if self._batching.records else []
+        wanted += [max(1, int(self._batching.bytes / size))] if self._batching.bytes else []
+        return min(wanted, default=None)
+
+    def _is_due(self, records: int, size: float, waited_s: float) -> bool:
+        wanted = self._batching
+        if not (wanted.bytes or wanted.records or wanted.interval_ms):
+            return True
+        return (
+            bool(wanted.records and records >= wanted.records)
+            or bool(wanted.bytes and records * size >= wanted.bytes)
+            or bool(wanted.interval_ms and waited_s * 1000 >= wanted.interval_ms)
+        )
+
+    def _measure(self, places: list[TopicPartition]) -> None:
+        now_s = time.monotonic()
+        if places and (now_s > self._sized_s + _SIZES_S or any(place not in self._sizes for place in places)):
+            found = average_bytes(self._reader, places)
+            self._sizes = {place: max(1.0, found.get(place, _RECORD_BYTES_GUESS)) for place in places}
+            self._sized_s = now_s
+
+    def close(self) -> None:
+        self._reader.close()
+        self._cluster.close()
+
+
+def _seconds(config: Mapping[str, str], name: str, default: str) -> float:
+    milliseconds = int(config.get(name, default))
+    return float("inf") if milliseconds < 0 else milliseconds / 1000

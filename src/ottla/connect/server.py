@@ -1,0 +1,86 @@
+"""A worker with its listener and its Spark: started, serving, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from ottla.connect.rest.answers import refusal
+from ottla.connect.rest.app import build
+from ottla.connect.rest.loggers import set_level
+from ottla.connect.worker.settings import WorkerSettings
+from ottla.connect.worker.spark_session import WorkerSpark
+from ottla.connect.worker.worker import Worker
+from ottla.http.server import HttpServer
+
+_JOIN_S_MAX = 60.0
+_SPARK = {"spark.scheduler.mode": "FAIR", "spark.ui.enabled": "false"}
+
+
+class ConnectServer:
+    """`await start()`, `await stop()`; `url` is where it answers."""
+
+    def __init__(self, settings: WorkerSettings, spark: Any = None) -> None:
+        """`spark`: a session that is there already, and stays."""
+        self.settings = settings
+        self._given_spark = spark
+        self._spark: WorkerSpark | None = None
+        self._http = HttpServer(refusal)
+        self._app: Any = None
+        self.worker: Worker | None = None
+
+    @property
+    def url(self) -> str:
+        assert self.worker is not None
+        return self.worker.url
+
+    async def start(self) -> None:
+        """Returns when questions are answered; connectors start when the group has shared them out."""
+        settings = self.settings
+        port = self._http.bind(settings.host, settings.port)
+        try:
+            if self._given_spark is not None:
+                self._spark = WorkerSpark(self._given_spark, None)
+            else:
+                self._spark = WorkerSpark(await asyncio.to_thread(self._open_spark), self._open_spark)
+            self.worker = Worker(settings, self._spark)
+            self.worker.configs.on_level = set_level
+            host = settings.advertised_host or settings.host
+            await asyncio.to_thread(self.worker.start, host, settings.advertised_port or port)
+            self._app = build(self.worker)
+            await self._http.start(self._app)
+            await self._joined()
+        except BaseException:
+            self._http.release()
+            await self._close()
+            raise
+
+    async def _joined(self) -> None:
+        """What asks meanwhile is answered: `/health` says that we are not there yet. A group that cannot be joined for
+        a minute is no reason to stop; the log says why."""
+        deadline_s = time.monotonic() + _JOIN_S_MAX
+        assert self.worker is not None
+        while not self.worker.is_ready and time.monotonic() < deadline_s:
+            await asyncio.sleep(0.02)
+
+    async def stop(self) -> None:
+        await self._http.stop()
+        await self._close()
+
+    async def _close(self) -> None:
+        if self._app is not None:
+            self._app.state.forwarding.close()
+        if self.worker is not None:
+            await asyncio.to_thread(self.worker.stop)
+        if self._spark is not None:
+            await asyncio.to_thread(self._spark.close)
+
+    def _open_spark(self) -> Any:
+        import ottla.spark
+
+        conf = {**_SPARK, **self.settings.spark}
+        session = ottla.spark.session(app=f"connect {self.settings.group}", master=self.settings.master, **conf)
+        # Each connector has a pool, of which Spark warns that no file describes it. What fails is told by its state.
+        session.sparkContext.setLogLevel("ERROR")
+        return session

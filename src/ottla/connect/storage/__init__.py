@@ -1,0 +1,1 @@
+"""What a Connect cluster knows, in three compacted topics with Kafka Connect's names and formats."""

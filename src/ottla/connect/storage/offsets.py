@@ -1,0 +1,62 @@
+"""What is in the topic of offsets: how far sources were read. Key `["NAME",{partition}]`, value `{offset}`, JSON."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from ottla.connect.api import Offset, Partition
+
+Pair = tuple[bytes | None, bytes | None]
+
+
+def canonical(partition: Partition) -> str:
+    """The same for partitions that say the same, in whatever order."""
+    return json.dumps(partition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+class OffsetState:
+    """As it was read so far. Records are of many connectors, and may be written with other orders of fields."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        # connector -> canonical partition -> (key as it was written, partition, offset)
+        self._known: dict[str, dict[str, tuple[bytes, Partition, Offset]]] = {}
+
+    def apply(self, key: bytes | None, value: bytes | None) -> None:
+        try:
+            name, partition = json.loads(key or b"")
+            offset = None if value is None else json.loads(value)
+        except (ValueError, TypeError):
+            return  # a connector of somebody else's, with keys that are no JSON
+        if not isinstance(partition, dict):
+            return
+        assert key is not None
+        with self._guard:
+            ours = self._known.setdefault(name, {})
+            if offset is None:
+                ours.pop(canonical(partition), None)
+            else:
+                ours[canonical(partition)] = (key, partition, offset)
+
+    def of(self, connector: str) -> dict[str, Offset]:
+        """By canonical partition."""
+        with self._guard:
+            return {text: offset for text, (_, _, offset) in self._known.get(connector, {}).items()}
+
+    def listed(self, connector: str) -> list[tuple[Partition, Offset]]:
+        with self._guard:
+            return [(partition, offset) for _, partition, offset in self._known.get(connector, {}).values()]
+
+    def record(self, connector: str, partition: Partition, offset: Offset | None) -> Pair:
+        """Under the key that it has already, if it has one: else compaction would keep both."""
+        with self._guard:
+            known = self._known.get(connector, {}).get(canonical(partition))
+        key = known[0] if known is not None else _json([connector, partition])
+        return key, None if offset is None else _json(offset)
+
+
+def _json(tree: Any | Mapping[str, Any]) -> bytes:
+    return json.dumps(tree, separators=(",", ":"), ensure_ascii=False).encode()

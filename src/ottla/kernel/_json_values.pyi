@@ -1,0 +1,1 @@
+from ottla.kernel.json_values_pure import JsonDecoder as JsonDecoder

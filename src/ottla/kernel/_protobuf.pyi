@@ -1,0 +1,1 @@
+from ottla.kernel.protobuf_pure import ProtobufDecoder as ProtobufDecoder

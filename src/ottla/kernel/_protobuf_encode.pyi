@@ -1,0 +1,1 @@
+from ottla.kernel.protobuf_encode_pure import ProtobufEncoder as ProtobufEncoder

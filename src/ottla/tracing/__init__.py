@@ -1,0 +1,22 @@
+"""The path of a record over topics, pipelines and groups, on any Kafka cluster.
+
+`trace` finds it; `Trace` is what it found, with `as_json`; `render_svg` draws it.
+"""
+
+from ottla.tracing.limits import Budget, Limits
+from ottla.tracing.model import GroupRead, Hop, Position, Preview, Searched, Trace
+from ottla.tracing.picture import render_svg
+from ottla.tracing.tracing import trace
+
+__all__ = [
+    "Budget",
+    "GroupRead",
+    "Hop",
+    "Limits",
+    "Position",
+    "Preview",
+    "Searched",
+    "Trace",
+    "render_svg",
+    "trace",
+]

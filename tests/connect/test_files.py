@@ -1,0 +1,183 @@
+"""Files as sources and as targets, without a worker: what is read from where, and that nothing is written twice."""
+
+from __future__ import annotations
+
+import os
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import orc, parquet
+
+from ottla.common.ids import TopicPartition
+from ottla.connect.api import BadRecords, Column, ConnectorFailure, Outage, Records, Schema, SchemaType
+from ottla.connect.connectors import file_stream
+from ottla.connect.connectors.files import reading
+from ottla.connect.connectors.files.sink import FilesSink
+from ottla.connect.connectors.files.source import FilesSource
+
+PLACE = TopicPartition("t", 3)
+TEXT = Schema(SchemaType.STRING)
+
+
+def read_all(source: FilesSource, offset: Any = None) -> list[Any]:
+    (partition,) = source.partitions(4)
+    if not source.has_more(partition, offset):
+        return []
+    found = []
+    for piece in source.read(partition, offset):
+        data = piece.records.values.data
+        found += data if isinstance(data, list) else data.to_pylist()
+    return found
+
+
+def test_quoted_lines_types_and_a_resumed_csv_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 64)
+    rows = [{"id": number, "text": f'a "quoted"\nline; {number}'} for number in range(50)]
+    lines = "".join(
+        '{}; "{}"\n'.format(row["id"], str(row["text"]).replace('"', '""')).replace("; ", ";", 1) for row in rows
+    )
+    (tmp_path / "a.csv").write_text("\ufeffid;text\n" + lines + "99;not whole yet")
+    config = {"path": str(tmp_path), "format": "csv", "topic": "t", "csv.delimiter": ";", "columns.types": "id:int32"}
+    source = FilesSource(config)
+    assert read_all(source) == rows
+    # From every piece on, the rest is what comes after it.
+    (partition,) = source.partitions(1)
+    pieces = list(source.read(partition, None))
+    assert len(pieces) > 5
+    for index, piece in enumerate(pieces):
+        rest = [row for later in pieces[index + 1 :] for row in later.records.values.data.to_pylist()]
+        assert read_all(source, piece.offset) == rest
+    with (tmp_path / "a.csv").open("a") as file:
+        file.write("\n")
+    assert read_all(source, pieces[-1].offset) == [{"id": 99, "text": "not whole yet"}]
+
+
+def test_parquet_and_orc_keep_their_types(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "small": pa.array([1, None], pa.int8()),
+            "price": pa.array([Decimal("1.50"), Decimal("-2.25")], pa.decimal128(10, 2)),
+            "when": pa.array([0, 1_700_000_000_123_000], pa.timestamp("us")),
+            "tags": pa.array([["a"], []], pa.list_(pa.string())),
+        }
+    )
+    for kind, write in (("parquet", parquet.write_table), ("orc", orc.write_table)):
+        folder = tmp_path / kind
+        folder.mkdir()
+        write(table, str(folder / f"a.{kind}"))
+        source = FilesSource({"path": str(folder), "format": kind, "topic": "t"})
+        first, second = read_all(source)
+        assert (first["small"], first["price"], second["tags"]) == (1, Decimal("1.50"), [])
+        assert second["when"].timestamp() == 1_700_000_000.123
+        (partition,) = source.partitions(1)
+        (piece,) = source.read(partition, None)
+        assert piece.offset["done"] and not source.has_more(partition, piece.offset)
+
+
+def test_what_is_hidden_or_not_asked_for_is_left_alone(tmp_path: Path) -> None:
+    for name in (".a.json", "_b.json", "c.txt", "d.json"):
+        (tmp_path / name).write_text('{"from": "' + name + '"}\n')
+    source = FilesSource(
+        {"path": str(tmp_path), "format": "json", "topic": "t", "files": "*.json", "key.column": "from"}
+    )
+    assert read_all(source) == [{"from": "d.json"}]
+    assert FilesSource({"path": str(tmp_path / "none"), "format": "json", "topic": "t"}).partitions(1) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "sentence"),
+    [
+        ("json", "{no json}\n", "cannot be read as json after byte 0"),
+        ("csv", "a,b\n1,2\n1,2,3\n", "cannot be read as csv"),
+        ("parquet", "x" * 100, "cannot be read as parquet"),
+    ],
+)
+def test_a_file_of_another_kind_is_told_by_name(tmp_path: Path, kind: str, content: str, sentence: str) -> None:
+    (tmp_path / "odd").write_text(content)
+    with pytest.raises(ConnectorFailure, match=sentence) as caught:
+        read_all(FilesSource({"path": str(tmp_path), "format": kind, "topic": "t"}))
+    assert "odd" in str(caught.value)
+
+
+def records(first: int, values: list[Any], schema: Schema | None = None) -> Records:
+    count = len(values)
+    return Records(
+        topics=pa.repeat("t", count),
+        partitions=pa.repeat(pa.scalar(3, pa.int32()), count),
+        timestamps=pa.repeat(pa.scalar(5, pa.int64()), count),
+        keys=Column(None, [None] * count),
+        values=Column(schema, values if schema is None else pa.array(values)),
+        offsets=pa.array(range(first, first + count), pa.int64()),
+    )
+
+
+def test_a_task_that_comes_back_late_writes_nothing_twice(tmp_path: Path) -> None:
+    sink = FilesSink({"path": str(tmp_path), "format": "json"})
+    assert sink.positions([PLACE]) == {}
+    early, late = sink.open(PLACE, 0), sink.open(PLACE, 0)
+    early.write(records(0, [1, 2, 3]))
+    for values in ([1, 2, 3], [1, 2], [1, 2, 3, 4]):
+        with pytest.raises(Outage, match="another task has written it"):
+            late.write(records(0, values))
+    early.write(records(3, [4]))
+    assert sink.positions([PLACE, TopicPartition("t", 4)]) == {PLACE: 4}
+    lines = [path.read_text().split() for path in sorted(tmp_path.rglob("t+3*.json"))]
+    assert lines == [["1", "2", "3"], ["4"]]
+    assert not list(tmp_path.rglob(".t+*")), "nothing is left of what was refused"
+
+
+def test_a_position_moves_forwards_but_not_over_what_is_written(tmp_path: Path) -> None:
+    sink = FilesSink({"path": str(tmp_path), "format": "text"})
+    sink.open(PLACE, 0).write(records(0, ["a", "b"], TEXT))
+    with pytest.raises(ConnectorFailure, match="has files up to offset 1"):
+        sink.moved({PLACE: None})
+    sink.moved({PLACE: 10})
+    assert sink.positions([PLACE]) == {PLACE: 10}
+
+
+def test_records_that_a_format_cannot_hold_are_bad_and_others_are_not(tmp_path: Path) -> None:
+    sink = FilesSink({"path": str(tmp_path), "format": "parquet", "include.metadata": "true"})
+    writer = sink.open(PLACE, 0)
+    with pytest.raises(BadRecords, match="do not fit into a file of parquet"):
+        writer.write(records(0, [{"a": 1}, {"a": "text"}]))
+    writer.write(records(0, [{"a": 1}, {"b": "more"}]))
+    (path,) = tmp_path.rglob("t+3*.parquet")
+    rows = parquet.read_table(path, partitioning=None).to_pylist()
+    assert [(row["a"], row["b"], row["_offset"], row["_partition"]) for row in rows] == [
+        (1, None, 0, 3),
+        (None, "more", 1, 3),
+    ]
+
+
+def test_what_killed_tasks_have_left_goes_after_a_day(tmp_path: Path) -> None:
+    sink = FilesSink({"path": str(tmp_path), "format": "json"})
+    old, new = (tmp_path / f".t+3+{number}+9.json.{'0' * 32}" for number in (0, 1))
+    old.touch()
+    new.touch()
+    os.utime(old, (time.time() - 100_000,) * 2)
+    sink.begin(["t"])
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_lines_of_a_growing_file_are_whole_whatever_the_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_stream, "_PIECE_BYTES", 7)
+    path = tmp_path / "a.txt"
+    lines = ["", "short", "a line that is longer than a piece", "ends like in DOS\r", "ä", "x" * 50]
+    path.write_bytes("\n".join(lines).encode() + b"\nnot yet")
+    source = file_stream.FileStreamSource({"file": str(path), "topic": "t"})
+    (partition,) = source.partitions(1)
+    pieces = list(source.read(partition, None))
+    wanted = [line.removesuffix("\r") for line in lines]
+    assert [line for piece in pieces for line in piece.records.values.data.to_pylist()] == wanted
+    for index, piece in enumerate(pieces):
+        rest = [
+            line for later in source.read(partition, piece.offset) for line in later.records.values.data.to_pylist()
+        ]
+        assert rest == [line for later in pieces[index + 1 :] for line in later.records.values.data.to_pylist()]
+    path.write_bytes(b"")
+    with pytest.raises(ConnectorFailure, match="is shorter than the"):
+        list(source.read(partition, pieces[-1].offset))
