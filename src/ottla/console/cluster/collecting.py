@@ -16,14 +16,18 @@ from ottla.client.retrying import as_sentence
 from ottla.common.errors import OttlaError
 from ottla.console.cluster.asking import Asking
 from ottla.console.cluster.history import History
+from ottla.console.cluster.judging import look_of
 from ottla.console.cluster.link import Link
 from ottla.console.cluster.snapshot import Group, Snapshot, Topic
+from ottla.monitoring.monitor import GroupReport, Monitor, MonitorSettings
 
 _log = logging.getLogger("ottla.console")
 # Sizes and settings change slowly, and cost more.
 _SLOW_EVERY = 4
 _PAUSE_OF_LOOK = 3.0
 _RETRY_S = 1.0
+# Looks by which a group is judged.
+_WINDOW = 24
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Collector:
         self.snapshot: Snapshot | None = None
         self.problem: Problem | None = None
         self.history = History()
+        self._monitor = Monitor(MonitorSettings(interval_s=interval_s, window=_WINDOW))
         self._looked = threading.Condition()
         self._looks = 0
         self._wake = threading.Event()
@@ -64,6 +69,10 @@ class Collector:
             while self._looks < wanted and (left := deadline - time.monotonic()) > 0 and not self._is_stopping:
                 self._wake.set()
                 self._looked.wait(min(left, 0.2))
+
+    def judged(self, group: str) -> GroupReport | None:
+        """By Burrow's rules, over the looks that are remembered."""
+        return self._monitor.report.groups.get(group)
 
     def wait_first(self, timeout_s: float) -> None:
         with self._looked:
@@ -100,6 +109,7 @@ class Collector:
             return self._interval_s
         self.snapshot = with_rates(self.snapshot, seen)
         self.problem = None
+        self._monitor.take(look_of(seen))
         self.history.add(seen.at_s, _values(self.snapshot))
         return max(self._interval_s, _PAUSE_OF_LOOK * seen.took_s)
 
