@@ -63,10 +63,7 @@ def group(console: Console, request: Request) -> Response:
         topic = snapshot.topics.get(where.topic)
         partition = next((each for each in topic.partitions if each.index == where.partition), None) if topic else None
         rows.append((where, found.offsets.get(where), partition, found.lags.get(where), owners.get(where)))
-    seconds = found.lag / found.commits_per_s if found.lag and found.commits_per_s else None
-    return console.page(
-        request, "group.html", group=found, rows=rows, seconds=seconds, history=console.collector.history
-    )
+    return console.page(request, "group.html", group=found, rows=rows, history=console.collector.history)
 
 
 def offsets(console: Console, request: Request) -> Response:
