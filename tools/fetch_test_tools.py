@@ -1,5 +1,5 @@
 """Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, Prometheus,
-PostgreSQL and MariaDB.
+PostgreSQL, MariaDB and Chromium.
 
 Never fails: tests skip instead.
 """
@@ -71,6 +71,24 @@ def apt_install(*packages: str) -> str | None:
     return None if done.returncode == 0 else f"{names} could not be installed with apt-get"
 
 
+def fetch_axe() -> str | None:
+    """The accessibility checker, from npm: one file that the browser of a test runs."""
+    target = TOOLS.parent / ".cache" / "npm" / "axe-core.tgz"
+    if target.is_file():
+        return None
+    if not shutil.which("npm"):
+        return "npm is not installed"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        ["npm", "pack", "axe-core@4", "--silent"], cwd=target.parent, capture_output=True, text=True, timeout=120
+    )
+    packed = sorted(target.parent.glob("axe-core-*.tgz"))
+    if done.returncode or not packed:
+        return "axe-core could not be fetched from npm"
+    packed[-1].replace(target)
+    return None
+
+
 def main() -> None:
     wanted: tuple[tuple[str, Callable[[], str | None]], ...] = (
         ("Java", install_java),
@@ -81,11 +99,14 @@ def main() -> None:
         ("kcat", partial(install_package, "kcat", "kcat", "kafkacat")),
         ("Prometheus", partial(install_package, "prometheus", "promtool")),
         ("PostgreSQL and MariaDB", install_databases),
+        ("Chromium", partial(install_package, "chromium", "chromium")),
+        ("Chromium's driver", partial(install_package, "chromium-driver", "chromedriver")),
+        ("axe-core", fetch_axe),
     )
     for name, fetch in wanted:
         try:
             reason = fetch()
-        except OSError as error:
+        except (OSError, subprocess.TimeoutExpired) as error:
             reason = str(error)
         if reason:
             print(f"without {name}, tests that need it are skipped: {reason}")

@@ -60,6 +60,7 @@ EXAMPLES = {
     ("log", "requests"): "--all --dry-run",
     ("zookeeper", "start"): "--help",  # becomes a server
     ("registry", "start"): "--help",  # serves until it is told to stop
+    ("console",): "--help",  # serves until it is told to stop
     ("registry", "password"): "--help",  # reads stdin
     ("connect", "start"): "--help",  # these serve until they are told to stop
     ("connect", "standalone"): "--help",

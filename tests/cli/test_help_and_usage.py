@@ -169,7 +169,7 @@ def test_version(cli: Cli) -> None:
     [
         (["topi", "list"], "did you mean 'topic'?"),
         (["topic", "lst"], "did you mean 'list'?"),
-        (["frobnicate"], "choose one of start, registry, zookeeper, security, produce"),
+        (["frobnicate"], "choose one of start, registry, zookeeper, security, console, produce"),
         (["topic", "list", "--colour"], "no such option"),
         (["topic", "create"], "missing argument 'TOPIC...'"),
         (["topic", "create", "t", "-p", "0"], "is less than"),

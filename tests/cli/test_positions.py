@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from ottla.cli.records.positions import END, START, Bounds, Kind, Position, Span, parse_span, parse_time, resolve
+from ottla.cli.records.positions import END, START, Bounds, Kind, Position, Span, parse_span, resolve
+from ottla.common.moments import parse_time
 
 NOON_MS = int(datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp() * 1000)
 

@@ -15,7 +15,8 @@ import pytest
 import trustme
 
 from ottla.common.errors import OttlaError
-from ottla.registry.api.access import hashed, is_password, load_users
+from ottla.common.passwords import hashed, is_password
+from ottla.registry.api.access import load_users
 from ottla.schemas.registry import SchemaRegistry
 from ottla.security.distinguished_name import subject_of
 from ottla.testing import Broker, Registry

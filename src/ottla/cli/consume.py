@@ -143,9 +143,12 @@ def _grep(text: str) -> Filter:
 
 
 def _where(text: str) -> Filter:
-    from ottla.cli.records.where import Record, compile_where
+    from ottla.common.where import Record, WhereError, compile_where
 
-    holds = compile_where(text)
+    try:
+        holds = compile_where(text)
+    except WhereError as error:
+        raise click.UsageError(f"--where: {error}") from None
 
     def accepts(message: Any) -> bool:
         return holds(

@@ -33,6 +33,7 @@ SECTIONS = (
             Lazy("registry", "registry:registry", "A schema registry: start."),
             Lazy("zookeeper", "zookeeper:zookeeper", "ZooKeeper for development: start."),
             Lazy("security", "security:security", "Certificates and ready settings: init, add-broker, renew."),
+            Lazy("console", "console:console", "The cluster in the browser: topics, records, groups, health."),
         ),
     ),
     Section(

@@ -54,6 +54,9 @@ class RegistryClient:
     def post(self, body: Any, *path: object, **query: object) -> Any:
         return self._ask("POST", path, query, body)
 
+    def put(self, body: Any, *path: object, **query: object) -> Any:
+        return self._ask("PUT", path, query, body)
+
     def delete(self, *path: object, **query: object) -> Any:
         return self._ask("DELETE", path, query)
 

@@ -16,7 +16,6 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 from typing import Any
 
@@ -24,12 +23,10 @@ import click
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
 from ottla.cli.error_sentences import failed
+from ottla.common.moments import parse_time
 
 Partition = tuple[str, int]
 
-DURATION = re.compile(r"(\d+)(ms|s|m|h|d|w)")
-UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-SECONDS_DIGITS_MAX = 11
 # What a partition answers for a moment after its leader has changed.
 PASSING = frozenset(
     {
@@ -111,21 +108,6 @@ def _position(text: str) -> Position | None:
         at_ms = parse_time(text[1:])
         return None if at_ms is None else Position(Kind.TIME, at_ms)
     return None
-
-
-def parse_time(text: str) -> int | None:
-    """Epoch ms of an absolute time, or of one counted back from now; None when it is neither."""
-    if text == "now":
-        return time.time_ns() // 1_000_000
-    if text.isascii() and text.isdigit():
-        return int(text) * (1000 if len(text) <= SECONDS_DIGITS_MAX else 1)
-    if re.fullmatch(r"-(\d+(ms|s|m|h|d|w))+", text, re.ASCII):
-        back_ms = sum(int(count) * UNIT_MS[unit] for count, unit in DURATION.findall(text))
-        return time.time_ns() // 1_000_000 - back_ms
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return None
 
 
 # -- asking the cluster --------------------------------------------------------------------------------------------

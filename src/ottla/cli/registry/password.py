@@ -22,7 +22,7 @@ def password(settings: Settings) -> None:
     """
     settings.refuse_dry_run("registry password")
     with needs_registry():
-        from ottla.registry.api.access import hashed
+        from ottla.common.passwords import hashed
     if sys.stdin.isatty():
         given = click.prompt("password", hide_input=True, confirmation_prompt=True, err=True)
     else:

@@ -12,8 +12,9 @@ from ottla.cli.config_entries import fetch_entries, human_value
 from ottla.cli.connection import Cluster
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import facts, show, table
-from ottla.cli.records.positions import Bounds, Partition, known_bounds, log_bounds, offsets_at_time, parse_time
+from ottla.cli.records.positions import Bounds, Partition, known_bounds, log_bounds, offsets_at_time
 from ottla.cli.settings import Settings, command, partition_option
+from ottla.common.moments import parse_time
 
 OFFSETS_S_MAX = 2.0  # for those of a leader that has just been elected
 

@@ -12,13 +12,13 @@ import click
 
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import facts, human_bytes, human_ms, notice, paint, plural, show, table
-from ottla.cli.records.positions import DURATION, UNIT_MS, parse_time
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.trace.extra import needs_trace
 from ottla.cli.trace.interrupting import Interruptible
 from ottla.cli.txn.show import utc
 from ottla.client.security_settings import parse_security
 from ottla.client.settings import ClientSettings
+from ottla.common.moments import DURATION, UNIT_MS, parse_time
 
 if TYPE_CHECKING:
     from ottla.tracing import Budget, Hop, Preview, Trace

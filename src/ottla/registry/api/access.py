@@ -19,9 +19,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import hashlib
 import hmac
-import re
 import secrets
 import tomllib
 from collections.abc import Sequence
@@ -36,14 +34,11 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ottla.common.errors import OttlaError
+from ottla.common.passwords import NOBODY, is_broken_hash, is_password
 from ottla.registry.api.answers import answer
 from ottla.registry.errors import RegistryError
 
 READ, WRITE, ADMIN = "Read", "Write", "Admin"
-_SCHEME = "scrypt"
-_COST = {"n": 2**14, "r": 8, "p": 1}
-_NOBODY = f"{_SCHEME}:{'00' * 16}:{'00' * 64}"
-_HASH = re.compile(rf"{_SCHEME}:([0-9a-f]{{2}})+:[0-9a-f]{{128}}")
 _FIELDS = {"password", "certificate", "forwards", "read", "write", "admin"}
 # For whom an instance forwards a request that came with a certificate and without a password.
 _FORWARD_USER = b"x-forward-user"
@@ -67,19 +62,6 @@ class User:
         return self.is_admin or any(fnmatchcase(subject, pattern) for pattern in patterns)
 
 
-def hashed(password: str) -> str:
-    salt = secrets.token_bytes(16)
-    return f"{_SCHEME}:{salt.hex()}:{hashlib.scrypt(password.encode(), salt=salt, **_COST).hex()}"
-
-
-def is_password(given: str, stored: str) -> bool:
-    scheme, _, rest = stored.partition(":")
-    if scheme != _SCHEME:
-        return hmac.compare_digest(given.encode(), stored.encode())
-    salt, _, digest = rest.partition(":")
-    return hmac.compare_digest(hashlib.scrypt(given.encode(), salt=bytes.fromhex(salt), **_COST).hex(), digest)
-
-
 def load_users(path: str) -> dict[str, User]:
     """Raises OttlaError, which says what is wrong with the file."""
     try:
@@ -100,7 +82,7 @@ def _user(path: str, name: str, table: Any) -> User:
         if not isinstance(table.get(word, ""), str):
             raise OttlaError(f"{path}: {word} of [users.{name}] is a text.")
     password = table.get("password")
-    if password is not None and password.startswith(f"{_SCHEME}:") and not _HASH.fullmatch(password):
+    if password is not None and is_broken_hash(password):
         raise OttlaError(f"{path}: the password of [users.{name}] is no hash of `ottla registry password`.")
     if unknown := table.keys() - _FIELDS:
         raise OttlaError(f"{path}: [users.{name}] has '{min(unknown)}'; known are {', '.join(sorted(_FIELDS))}.")
@@ -168,7 +150,7 @@ class Authentication:
         if scheme.lower() != b"basic" or not colon:
             return None
         # Whoever guesses waits as long for a name that is none, and holds up nobody but others who log in first.
-        stored = _NOBODY if user is None or user.password is None else user.password
+        stored = NOBODY if user is None or user.password is None else user.password
         is_right = await asyncio.get_running_loop().run_in_executor(self._hashing, is_password, password, stored)
         if user is None or user.password is None or not is_right:
             return None

@@ -1,4 +1,5 @@
-"""The language of `--where`: conditions on a record, parsed by hand and never evaluated as code.
+"""The language of `--where`, and of the console's filter: conditions on a record, parsed by hand and never evaluated as
+code.
 
     value.amount > 100 and headers.region == "eu"
     key =~ "^user-" && not (value.tags contains "test")
@@ -27,9 +28,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import click
-
-from ottla.cli.records.positions import parse_time
+from ottla.common.errors import OttlaError
+from ottla.common.linear_regex import compile_pattern
+from ottla.common.moments import parse_time
 
 DEPTH_MAX = 50  # nested parentheses and nots; keeps Python's own stack out of it
 
@@ -87,6 +88,24 @@ class Record:
 
 
 Value = Callable[[Record], Any]
+# Text of a regular expression -> whether a text has a match. Raises ValueError.
+Search = Callable[[str], Callable[[str], bool]]
+
+
+class WhereError(OttlaError):
+    """A mistake in a condition; the sentence points at the place."""
+
+
+def backtracking(source: str) -> Callable[[str], bool]:
+    """Python's own expressions: all that people know, but some take for ever."""
+    pattern = re.compile(source)
+    return lambda text: pattern.search(text) is not None
+
+
+def linear(source: str) -> Callable[[str], bool]:
+    """RE2's: for conditions of others, as none takes more than linear time."""
+    pattern = compile_pattern(source)
+    return lambda text: pattern.search(text.encode()) is not None
 
 
 class Token(NamedTuple):
@@ -95,28 +114,77 @@ class Token(NamedTuple):
     at: int
 
 
-def compile_where(text: str) -> Callable[[Record], bool]:
-    """The condition as a function; a mistake is a usage error that points at the place."""
-    parser = _Parser(text)
+class Need(NamedTuple):
+    """Bytes that a record's key or value has if a condition holds for it: what has them not need not be looked at.
+
+    In JSON a text may be written otherwise: with escapes (a backslash is in it), or not in UTF-8 (a zero byte is)."""
+
+    column: str
+    literal: bytes
+    is_json: bool
+
+
+class Condition(NamedTuple):
+    holds: Callable[[Record], bool]
+    needs: tuple[Need, ...]
+
+
+def compile_where(text: str, search: Search = backtracking) -> Callable[[Record], bool]:
+    """The condition as a function. Raises WhereError."""
+    return compile_condition(text, search).holds
+
+
+def compile_condition(text: str, search: Search = backtracking) -> Condition:
+    """With what it takes at least, for those who can look for bytes in many records at once."""
+    parser = _Parser(text, search)
     condition = parser.either()
     if parser.next is not None:
         raise parser.wrong("expected 'and', 'or' or the end")
-    return lambda record: _truth(condition(record))
+    return Condition(lambda record: _truth(condition(record)), parser.needs_of(condition))
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, search: Search) -> None:
         self._text = text
+        self._search = search
         self._tokens = self._split(text)
         self._at = 0
         self._depth = 0
+        # By closure: what it names, what it is, what it takes at least.
+        self._paths: dict[Value, tuple[str, list[str | int]]] = {}
+        self._constants: dict[Value, Any] = {}
+        self._needs: dict[Value, tuple[Need, ...]] = {}
+
+    def needs_of(self, condition: Value) -> tuple[Need, ...]:
+        """A field by itself is a condition: that there is something."""
+        return self._needs.get(condition, self._named_steps(condition))
+
+    def _named_steps(self, operand: Value) -> tuple[Need, ...]:
+        column, path = self._paths.get(operand, ("", []))
+        if column not in ("key", "value"):
+            return ()
+        return tuple(Need(column, step.encode(), True) for step in path if isinstance(step, str) and _is_plain(step))
+
+    def _needs_of_test(self, symbol: str, left: Value, right: Value) -> tuple[Need, ...]:
+        """Of comparisons that nothing but a value can pass: null is unequal, and has no order."""
+        if symbol == "contains" or symbol in ORDER or (symbol == "==" and self._constants.get(right) is not None):
+            found = self._named_steps(left)
+        else:
+            return ()
+        literal = self._constants.get(right)
+        column, path = self._paths.get(left, ("", []))
+        if symbol in ORDER or column not in ("key", "value") or not isinstance(literal, str) or not _is_plain(literal):
+            return found
+        if path and (symbol == "contains" or _number(literal) is not None):
+            return found  # an element of a list may be a number, which equals its text
+        return (*found, Need(column, literal.encode(), bool(path)))
 
     def _split(self, text: str) -> list[Token]:
         tokens, at, end = [], 0, len(text.rstrip())
         while at < end:
             match = TOKEN.match(text, at)
             if match is None:
-                raise click.UsageError(f"--where cannot read '{text[at:].strip()[:20]}' at column {at + 1}.")
+                raise WhereError(f"the condition cannot read '{text[at:].strip()[:20]}' at column {at + 1}.")
             assert match.lastgroup is not None
             tokens.append(Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
             at = match.end()
@@ -140,10 +208,10 @@ class _Parser:
         if self._take(text) is None:
             raise self.wrong(f"expected '{text}'")
 
-    def wrong(self, what: str) -> click.UsageError:
+    def wrong(self, what: str) -> WhereError:
         token = self.next
         place = f"before '{token.text}' (column {token.at + 1})" if token else "at the end"
-        return click.UsageError(f"--where: {what} {place} in: {self._text}")
+        return WhereError(f"{what} {place} in: {self._text}")
 
     # -- the grammar, loosest binding first ------------------------------------------------------------------------
 
@@ -157,7 +225,14 @@ class _Parser:
         terms = [self._negation()]
         while self._take("and", "&&"):
             terms.append(self._negation())
-        return terms[0] if len(terms) == 1 else lambda record: all(_truth(term(record)) for term in terms)
+        if len(terms) == 1:
+            return terms[0]
+
+        def both(record: Record) -> bool:
+            return all(_truth(term(record)) for term in terms)
+
+        self._needs[both] = tuple(need for term in terms for need in self.needs_of(term))
+        return both
 
     def _negation(self) -> Value:
         if self._take("not", "!") is None:
@@ -165,7 +240,9 @@ class _Parser:
         self._deeper()
         inner = self._negation()
         self._depth -= 1
-        return lambda record: not _truth(inner(record))
+        negation = lambda record: not _truth(inner(record))  # noqa: E731
+        self._needs[negation] = ()
+        return negation
 
     def _test(self) -> Value:
         left = self._operand()
@@ -174,7 +251,10 @@ class _Parser:
             return left
         if symbol in ("=~", "!~"):
             return self._matching(left, symbol == "=~")
-        return _comparison(symbol, left, self._operand())
+        right = self._operand()
+        test = _comparison(symbol, left, right)
+        self._needs[test] = self._needs_of_test(symbol, left, right)
+        return test
 
     def _matching(self, left: Value, wanted: bool) -> Value:
         token = self.next
@@ -183,10 +263,10 @@ class _Parser:
         self._at += 1
         source = _unquote(token.text, regex=True)
         try:
-            pattern = re.compile(source)
-        except re.error as error:
-            raise click.UsageError(f"--where: '{source}' is not a regular expression: {error}.") from None
-        return lambda record: (pattern.search(_as_text(left(record))) is not None) is wanted
+            has_match = self._search(source)
+        except (re.error, ValueError) as error:
+            raise WhereError(f"'{source}' is not a regular expression: {error}.") from None
+        return lambda record: has_match(_as_text(left(record))) is wanted
 
     def _operand(self) -> Value:
         token = self.next
@@ -202,7 +282,9 @@ class _Parser:
         if token.kind == "name":
             return self._named(token.text)
         constant = self._literal(token)
-        return lambda record: constant
+        operand = lambda record: constant  # noqa: E731
+        self._constants[operand] = constant
+        return operand
 
     def _closing(self, symbol: str) -> Value:
         self._deeper()
@@ -214,7 +296,7 @@ class _Parser:
     def _deeper(self) -> None:
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            raise click.UsageError(f"--where is nested deeper than {DEPTH_MAX} levels.")
+            raise WhereError(f"the condition is nested deeper than {DEPTH_MAX} levels.")
 
     def _list(self) -> Value:
         self._deeper()
@@ -233,7 +315,7 @@ class _Parser:
             return _unquote(token.text)
         at_ms = parse_time(token.text[1:])
         if at_ms is None:
-            raise click.UsageError(f"--where: '{token.text}' is not a time: write @-15m or @2026-01-31T12:00.")
+            raise WhereError(f"'{token.text}' is not a time: write @-15m or @2026-01-31T12:00.")
         return at_ms
 
     def _named(self, name: str) -> Value:
@@ -242,12 +324,18 @@ class _Parser:
         if name in FUNCTIONS:
             self._require("(")
             inner, function = self._closing(")"), FUNCTIONS[name]
-            return lambda record: function(inner(record))
+            called = lambda record: function(inner(record))  # noqa: E731
+            # Of what is not there, `exists` is false and the others are null.
+            self._needs[called] = self._named_steps(inner)
+            return called
         if name not in FIELDS:
-            raise click.UsageError(
-                f"--where knows no field '{name}': use {', '.join(FIELDS)}; JSON fields are value.{name}."
+            raise WhereError(
+                f"a condition knows no field '{name}': use {', '.join(FIELDS)}; JSON fields are value.{name}."
             )
-        return _field(name, self._path())
+        path = self._path()
+        operand = _field(name, path)
+        self._paths[operand] = name, path
+        return operand
 
     def _path(self) -> list[str | int]:
         steps: list[str | int] = []
@@ -265,16 +353,21 @@ class _Parser:
 # -- what the parts mean -------------------------------------------------------------------------------------------
 
 
+def _is_plain(text: str) -> bool:
+    """Whether its bytes are in a text that has it: bytes that are no UTF-8 are read as U+FFFD."""
+    return bool(text) and "\ufffd" not in text and text.isprintable()
+
+
 def _field(name: str, path: list[str | int]) -> Value:
     if name == "headers":
         if len(path) != 1 or not isinstance(path[0], str):
-            raise click.UsageError('--where: name one header, as in headers.trace or headers["trace-id"].')
+            raise WhereError('name one header, as in headers.trace or headers["trace-id"].')
         header = path[0]
         return lambda record: record.header(header)
     if name in ("key", "value"):
         return (lambda record: _walk(record.json(name), path)) if path else (lambda record: record.text(name))
     if path:
-        raise click.UsageError(f"--where: {name} has no fields of its own.")
+        raise WhereError(f"{name} has no fields of its own.")
     return operator.attrgetter(name)
 
 

@@ -1,0 +1,155 @@
+"""`ottla console`: the console in the foreground, until SIGTERM, SIGHUP or Ctrl-C."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+import click
+
+from ottla.cli.output import notice
+from ottla.cli.settings import Settings, command
+from ottla.cli.streams import forget_stdout
+from ottla.common.errors import OttlaError
+
+
+@command("console")
+@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8080", help="Where to listen [127.0.0.1:8080].")
+@click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="A name it is reached by; repeatable.")
+@click.option(
+    "--registry", metavar="URL", help="Of a schema registry: schemas, and records that were written with them."
+)
+@click.option("--registry-ca", metavar="FILE", help="PEM: whom to trust, for https.")
+@click.option("--connect", multiple=True, metavar="URL", help="Of Kafka Connect's REST API; repeatable.")
+@click.option("--metrics", multiple=True, metavar="URL", help="Of a broker's Prometheus endpoint; repeatable.")
+@click.option("--read-only", is_flag=True, help="Refuse every change.")
+@click.option("--users", "users_file", metavar="FILE", help="Who may log in, with which rights: TOML.")
+@click.option("--login", type=click.Choice(("sasl",)), help="Users of the cluster log in with their passwords there.")
+@click.option("--admin", "admins", multiple=True, metavar="USER", help="With --login sasl: may change connectors, too.")
+@click.option("--open", "is_open", is_flag=True, help="Let everybody in, also where others can reach it.")
+@click.option("--mask", "masks", multiple=True, metavar="TOPIC:FIELD,...", help="Fields that are hidden; repeatable.")
+@click.option(
+    "--audit", "audit_file", type=click.Path(path_type=Path), metavar="FILE", help="The broker's audit trail."
+)
+@click.option(
+    "--pipelines", type=click.Path(path_type=Path), metavar="DIR", help="Where pipelines live on this machine."
+)
+@click.option("--certificate", metavar="FILE", help="PEM: serve HTTPS.")
+@click.option("--key", metavar="FILE", help="PEM: the certificate's key.")
+@click.option(
+    "--log-level",
+    type=click.Choice(("debug", "info", "warning", "error")),
+    default="info",
+    help="The least that is logged.",
+)
+def console(
+    settings: Settings,
+    listen: str,
+    host_names: tuple[str, ...],
+    registry: str | None,
+    registry_ca: str | None,
+    connect: tuple[str, ...],
+    metrics: tuple[str, ...],
+    read_only: bool,
+    users_file: str | None,
+    login: str | None,
+    admins: tuple[str, ...],
+    is_open: bool,
+    masks: tuple[str, ...],
+    audit_file: Path | None,
+    pipelines: Path | None,
+    certificate: str | None,
+    key: str | None,
+    log_level: str,
+) -> None:
+    """Show the cluster that -b names in the browser, and serve until Ctrl-C. Works with any Kafka cluster.
+
+    stdout gets the one line `ready http://...`, the log goes to stderr.
+
+    \b
+      ottla console
+      ottla console -b kafka-1:9092 --registry http://localhost:8081 --connect http://localhost:8083
+      ottla console --listen 0.0.0.0:8080 --host-name console.example.com --users users.toml
+      ottla console --mask 'payments*:card.number,headers.auth'
+    """
+    import asyncio
+    import logging
+
+    from ottla.common.logging_setup import set_up_logging
+
+    with _needs_console():
+        from ottla.console.server import ConsoleServer
+        from ottla.console.settings import ConsoleSettings
+        from ottla.http.until_signal import run_until_signal
+    host, port = _address(listen)
+    if key is not None and certificate is None:
+        raise click.UsageError("--key is given without --certificate.")
+    if users_file is not None and login is not None:
+        raise click.UsageError("--users and --login sasl are two ways to log in: choose one.")
+    if admins and login is None:
+        raise click.UsageError('--admin belongs to --login sasl; in a file of users it is role = "admin".')
+    if not (users_file or login or is_open or _is_of_this_machine(host)):
+        raise click.UsageError(
+            f"others can reach {listen}: give --users FILE or --login sasl, or --open to let everybody in."
+        )
+    client = settings.client_settings()
+    bootstrap = client.pop("bootstrap.servers")
+    set_up_logging(log_level, "text")
+    given = ConsoleSettings(
+        bootstrap=bootstrap,
+        client=client,
+        host=host,
+        port=port,
+        host_names=host_names,
+        registry=registry,
+        registry_ca=registry_ca,
+        connect=connect,
+        metrics=metrics,
+        is_read_only=read_only,
+        users_file=users_file,
+        has_sasl_login=login is not None,
+        admins=admins,
+        masks=masks,
+        audit_file=audit_file,
+        pipelines=pipelines,
+        certificate=certificate,
+        key=key,
+    )
+    asyncio.run(run_until_signal(ConsoleServer(given), _announce, logging.getLogger("ottla.console")))
+
+
+class _needs_console:
+    """What it needs beyond the core is installed with an extra; who has not gets one sentence."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("ottla"):
+            raise OttlaError(f"this needs {error.name}: run `pip install 'ottla[console]'`.") from None
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise click.UsageError(f"--listen is '{listen}', expected HOST:PORT.")
+    return host, int(port)
+
+
+def _is_of_this_machine(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _announce(line: str) -> None:
+    """It serves, whether or not somebody reads what it prints."""
+    try:
+        print(line, flush=True)
+    except (BrokenPipeError, OttlaError):
+        forget_stdout()
+        notice(line)

@@ -1,0 +1,113 @@
+"""Kafka Connect's REST API, as far as the console asks it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
+
+from ottla.common.errors import OttlaError
+
+_TIMEOUT_S = 10.0
+_STATES = ("FAILED", "UNASSIGNED", "RESTARTING", "RUNNING", "PAUSED", "STOPPED")
+# What a setting is called that holds a secret, in most connectors.
+_SECRET = ("password", "secret", "token", "credential", "private.key", "sasl.jaas.config", "api.key", "apikey")
+
+
+@dataclass(frozen=True)
+class Task:
+    id: int
+    state: str
+    worker: str
+    trace: str
+
+
+@dataclass(frozen=True)
+class Connector:
+    name: str
+    kind: str
+    state: str
+    worker: str
+    trace: str
+    tasks: tuple[Task, ...]
+    config: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def worst(self) -> str:
+        """Its own state, or that of a task which is worse off."""
+        states = [self.state, *(task.state for task in self.tasks)]
+        return min(states, key=lambda state: _STATES.index(state) if state in _STATES else 99)
+
+    @property
+    def rank(self) -> int:
+        return _STATES.index(self.worst) if self.worst in _STATES else 99
+
+    @property
+    def first_trace(self) -> str:
+        return self.trace or next((task.trace for task in self.tasks if task.trace), "")
+
+
+class ConnectClient:
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise OttlaError(f"'{url}' is no address of Kafka Connect: write it as http://127.0.0.1:8083.")
+        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._opener = build_opener(ProxyHandler({}))
+
+    def version(self) -> str:
+        return str(self._ask("GET", "/").get("version", "unknown"))
+
+    def connectors(self) -> list[Connector]:
+        """All of them in one question."""
+        found = self._ask("GET", "/connectors?expand=status&expand=info")
+        return [_connector(name, one) for name, one in found.items()]
+
+    def control(self, name: str, action: str, task: int | None) -> None:
+        path = f"/connectors/{quote(name, safe='')}"
+        if task is not None:
+            self._ask("POST", f"{path}/tasks/{task}/restart")
+        elif action == "restart":
+            self._ask("POST", f"{path}/restart?includeTasks=true&onlyFailed=false")
+        else:
+            self._ask("PUT", f"{path}/{action}")
+
+    def _ask(self, method: str, path: str) -> Any:
+        request = Request(self.url + path, method=method, headers={"Accept": "application/json"})
+        try:
+            with self._opener.open(request, timeout=_TIMEOUT_S) as reply:
+                text = reply.read()
+                return json.loads(text) if text.strip() else {}
+        except HTTPError as error:
+            try:
+                sentence = str(json.load(error)["message"])
+            except (ValueError, KeyError, TypeError):
+                sentence = f"{error.code} {error.reason}"
+            raise OttlaError(f"Connect refused: {sentence.rstrip('.')}.") from None
+        except (URLError, OSError, ValueError) as error:
+            reason = error.reason if isinstance(error, URLError) else error
+            raise OttlaError(f"Kafka Connect does not answer at {self.url} ({reason}).") from None
+
+
+def _connector(name: str, tree: Any) -> Connector:
+    status, info = tree.get("status") or {}, tree.get("info") or {}
+    own = status.get("connector") or {}
+    return Connector(
+        name,
+        str(status.get("type") or info.get("type") or ""),
+        str(own.get("state", "UNASSIGNED")),
+        str(own.get("worker_id", "")),
+        str(own.get("trace") or ""),
+        tuple(
+            Task(int(one["id"]), str(one.get("state", "")), str(one.get("worker_id", "")), str(one.get("trace") or ""))
+            for one in status.get("tasks") or ()
+        ),
+        {key: _shown(key, str(value)) for key, value in sorted((info.get("config") or {}).items())},
+    )
+
+
+def _shown(key: str, value: str) -> str:
+    return "(hidden)" if any(word in key.lower() for word in _SECRET) and not value.startswith("${") else value

@@ -1,0 +1,35 @@
+"""One module for each page of the navigation: what it shows, and what it changes."""
+
+from __future__ import annotations
+
+from ottla.console.pages import (
+    access,
+    audit,
+    brokers,
+    connectors,
+    groups,
+    overview,
+    partitions,
+    pipelines,
+    records,
+    schemas,
+    topics,
+    transactions,
+)
+
+PAGES = (
+    overview,
+    brokers,
+    partitions,
+    topics,
+    records,
+    schemas,
+    groups,
+    transactions,
+    pipelines,
+    connectors,
+    access,
+    audit,
+)
+
+__all__ = ["PAGES"]

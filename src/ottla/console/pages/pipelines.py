@@ -1,0 +1,97 @@
+"""Pipelines and Streams applications of this machine: what their runners say of themselves; a signal stops one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ottla.common.errors import OttlaError
+from ottla.console.web.console import Console, Visitor
+from ottla.console.web.handling import Done, NotFound, change, page
+from ottla.console.web.requests import Form
+from ottla.spark.pipeline.home import Home, data_folder, homes
+
+_LOG_LINES = 60
+_DRAW_S_MAX = 20
+_SVG_CSP = "default-src 'none'; style-src 'unsafe-inline'"
+_WORST_FIRST = ("failed", "died", "waiting", "starting", "running", "stopping", "stopped", "finished")
+
+
+def pipelines(console: Console, request: Request) -> Response:
+    folder = data_folder(console.settings.pipelines)
+    found = [home.read() for home in homes(folder)]
+    found.sort(key=lambda one: (_WORST_FIRST.index(one.state) if one.state in _WORST_FIRST else 99, one.name))
+    return console.page(request, "pipelines.html", pipelines=found, folder=folder)
+
+
+def _home(console: Console, request: Request) -> Home:
+    name = request.path_params["name"]
+    folder = data_folder(console.settings.pipelines)
+    for home in homes(folder):
+        if home.name == name:
+            return home
+    raise NotFound(f"No pipeline '{name}' was run in {folder}.")
+
+
+def pipeline(console: Console, request: Request) -> Response:
+    home = _home(console, request)
+    log: deque[str] = deque(maxlen=_LOG_LINES)
+    try:
+        with home.spark_log.open(errors="replace") as lines:
+            log.extend(lines)
+    except OSError:
+        pass
+    status = home.read()
+    return console.page(
+        request,
+        "pipeline.html",
+        pipeline=status,
+        log="".join(log),
+        has_topology=status.file.endswith(".py") and bool(status.file),
+        folder=home.folder,
+    )
+
+
+def topology(console: Console, request: Request) -> Response:
+    """The picture of a topology, drawn by another process: it runs the application's file."""
+    status = _home(console, request).read()
+    if not status.file.endswith(".py") or not os.path.isfile(status.file):
+        raise NotFound("Its file is not there any more.")
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", "streams", "describe", "--svg", status.file],
+        capture_output=True,
+        timeout=_DRAW_S_MAX,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode or b"<svg" not in done.stdout:
+        raise NotFound("It has no topology: it is a pipeline, or its file cannot be read.")
+    return Response(done.stdout, media_type="image/svg+xml", headers={"content-security-policy": _SVG_CSP})
+
+
+def stop(console: Console, visitor: Visitor, form: Form, request: Request) -> Done:
+    home = _home(console, request)
+    pid = home.pid()
+    if not home.is_running() or pid is None:
+        raise OttlaError(f"pipeline '{home.name}' is not running.")
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        raise OttlaError(f"pipeline '{home.name}' has just ended.") from None
+    except PermissionError:
+        raise OttlaError(f"pipeline '{home.name}' (pid {pid}) is run by another user: ask them to stop it.") from None
+    return Done(f"Pipeline {home.name} is told to stop: it finishes the batch it is at.")
+
+
+routes = [
+    Route("/pipelines", page(pipelines)),
+    Route("/pipelines/{name}", page(pipeline)),
+    Route("/pipelines/{name}/topology.svg", page(topology)),
+    Route("/pipelines/{name}/stop", change("stop pipelines", stop), methods=["POST"]),
+]

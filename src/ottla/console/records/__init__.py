@@ -1,0 +1,1 @@
+"""Records of a topic: found, decoded, masked, shown."""

@@ -1,0 +1,97 @@
+"""Fields that are not shown: `topic:field,field` for topics whose name matches, as in `payments*:card.number`.
+
+A record is masked before anything else looks at it. So a filter cannot ask for what is hidden, and neither a download
+nor the bytes of a record have it. A value whose fields cannot be found, because it is not JSON, is hidden as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ottla.common.errors import OttlaError
+from ottla.common.where import Record
+
+HIDDEN = "•••"
+_HIDDEN_BYTES = HIDDEN.encode()
+
+
+@dataclass(frozen=True)
+class Mask:
+    topic: str
+    # key, value, headers; then names.
+    paths: tuple[tuple[str, ...], ...]
+
+
+class Masks:
+    def __init__(self, masks: Sequence[Mask]) -> None:
+        self._masks = masks
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> Masks:
+        """Raises OttlaError."""
+        found = []
+        for text in texts:
+            topic, colon, fields = text.partition(":")
+            names = [name.strip() for name in fields.split(",") if name.strip()]
+            if not colon or not topic.strip() or not names:
+                raise OttlaError(
+                    f"--mask takes TOPIC:FIELD,FIELD, as in 'payments:card.number,headers.auth', not '{text}'."
+                )
+            found.append(Mask(topic.strip(), tuple(_path(name) for name in names)))
+        return cls(found)
+
+    def of(self, topic: str) -> tuple[tuple[str, ...], ...]:
+        return tuple(path for mask in self._masks if fnmatchcase(topic, mask.topic) for path in mask.paths)
+
+
+def _path(name: str) -> tuple[str, ...]:
+    steps = tuple(name.split("."))
+    return steps if steps[0] in ("key", "value", "headers") else ("value", *steps)
+
+
+def masked(record: Record, paths: Sequence[tuple[str, ...]]) -> Record:
+    key, value, headers = record.key, record.value, record.headers
+    for part in ("key", "value"):
+        mine = [path[1:] for path in paths if path[0] == part]
+        if not mine:
+            continue
+        hidden = _masked_bytes(key if part == "key" else value, mine)
+        key, value = (hidden, value) if part == "key" else (key, hidden)
+    names = {path[1] for path in paths if path[0] == "headers" and len(path) > 1}
+    all_headers = any(path == ("headers",) for path in paths)
+    headers = [(name, _HIDDEN_BYTES if all_headers or name in names else held) for name, held in headers]
+    return replace(record, key=key, value=value, headers=headers, _json={})
+
+
+def _masked_bytes(data: bytes | None, paths: Sequence[tuple[str, ...]]) -> bytes | None:
+    if data is None:
+        return None
+    if () in paths:
+        return _HIDDEN_BYTES
+    try:
+        tree = json.loads(data)
+    except (ValueError, RecursionError):
+        return _HIDDEN_BYTES
+    if not isinstance(tree, dict | list):
+        return _HIDDEN_BYTES
+    for path in paths:
+        _hide(tree, path)
+    return json.dumps(tree, ensure_ascii=False).encode(errors="replace")
+
+
+def _hide(tree: Any, path: tuple[str, ...]) -> None:
+    """In lists, in each element."""
+    if isinstance(tree, list):
+        for element in tree:
+            _hide(element, path)
+    elif isinstance(tree, dict) and path[0] in tree:
+        if len(path) == 1:
+            tree[path[0]] = HIDDEN
+        elif isinstance(tree[path[0]], dict | list):
+            _hide(tree[path[0]], path[1:])
+        else:
+            tree[path[0]] = HIDDEN

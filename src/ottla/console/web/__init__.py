@@ -1,0 +1,1 @@
+"""What every page needs: who is there, what they may do, templates, charts."""

@@ -1,0 +1,131 @@
+"""Charts as SVG, drawn here: no script, no library, and colours that come from the style sheet.
+
+A chart is a line over an area with three labels at the left and times below. Gaps stay gaps: a moment without a value
+is a moment at which nobody knew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from markupsafe import Markup, escape
+
+Points = Sequence[tuple[float, float | None]]
+
+_WIDTH, _HEIGHT = 600, 140
+_LEFT, _BOTTOM, _TOP, _RIGHT = 56, 20, 8, 6
+_SPARK_WIDTH, _SPARK_HEIGHT = 96, 22
+
+
+def chart(points: Points, unit: Callable[[float], str], label: str, base: int = 10) -> Markup:
+    """`label` says in words what is drawn, for those who cannot see it. `base` is 1024 for bytes."""
+    known = [(at, value) for at, value in points if value is not None]
+    if len(known) < 2:
+        return Markup('<p class="empty small">Not enough measurements yet: a line appears after some seconds.</p>')
+    top = nice_top(max(value for _, value in known), base)
+    first, last = points[0][0], points[-1][0]
+    span = max(1.0, last - first)
+
+    def x(at: float) -> float:
+        return _LEFT + (at - first) / span * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(value: float) -> float:
+        return _TOP + (1 - value / top) * (_HEIGHT - _TOP - _BOTTOM)
+
+    parts: list[str] = []
+    for share in (0.0, 0.5, 1.0):
+        height = y(top * share)
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{height:.1f}" y2="{height:.1f}"/>')
+        parts.append(
+            f'<text x="{_LEFT - 6}" y="{height + 3.5:.1f}" text-anchor="end">{escape(unit(top * share))}</text>'
+        )
+    floor = y(0)
+    for run in _runs(points):
+        line = " ".join(f"{x(at):.1f},{y(value):.1f}" for at, value in run)
+        if len(run) > 1:
+            edges = f"{x(run[0][0]):.1f},{floor:.1f} {line} {x(run[-1][0]):.1f},{floor:.1f}"
+            parts.append(f'<polygon class="area" points="{edges}"/><polyline class="line" points="{line}"/>')
+        else:
+            parts.append(f'<circle class="dot" cx="{x(run[0][0]):.1f}" cy="{y(run[0][1]):.1f}" r="1.5"/>')
+    for at, anchor in ((first, "start"), ((first + last) / 2, "middle"), (last, "end")):
+        clock = time.strftime("%H:%M:%S", time.localtime(at))
+        parts.append(f'<text x="{x(at):.1f}" y="{_HEIGHT - 5}" text-anchor="{anchor}">{clock}</text>')
+    for at, value in known[:: max(1, len(known) // 120)]:
+        clock = time.strftime("%H:%M:%S", time.localtime(at))
+        width = (_WIDTH - _LEFT - _RIGHT) / min(len(known), 120)
+        parts.append(
+            f'<rect class="hit" x="{x(at) - width / 2:.1f}" y="{_TOP}" width="{width:.1f}" '
+            f'height="{_HEIGHT - _TOP - _BOTTOM}"><title>{clock}  {escape(unit(value))}</title></rect>'
+        )
+    now = unit(known[-1][1])
+    words = f"{label}: now {now}, at most {unit(max(value for _, value in known))} in the last {minutes(span)}"
+    return Markup(
+        f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(words)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def spark(points: Points, label: str) -> Markup:
+    """A line in a cell of a table."""
+    known = [(at, value) for at, value in points if value is not None]
+    if len(known) < 2:
+        return Markup("")
+    top = max(1e-9, max(value for _, value in known))
+    first, span = points[0][0], max(1.0, points[-1][0] - points[0][0])
+    lines = []
+    for run in _runs(points):
+        line = " ".join(
+            f"{(at - first) / span * _SPARK_WIDTH:.1f},{_SPARK_HEIGHT - 1 - value / top * (_SPARK_HEIGHT - 3):.1f}"
+            for at, value in run
+        )
+        lines.append(f'<polyline class="line" points="{line}"/>')
+    return Markup(
+        f'<svg class="spark" viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}" role="img" aria-label="{escape(label)}">'
+        f"{''.join(lines)}</svg>"
+    )
+
+
+def meter(share: float | None, label: str) -> Markup:
+    """How full something is."""
+    if share is None:
+        return Markup("")
+    filled = max(0.0, min(1.0, share)) * 100
+    level = "bad" if share > 0.95 else "warn" if share > 0.85 else "ok"
+    return Markup(
+        f'<svg class="meter {level}" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(label)}"><rect class="track" width="100" height="6" rx="3"/>'
+        f'<rect class="fill" width="{filled:.1f}" height="6" rx="3"/></svg>'
+    )
+
+
+def nice_top(most: float, base: int = 10) -> float:
+    """The least 1, 2, 2.5 or 5 times a power of ten that is not below it; of bytes, in their own unit."""
+    if most <= 0:
+        return 1.0
+    unit = 1.0
+    while base == 1024 and most >= 1024:
+        most, unit = most / 1024, unit * 1024
+    power = 1.0
+    while power * 10 <= most:
+        power *= 10
+    while power > most:
+        power /= 10
+    return unit * next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= most * 0.999)
+
+
+def minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+
+
+def _runs(points: Points) -> list[list[tuple[float, float]]]:
+    runs: list[list[tuple[float, float]]] = []
+    current: list[tuple[float, float]] = []
+    for at, value in points:
+        if value is None:
+            if current:
+                runs.append(current)
+            current = []
+        else:
+            current.append((at, value))
+    return [*runs, current] if current else runs

@@ -1,0 +1,69 @@
+"""Forms and queries as pages read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+
+from ottla.common.errors import OttlaError
+
+FORM_BYTES_MAX = 12 * 1024 * 1024
+_FIELDS_MAX = 20_000
+_DIGITS_MAX = 18
+
+
+def whole(text: str) -> int | None:
+    """A whole number that fits into Kafka's fields; Python refuses to read one of thousands of digits."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX else None
+
+
+class Form:
+    """What a page sent: fields by name."""
+
+    def __init__(self, fields: Mapping[str, list[str]]) -> None:
+        self._fields = fields
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._fields.get(name, [default])[-1]
+
+    def stripped(self, name: str) -> str:
+        return self.text(name).strip()
+
+    def all(self, name: str) -> list[str]:
+        return self._fields.get(name, [])
+
+    def has(self, name: str) -> bool:
+        return name in self._fields
+
+    def number(self, name: str, what: str, *, least: int = 0) -> int:
+        number = whole(self.text(name))
+        if number is None or number < least:
+            raise OttlaError(f"{what} is a whole number from {least} on, not '{self.stripped(name)[:40]}'.")
+        return number
+
+    def names(self) -> list[str]:
+        return list(self._fields)
+
+
+async def read_form(request: Request) -> Form:
+    """Raises OttlaError for one that is too long."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > FORM_BYTES_MAX:
+            raise OttlaError(
+                f"the form is longer than {FORM_BYTES_MAX // 1024**2} MiB: send large records with a client."
+            )
+    try:
+        return Form(parse_qs(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS_MAX))
+    except ValueError as error:
+        raise OttlaError(f"the form cannot be read: {error}.") from None
+
+
+def positive(request: Request, name: str, default: int, most: int) -> int:
+    """A number of a query; what is none is as if it was not there."""
+    number = whole(request.query_params.get(name, ""))
+    return default if number is None else min(most, max(1, number))

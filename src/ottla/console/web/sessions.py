@@ -1,0 +1,112 @@
+"""Visitors between their requests: who logged in, the token that their forms carry, and what they are to be told.
+
+A session is a random name in a cookie that scripts cannot read. Everything else about it stays here, so a restart of
+the console logs everybody out.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+import time
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+from ottla.console.cluster.link import Link
+
+SESSIONS_MAX = 5_000
+IDLE_S_MAX = 8 * 3600.0
+_FAILURES_MAX = 5
+_WINDOW_S = 300.0
+_WATCHED_MAX = 10_000
+
+
+@dataclass
+class Session:
+    id: str
+    csrf: str
+    user: str | None = None
+    role: str = "viewer"
+    may_unmask: bool = False
+    # Of somebody who logged in at the cluster: what they do is done in their name.
+    link: Link | None = None
+    client: dict[str, str] | None = None
+    last_s: float = 0.0
+    notices: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=5))
+
+    def is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self.csrf.encode())
+
+
+class Sessions:
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Session] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, name: str | None) -> Session | None:
+        with self._lock:
+            found = self._known.get(name or "")
+            if found is None:
+                return None
+            if time.monotonic() - found.last_s > IDLE_S_MAX:
+                self._drop(found)
+                return None
+            found.last_s = time.monotonic()
+            self._known.move_to_end(found.id)
+            return found
+
+    def begin(self) -> Session:
+        """A new name for every login: one that somebody planted before it is worth nothing after it."""
+        session = Session(secrets.token_urlsafe(32), secrets.token_urlsafe(32), last_s=time.monotonic())
+        with self._lock:
+            self._known[session.id] = session
+            while len(self._known) > SESSIONS_MAX:
+                # Strangers first: they lose nothing but a token.
+                oldest = next((one for one in self._known.values() if one.user is None), None)
+                self._drop(oldest or next(iter(self._known.values())))
+        return session
+
+    def end(self, session: Session) -> None:
+        with self._lock:
+            self._drop(session)
+
+    def _drop(self, session: Session) -> None:
+        self._known.pop(session.id, None)
+        if session.link is not None:
+            session.link.close()
+
+
+class LoginLimit:
+    """Five wrong passwords for a name or from an address, then nothing for five minutes after the first of them."""
+
+    def __init__(self) -> None:
+        self._failures: OrderedDict[str, deque[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wait_s(self, *keys: str) -> float:
+        now = time.monotonic()
+        with self._lock:
+            waits = [
+                row[0] + _WINDOW_S - now
+                for key in keys
+                if (row := self._failures.get(key)) and len(row) >= _FAILURES_MAX and row[0] + _WINDOW_S > now
+            ]
+        return max(waits, default=0.0)
+
+    def failed(self, *keys: str) -> None:
+        now = time.monotonic()
+        with self._lock:
+            for key in keys:
+                row = self._failures.setdefault(key, deque(maxlen=_FAILURES_MAX))
+                while row and row[0] + _WINDOW_S <= now:
+                    row.popleft()
+                row.append(now)
+                self._failures.move_to_end(key)
+            while len(self._failures) > _WATCHED_MAX:
+                self._failures.popitem(last=False)
+
+    def succeeded(self, *keys: str) -> None:
+        with self._lock:
+            for key in keys:
+                self._failures.pop(key, None)

@@ -1,0 +1,182 @@
+"""The console in a real browser: every page, the daily work, and what people see when something is refused."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing  # noqa: F401  not a quick test: it starts a browser
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from ottla.common.passwords import hashed
+from ottla.console.web.navigation import NAVIGATION
+from ottla.testing import Broker
+from tests.console.browser import Browser, axe_source, browsing, require_chromium
+from tests.console.running import RunningConsole
+
+pytestmark = pytest.mark.xdist_group("browser")
+PAGES = [entry.path for _, entries in NAVIGATION for entry in entries]
+
+
+@pytest.fixture(scope="module")
+def browser(broker: Broker, console: RunningConsole) -> Iterator[Browser]:
+    require_chromium()
+    broker.create_topic("orders", 2)
+    values = [json.dumps({"n": n, "total": n * 1.5}).encode() for n in range(500)]
+    for partition in range(2):
+        broker.produce("orders", *values[partition::2], key=b"k", headers={"region": "eu"}, partition=partition)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "billing"})
+    consumer.commit(offsets=[TopicPartition("orders", 0, 0), TopicPartition("orders", 1, 0)], asynchronous=False)
+    consumer.close()
+    with browsing(console.url) as running:
+        yield running
+
+
+def all_pages() -> list[str]:
+    return [
+        *PAGES,
+        "/topics?new=1",
+        "/topics/orders",
+        "/topics/orders/records?limit=50",
+        "/topics/orders/settings",
+        "/topics/orders/produce",
+        "/topics/orders/manage",
+        "/groups/billing",
+        "/groups/billing/offsets?to=end",
+        "/brokers/1",
+    ]
+
+
+def test_every_page_opens_in_the_browser_without_a_complaint_and_fits_a_phone(browser: Browser) -> None:
+    for width in (1280, 390):
+        browser.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False},
+        )
+        for path in all_pages():
+            browser.open(path)
+            browser.one("main h1")
+            wide = browser.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{path} is {wide} px too wide at {width}"
+            assert browser.complaints() == [], path
+    browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+FEW = ["/", "/topics", "/topics/orders/records?limit=50", "/groups/billing/offsets?to=end"]
+
+
+@pytest.mark.parametrize("pages", [FEW, pytest.param(all_pages(), marks=pytest.mark.slow)], ids=["few", "all"])
+def test_pages_are_accessible_in_dark_and_light(browser: Browser, pages: list[str]) -> None:
+    source = axe_source()
+    for theme in ("light", "dark"):
+        browser.driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+        )
+        for path in pages:
+            browser.open(path)
+            browser.one("main h1")
+            # Through the driver: the page itself runs no script but its own.
+            browser.driver.execute_script(source)
+            answer = browser.driver.execute_async_script(
+                "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then("
+                "r => done(r.violations.map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html).join(' '))))"
+            )
+            assert answer == [], (theme, path, answer)
+
+
+def test_create_produce_find_reset_and_watch_the_lag_fall(browser: Browser, broker: Broker) -> None:
+    browser.open("/topics?new=1")
+    browser.fill("input[name=name]", "payments")
+    browser.fill("input[name=partitions]", "1")
+    browser.click("#new button.primary")
+    browser.says("Topic payments is there.")
+    for number in range(3):
+        browser.open("/topics/payments/produce")
+        browser.fill("input[name=key]", f"user-{number}")
+        browser.fill("textarea[name=value]", json.dumps({"amount": number * 100, "note": "<script>alert(1)</script>"}))
+        browser.click("form.form button.primary")
+        browser.says(f"at offset {number}")
+    browser.open("/topics/payments/records")
+    browser.fill("input[name=where]", "value.amount > 150")
+    browser.click("#search button.primary")
+    browser.until(lambda: browser.one("#results").get_attribute("data-done"))
+    assert "1 found" in browser.text and "searched 3 records" in browser.text
+    assert "where=value.amount" in browser.driver.current_url and "text=" not in browser.driver.current_url
+    assert "<script>alert(1)</script>" in browser.text
+    browser.open("/groups/billing/offsets")
+    browser.driver.execute_script("document.querySelector('select[name=to]').value = 'end'")
+    browser.click("form.form button.primary")
+    browser.says("The plan")
+    browser.click("#plan button.primary")
+    browser.says("Group billing is moved in 2 partitions.")
+    assert browser.one("#stats dd").text == "0"
+    broker.produce("orders", *[b"x"] * 7)
+    browser.until(lambda: browser.one("#stats dd").text == "7")  # the open page follows by itself
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "billing"})
+    ends = [consumer.get_watermark_offsets(TopicPartition("orders", number))[1] for number in range(2)]
+    consumer.commit(offsets=[TopicPartition("orders", n, end) for n, end in enumerate(ends)], asynchronous=False)
+    consumer.close()
+    browser.until(lambda: browser.one("#stats dd").text == "0")
+    assert browser.complaints() == []
+
+
+def test_the_tail_goes_on_and_can_be_stopped(browser: Browser, broker: Broker) -> None:
+    browser.open("/topics/orders/records?tail=1")
+    browser.says("Live:")
+    broker.produce("orders", b'{"tail": "fresh"}')
+    browser.says('"fresh"')
+    browser.click("#cancel")
+    browser.says("Cancelled")
+
+
+def test_keys_and_the_switch_of_dark_and_light(browser: Browser) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open("/topics")
+    body = browser.one("body")
+    body.send_keys("d")
+    chosen = browser.one("html").get_attribute("data-theme")
+    browser.open("/groups")
+    assert browser.one("html").get_attribute("data-theme") == chosen
+    browser.one("body").send_keys("/")
+    browser.driver.switch_to.active_element.send_keys("orders" + Keys.ENTER)
+    browser.until(lambda: browser.driver.current_url.endswith("/topics/orders"))
+    browser.one("body").send_keys("gb")
+    browser.until(lambda: browser.driver.current_url.endswith("/brokers"))
+
+
+def test_login_refusal_and_logout(browser: Browser, broker: Broker, tmp_path: Path) -> None:
+    users = tmp_path / "users.toml"
+    users.write_text(f'[users.vera]\npassword = "{hashed("v")}"\nrole = "viewer"\n')
+    with RunningConsole(broker.bootstrap_servers, users_file=str(users)) as guarded:
+        inside = Browser(browser.driver, guarded.url)
+        inside.open("/topics/orders/manage")
+        inside.fill("input[name=user]", "vera")
+        inside.fill("input[name=password]", "wrong")
+        inside.click("button.primary")
+        inside.says("The name or the password is wrong.")
+        inside.fill("input[name=user]", "vera")
+        inside.fill("input[name=password]", "v")
+        inside.click("button.primary")
+        inside.says("You are a viewer; to delete a topic takes an admin.")
+        assert all(button.get_attribute("disabled") for button in inside.all("main .form button"))
+        inside.driver.execute_script(
+            "const f = document.querySelector('form[action*=\"/delete\"]'); f.confirm.value = 'orders'; f.submit()"
+        )
+        inside.says("Not allowed")
+        inside.click(".who button")
+        inside.one("input[name=password]")
+        inside.open("/topics")
+        assert "/login" in inside.driver.current_url
+    browser.driver.get_log("browser")
+
+
+def test_a_page_that_is_open_says_when_the_console_is_gone(browser: Browser, broker: Broker) -> None:
+    with RunningConsole(broker.bootstrap_servers) as short:
+        leaving = Browser(browser.driver, short.url)
+        leaving.open("/")
+        leaving.one("#health")
+    leaving.says("The console does not answer.")
+    browser.driver.get_log("browser")

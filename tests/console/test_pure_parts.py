@@ -1,0 +1,452 @@
+"""What needs neither a cluster nor a browser: plans, rights, masks, charts, numbers, the gate."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicPartition
+from ottla.common.where import Record, compile_condition
+from ottla.console.cluster.health import BAD, NOTE, WARNING, findings, verdict
+from ottla.console.cluster.history import History
+from ottla.console.cluster.metrics import measured
+from ottla.console.cluster.offset_plan import Target, as_text, from_text, parse_target, plan
+from ottla.console.cluster.snapshot import Broker, Group, Member, Partition, Snapshot, Topic
+from ottla.console.pages.schemas import differences
+from ottla.console.records.columns import BinaryColumn, candidates
+from ottla.console.records.masking import HIDDEN, Masks, masked
+from ottla.console.records.query import parse_query
+from ottla.console.records.showing import read
+from ottla.console.web import charts, words
+from ottla.console.web.gate import Gate
+from ottla.console.web.rights import ADMIN, EDITOR, NEEDED, OF_THE_CLUSTER, VIEWER, why_not
+from ottla.console.web.sessions import LoginLimit, Sessions
+
+WHERE = TopicPartition("orders", 0)
+
+
+# --- plans of offsets
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "after"),
+    [
+        ("start", "", 10),
+        ("end", "", 100),
+        ("offset", "42", 42),
+        ("offset", "5000", 100),
+        ("shift", "-7", 43),
+        ("shift", "+9999", 100),
+        ("time", "2026-01-01", 77),
+    ],
+)
+def test_a_plan_says_where_each_offset_goes_and_stays_inside_the_log(kind: str, text: str, after: int) -> None:
+    moves = plan(parse_target(kind, text), {WHERE: 50}, {WHERE: (10, 100)}, {WHERE: 77})
+    (move,) = moves
+    assert (move.before, move.after, move.change, move.lag_after) == (50, after, after - 50, 100 - after)
+
+
+def test_a_plan_leaves_out_what_stays_as_it_is() -> None:
+    assert plan(Target("offset", 50), {WHERE: 50}, {WHERE: (10, 100)}, {}) == []
+
+
+def test_a_time_that_nothing_is_as_new_as_means_the_end() -> None:
+    (move,) = plan(Target("time", 1), {}, {WHERE: (10, 100)}, {WHERE: -1})
+    assert (move.before, move.after) == (None, 100)
+
+
+@pytest.mark.parametrize(("kind", "text"), [("offset", "x"), ("shift", "5"), ("time", "soon"), ("nowhere", "")])
+def test_a_place_that_is_none_is_refused(kind: str, text: str) -> None:
+    with pytest.raises(OttlaError):
+        parse_target(kind, text)
+
+
+def test_a_step_needs_something_to_count_from() -> None:
+    with pytest.raises(OttlaError, match="no offset for orders-0"):
+        plan(Target("shift", 5), {}, {WHERE: (0, 10)}, {})
+
+
+def test_a_plan_comes_back_from_its_form_as_it_was() -> None:
+    odd = TopicPartition("a:b|c", 3)
+    moves = plan(Target("start"), {WHERE: 50}, {WHERE: (10, 100), odd: (5, 9)}, {})
+    assert from_text(as_text(moves)) == {WHERE: (10, 50), odd: (5, None)}
+    with pytest.raises(OttlaError):
+        from_text(["1:x:2:t"])
+
+
+# --- rights
+
+
+def test_each_change_takes_a_right_and_a_refusal_says_which() -> None:
+    for action, needed in NEEDED.items():
+        for role in (VIEWER, EDITOR, ADMIN):
+            reason = why_not(action, role, is_read_only=False, is_cluster_user=False)
+            allowed = (VIEWER, EDITOR, ADMIN).index(role) >= (VIEWER, EDITOR, ADMIN).index(needed)
+            assert (reason is None) == allowed
+            assert reason is None or (needed in reason and action in reason)
+
+
+def test_nobody_changes_anything_through_a_console_that_is_read_only() -> None:
+    for action in NEEDED:
+        reason = why_not(action, ADMIN, is_read_only=True, is_cluster_user=True)
+        assert reason is not None and "read-only" in reason
+
+
+def test_what_is_the_clusters_it_decides_itself_about_its_users() -> None:
+    for action in NEEDED:
+        reason = why_not(action, VIEWER, is_read_only=False, is_cluster_user=True)
+        assert (reason is None) == (action in OF_THE_CLUSTER)
+
+
+# --- masks
+
+
+def record(value: object, **more: object) -> Record:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    given = {"key": b"k", "headers": [("auth", b"secret"), ("other", b"x")], **more}
+    return Record("payments", 0, 0, 0, value=data, **given)  # type: ignore[arg-type]
+
+
+def test_masked_fields_are_hidden_wherever_they_are() -> None:
+    paths = Masks.parse(["pay*:card.number,headers.auth"]).of("payments")
+    seen = masked(record({"card": {"number": "4111", "kind": "visa"}, "n": 1}), paths)
+    assert seen.json("value") == {"card": {"number": HIDDEN, "kind": "visa"}, "n": 1}
+    assert seen.headers == [("auth", HIDDEN.encode()), ("other", b"x")]
+    in_list = masked(record([{"card": [{"number": "4111"}]}, {"card": "whole"}]), paths)
+    assert b"4111" not in (in_list.value or b"") and b"whole" not in (in_list.value or b"")
+
+
+@pytest.mark.parametrize(
+    "value", [b"\x00\x01card 4111", b"plain 4111", b'"4111"', b"4111", b'{"card": {"number": "4111"']
+)
+def test_a_value_whose_fields_cannot_be_found_is_hidden_as_a_whole(value: bytes) -> None:
+    assert masked(record(value), Masks.parse(["payments:card.number"]).of("payments")).value == HIDDEN.encode()
+
+
+def test_other_topics_are_not_masked_and_keys_can_be() -> None:
+    masks = Masks.parse(["payments:key", "*:headers"])
+    assert masks.of("orders") == (("headers",),)
+    seen = masked(record({"a": 1}), masks.of("payments"))
+    assert seen.key == HIDDEN.encode() and all(value == HIDDEN.encode() for _, value in seen.headers)
+
+
+@pytest.mark.parametrize("text", ["", "payments", "payments:", ":field"])
+def test_a_mask_without_topic_or_field_is_refused(text: str) -> None:
+    with pytest.raises(OttlaError, match="--mask"):
+        Masks.parse([text])
+
+
+@settings(deadline=None)
+@given(st.recursive(st.none() | st.text() | st.integers(), lambda c: st.lists(c) | st.dictionaries(st.text(), c)))
+def test_masking_never_fails_and_never_shows(tree: object) -> None:
+    secret = "S3CR3T-VALUE"
+    seen = masked(record({"a": tree, "card": {"number": secret}}), Masks.parse(["*:card.number"]).of("payments"))
+    assert secret.encode() not in (seen.value or b"")
+
+
+# --- what a condition takes at least
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        ('value.user == "ada"', {(b"user", True), (b"ada", True)}),
+        ('value.user.name == "ada" and value.n > 5', {(b"user", True), (b"name", True), (b"ada", True), (b"n", True)}),
+        ('value contains "x"', {(b"x", False)}),
+        ('value.n == "5"', {(b"n", True)}),  # 5 equals its text
+        ("exists(value.error)", {(b"error", True)}),
+        ("value.paid", {(b"paid", True)}),
+        ('not value.user == "ada"', set()),
+        ('value.a == 1 or value.b == "x"', set()),
+        ("value.a == null", set()),
+        ('value.a != "x"', set()),
+        ('value.a =~ "x"', set()),
+        ('headers.a == "x"', set()),
+    ],
+)
+def test_bytes_that_a_condition_needs(text: str, needs: set[tuple[bytes, bool]]) -> None:
+    assert {(need.literal, need.is_json) for need in compile_condition(text).needs} == needs
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["ada", "a\\b", "5", "é", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["user", "n", "é", "a"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+_TESTS = st.sampled_from(
+    [
+        'value.user == "ada"',
+        'value.user contains "ada"',
+        'value contains "ada"',
+        'value.user == "5"',
+        "value.n > 3",
+        'exists(value["é"])',
+        'value["é"] == "é"',
+        "value.a and value.n != 2",
+        "len(value.user) == 3",
+        '"ada" in value.user',
+        'key == "k" and value.n == 5',
+    ]
+)
+
+
+@settings(deadline=None)
+@given(_JSON, _TESTS, st.booleans())
+def test_no_record_that_a_condition_holds_for_lacks_the_bytes_it_needs(
+    tree: object, text: str, ascii_only: bool
+) -> None:
+    data = json.dumps(tree, ensure_ascii=ascii_only).encode()
+    condition = compile_condition(text)
+    if condition.holds(record(data)):
+        for need in condition.needs:
+            held = b"k" if need.column == "key" else data
+            assert need.literal in held or (need.is_json and (b"\\" in held or b"\0" in held))
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.binary(max_size=6), max_size=40), st.binary(min_size=1, max_size=3), st.integers(0, 5))
+def test_rows_that_have_some_bytes_are_found_in_the_buffer_of_a_column(
+    values: list[bytes | None], literal: bytes, first: int
+) -> None:
+    values += [b"other"] * 100  # so that those are few
+    column = pa.array(values, pa.binary())[first:]
+    wanted = {row for row, value in enumerate(values[first:]) if value is not None and literal in value}
+    assert BinaryColumn(column).rows_with(literal) in (wanted, None)
+    if len(wanted) < 20:
+        assert BinaryColumn(column).rows_with(literal) == wanted
+
+
+def test_bytes_that_most_rows_have_tell_nothing() -> None:
+    many = pa.array([b'{"customer": %d}' % n for n in range(100)], pa.binary())
+    assert BinaryColumn(many).rows_with(b"customer") is None
+    needs = compile_condition('value.customer == "x7"').needs
+    assert candidates((many, many), needs, None) == []
+    assert candidates((many, many), needs[:1], None) is None
+    assert BinaryColumn(pa.array([None, None], pa.binary())).rows_with(b"x") == set()
+
+
+# --- queries
+
+
+def test_a_query_is_read_from_an_address() -> None:
+    query = parse_query("t", {"from": "offset", "at": "7", "partition": "2,0", "limit": "100", "where": " key == 'x' "})
+    assert (query.origin, query.offset, query.partitions, query.limit) == ("offset", 7, (0, 2), 100)
+    assert not query.is_backwards and query.where == "key == 'x'"
+    assert parse_query("t", {}).is_backwards
+    assert parse_query("t", {"limit": "999999999999999"}).limit == 50
+    assert parse_query("t", {"limit": "99999"}).limit == 500
+
+
+@pytest.mark.parametrize(
+    "given_",
+    [
+        {"from": "offset", "at": "-1"},
+        {"from": "time", "at": "soon"},
+        {"from": "moon"},
+        {"partition": "a"},
+        {"from": "next"},
+    ],
+)
+def test_a_query_that_cannot_be_read_is_refused(given_: dict[str, str]) -> None:
+    with pytest.raises(OttlaError):
+        parse_query("t", given_)
+
+
+# --- bytes as people read them
+
+
+@pytest.mark.parametrize(
+    ("data", "how", "kind"),
+    [
+        (None, "auto", "null"),
+        (b'{"a": 1}', "auto", "json"),
+        (b"42", "auto", "text"),
+        (b"42", "json", "json"),
+        (b"not json", "json", "text"),
+        (b"plain", "auto", "text"),
+        (b"\x00\x01", "auto", "hex"),
+        (b"\xff\xfe", "text", "text"),
+        (b'{"a": 1}', "hex", "hex"),
+        (b"", "auto", "text"),
+    ],
+)
+def test_bytes_are_shown_as_what_they_are(data: bytes | None, how: str, kind: str) -> None:
+    assert read(data, how).kind == kind
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300), st.sampled_from(["auto", "json", "text", "hex"]))
+def test_any_bytes_can_be_shown(data: bytes, how: str) -> None:
+    seen = read(data, how)
+    assert seen.size == len(data) and seen.text.encode(errors="replace") is not None
+
+
+# --- charts
+
+
+def test_a_chart_is_text_that_cannot_break_out_and_gaps_stay_gaps() -> None:
+    points = [(0.0, 1.0), (1.0, 2.0), (2.0, None), (3.0, 1.0), (4.0, 3.0)]
+    svg = str(charts.chart(points, lambda value: f"<{value}>", '"><script>'))
+    assert svg.count('class="line"') == 2
+    assert "<script" not in svg and "&lt;0.0&gt;" in svg
+    assert "style=" not in svg
+
+
+def test_a_chart_without_two_points_says_so() -> None:
+    assert "Not enough" in charts.chart([(0.0, 1.0)], str, "x")
+    assert charts.spark([], "x") == ""
+
+
+@settings(deadline=None)
+@given(st.floats(1e-3, 1e15), st.sampled_from([10, 1024]))
+def test_the_top_of_a_chart_is_near_what_it_shows(most: float, base: int) -> None:
+    top = charts.nice_top(most, base)
+    assert most * 0.998 <= top <= most * 10.01
+
+
+def test_the_history_is_bounded_and_forgets_what_is_gone() -> None:
+    history = History(points_max=10)
+    for at in range(30):
+        history.add(at, {"here": at, **({"gone": 1.0} if at < 5 else {})})
+    assert [at for at, _ in history.of("here")] == list(range(20, 30))
+    assert history.of("gone") == []
+    history.add(30, {"here": None})
+    assert history.of("here")[-1] == (30, None)
+
+
+# --- words
+
+
+def test_numbers_are_read_easily() -> None:
+    assert [words.short(n) for n in (None, 0, 999, 9_999, 12_345, 2.5e6)] == [
+        "–",
+        "0",
+        "999",
+        "9,999",
+        "12.3 k",
+        "2.5 M",
+    ]
+    assert [words.size(n) for n in (None, 0, 1023, 1536, 5 * 1024**3)] == ["–", "0 B", "1023 B", "1.5 KiB", "5 GiB"]
+    assert words.setting("retention.ms", "604800000") == "7 d" and words.setting("retention.bytes", "-1") == "no limit"
+    assert words.moment(-1) == "–" and words.moment(2**62) == str(2**62)
+
+
+# --- health
+
+
+def snapshot(**changes: object) -> Snapshot:
+    partition = Partition(0, 1, (1, 2), (1, 2), 0, 100)
+    base: dict[str, object] = {
+        "at_s": 1.0,
+        "took_s": 0.0,
+        "cluster_id": "c",
+        "controller": 1,
+        "brokers": {1: Broker(1, "h", 1, None, True), 2: Broker(2, "h", 2, None, False)},
+        "topics": {"orders": Topic("orders", False, (partition,), min_isr=2)},
+        "groups": {},
+    }
+    return Snapshot(**{**base, **changes})  # type: ignore[arg-type]
+
+
+def test_a_healthy_cluster_has_no_findings() -> None:
+    assert findings(snapshot()) == [] and verdict([]) == "ok"
+
+
+def test_each_illness_is_told_with_what_to_do() -> None:
+    below = Topic("orders", False, (Partition(0, 1, (1, 3), (1,)),), min_isr=2)
+    leaderless = Topic("gone", False, (Partition(0, -1, (3,), ()),))
+    astray = Topic("astray", False, (Partition(0, 2, (1, 2), (1, 2)),))
+    behind = Group("late", "Empty", "classic", "consumer", 1, (), {WHERE: 0}, {WHERE: 5_000})
+    stuck = Group(
+        "stuck",
+        "Stable",
+        "classic",
+        "consumer",
+        1,
+        (Member("m", "c", "h", None, ()),),
+        {},
+        {WHERE: 5_000},
+        commits_per_s=0.0,
+    )
+    found = findings(
+        snapshot(
+            controller=-1,
+            topics={"orders": below, "gone": leaderless, "astray": astray},
+            groups={"late": behind, "stuck": stuck},
+        )
+    )
+    text = " ".join(one.what for one in found)
+    for word in ("no controller", "Broker 3 is gone", "orders-0", "gone-0", "Group late", "Group stuck", "preferred"):
+        assert word in text
+    assert all(one.advice for one in found)
+    severities = [one.severity for one in found]
+    assert severities == sorted(severities, key=(BAD, WARNING, NOTE).index) and verdict(found) == BAD
+
+
+# --- the gate, sessions, logins
+
+
+@pytest.mark.parametrize(
+    ("host", "known"),
+    [
+        ("127.0.0.1:8080", True),
+        ("localhost", True),
+        ("[::1]:8080", True),
+        ("console.example.com", True),
+        ("CONSOLE.example.com:8080", True),
+        ("evil.example.com", False),
+        ("console.example.com.evil.org", False),
+        ("", False),
+        ("[::1", False),
+        ("localhost.evil.org", False),
+    ],
+)
+def test_only_names_that_are_ours_are_answered(host: str, known: bool) -> None:
+    gate = Gate(None, ("console.example.com",), is_secure=False)  # type: ignore[arg-type]
+    assert gate.is_known(host) is known
+
+
+def test_strangers_are_forgotten_before_users() -> None:
+    sessions = Sessions()
+    user = sessions.begin()
+    user.user = "anna"
+    from ottla.console.web import sessions as module
+
+    for _ in range(module.SESSIONS_MAX + 10):
+        sessions.begin()
+    assert sessions.find(user.id) is user
+    sessions.end(user)
+    assert sessions.find(user.id) is None and sessions.find(None) is None
+
+
+def test_after_five_wrong_passwords_there_is_a_pause() -> None:
+    limit = LoginLimit()
+    for _ in range(4):
+        limit.failed("user anna", "address x")
+    assert limit.wait_s("user anna", "address x") == 0
+    limit.failed("user anna")
+    assert limit.wait_s("user anna") > 200 and limit.wait_s("user bob") == 0
+    limit.succeeded("user anna")
+    assert limit.wait_s("user anna") == 0
+
+
+def test_metrics_are_read_in_prometheus_text() -> None:
+    text = (
+        "# HELP x\nkafka_server_replicamanager_underreplicatedpartitions 3.0\n"
+        'kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 10\n'
+        'kafka_server_brokertopicmetrics_bytesin_total{topic="b"} 5\n'
+    )
+    seen = measured(text)
+    assert seen["under-replicated"] == "3" and seen["bytes in"] == "15 B" and seen["loop lag"] == "–"
+
+
+def test_differences_of_schemas_are_line_by_line() -> None:
+    assert differences("a\nb\nc", "a\nx\nc") == [("", "a"), ("-", "b"), ("+", "x"), ("", "c")]
+    assert differences("a", "a") == []
