@@ -80,7 +80,12 @@ class Runner:
     def is_failed(self) -> bool:
         return self._state == statuses.FAILED
 
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def start(self) -> None:
+        """Raises whatever Spark raises whose JVM is gone."""
         self._thread.start()
 
     def want(self, wanted: Wanted) -> None:
@@ -142,7 +147,7 @@ class Runner:
             rounds.begin()
             while self._goes_on(wanted):
                 self._settle(plugin, rounds.task_count)
-                self._go_round(rounds)
+                self._go_round(wanted, rounds)
         except Exception as error:
             if self._is_stopping:
                 return
@@ -164,9 +169,9 @@ class Runner:
             if not self._failures:
                 self._report(statuses.RUNNING)
 
-    def _go_round(self, rounds: SourceRounds | SinkRounds) -> None:
+    def _go_round(self, wanted: Wanted, rounds: SourceRounds | SinkRounds) -> None:
+        """`wanted`: what the rounds were made for. Something else may be wanted by now."""
         idle_s = _FIRST_IDLE_S
-        wanted = self._wanted
         while self._goes_on(wanted):
             self.busy_since_s = time.monotonic()
             has_more = rounds.run()

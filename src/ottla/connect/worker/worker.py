@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 import httpx
 
@@ -217,7 +218,12 @@ class Worker:
                 has_let_go = share is not None
         for name in mine:
             if name in known and not self._is_stopping:
-                self._bring_up(name, Wanted(known[name], self.configs.target(name)))
+                try:
+                    self._bring_up(name, Wanted(known[name], self.configs.target(name)))
+                except Exception:
+                    # Others are to run all the same; this one is tried again with the next look.
+                    _LOG.exception("the connector %s cannot be started now", name)
+                    self._revive()
         self._do_restarts()
         self._look_for_stuck()
         # What was let go may go to somebody else now, and new connectors to anybody.
@@ -236,12 +242,23 @@ class Worker:
 
     def _bring_up(self, name: str, wanted: Wanted) -> None:
         runner = self._runners.get(name)
+        if runner is not None and not runner.is_alive:
+            _LOG.error("the thread of the connector %s has ended by itself: another one is started", name)
+            runner = None
         if runner is None:
             pauses = Pauses(self.settings.restart_s, self.settings.restart_s_max, self.settings.rounds.idle_s_max)
-            runner = self._runners[name] = Runner(name, wanted, self, pauses)
+            runner = Runner(name, wanted, self, pauses)
             runner.start()
+            self._runners[name] = runner
         elif runner.wanted != wanted:
             runner.want(wanted)
+
+    def _revive(self) -> None:
+        """A thread of Spark's cannot be started without its JVM, and who would notice that is none yet."""
+        try:
+            self._spark.revive()
+        except Exception as error:
+            _LOG.error("Spark cannot be started again: %s", error)
 
     def _stop_runner(self, runner: Runner) -> None:
         runner.stop(self.settings.grace_s)
@@ -286,7 +303,7 @@ class Worker:
             if self._is_leader:
                 self.write_tasks(name, plugin.task_class, count)
             elif self._share is not None:
-                url = f"{self._share.leader_url}/ottla/tasks/{name}"
+                url = f"{self._share.leader_url}/ottla/tasks/{quote(name, safe='')}"
                 httpx.put(url, json={"class": plugin.task_class, "tasks": count}, timeout=_FORWARD_S, trust_env=False)
         except (OttlaError, OSError, httpx.HTTPError, NotLeader) as error:
             _LOG.warning("the tasks of %s cannot be written now: %s", name, error)
