@@ -108,6 +108,19 @@ def test_young_rows_wait_for_transactions_that_are_still_open(origin: Origin) ->
     assert ids(driven) == [1]
 
 
+def test_a_table_larger_than_a_round_is_read_to_its_end_in_bulk_mode(origin: Origin) -> None:
+    """A worker ends a round when it has enough, and may die after any."""
+    origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, name VARCHAR(20))")
+    origin.sql(*(f"INSERT INTO orders VALUES ({n}, 'n{n}')" for n in range(1, 11)))
+    driven = origin.driven(mode="bulk", table_whitelist="orders", batch_max_rows="3", poll_interval_ms="600000")
+    for number in range(4):
+        assert driven.round_of_one_piece()
+        if number == 1:
+            driven.die()
+    assert ids(driven) == list(range(1, 11))
+    assert driven.round() == 0 and driven.offset is not None and "rows" not in driven.offset
+
+
 def test_all_rows_come_again_in_bulk_mode_and_queries_work_as_tables_do(origin: Origin) -> None:
     origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, euro INT)", "INSERT INTO orders VALUES (1, 5), (2, 50)")
     driven = origin.driven(mode="bulk", table_whitelist="orders")

@@ -80,7 +80,8 @@ class JdbcSource(Source):
         return [{"protocol": "1", "table": table} for table in self._tables()]
 
     def published(self, partition: Partition, offset: Offset) -> None:
-        self._has_moved = self.settings["mode"] != "bulk"
+        if self.settings["mode"] != "bulk" or "rows" in offset:
+            self._has_moved = True
 
     def _tables(self) -> list[str]:
         schema = self.settings["schema.pattern"] or None
@@ -107,14 +108,18 @@ class JdbcSource(Source):
             yield from asked.pieces(offset or {})
 
     def _bulk(self, partition: Partition, offset: Offset | None) -> Iterator[Read]:
-        now = int(time.time() * 1000)
-        if offset is not None and now - offset.get("read_at_ms", 0) < self.settings["poll.interval.ms"]:
+        """A table may be larger than a round: the next one goes on behind the rows that are out, in the order of the
+        key where there is one. Without a key, rows that change meanwhile may come twice or not at all this time."""
+        now, before = int(time.time() * 1000), dict(offset or {})
+        done = int(before.pop("rows", 0))
+        if offset is not None and not done and now - before.get("read_at_ms", 0) < self.settings["poll.interval.ms"]:
             return
         with _telling(f"read {partition.get('table', 'query')}"), self._engine.connect() as connection:
             asked = _Asked(self, connection, partition.get("table"))
-            before = {} if offset is None else dict(offset)
-            for rows in asked.rows(asked.select, keep_groups=None):
-                yield Read(asked.records(rows), before)
+            statement = asked.select.order_by(*asked.primary_key)
+            for rows in asked.rows(statement.offset(done) if done else statement, keep_groups=None):
+                done += len(rows)
+                yield Read(asked.records(rows), {**before, "rows": done})
         yield Read(no_records(), {"read_at_ms": now})
 
 
@@ -131,6 +136,7 @@ class _Asked:
         self.connection = connection
         self.columns: list[SqlColumn] | None = None
         self.key: list[str] = []
+        self.primary_key: list[Any] = []
         self._timestamp = (
             next(iter(self.settings["timestamp.column.name"]), None) if "timestamp" in self.settings["mode"] else None
         )
@@ -152,6 +158,7 @@ class _Asked:
         made = sa.Table(last, sa.MetaData(), schema=schema, autoload_with=self.connection)
         self.select = sa.select(made)
         self.columns = [column_of(column, self.connection.dialect.name) for column in made.columns]
+        self.primary_key = list(made.primary_key.columns)
         if self.settings["key.mode"] == "primary_key":
             self.key = [column.name for column in made.primary_key.columns]
         if self._incrementing == "":
