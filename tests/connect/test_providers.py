@@ -52,3 +52,46 @@ def test_what_is_not_there_is_told(reference: str, sentence: str) -> None:
 def test_other_providers_are_refused_at_start() -> None:
     with pytest.raises(OttlaError, match=r"config.providers.vault.class is 'com.example.Vault'"):
         providers_of({"config.providers": "vault", "config.providers.vault.class": "com.example.Vault"})
+
+
+def test_what_the_worker_does_not_allow_is_not_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may ask a worker could else read every file that the worker can."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open-too").mkdir()
+    for name in ("open/a", "open-too/a", "a"):
+        (tmp_path / name).write_text("k=v\n")
+    monkeypatch.setenv("APP_REGION", "north")
+    monkeypatch.setenv("REGION", "south")
+    providers = providers_of(
+        {
+            **WORKER,
+            "config.providers.file.param.allowed.paths": f"{tmp_path}/open, /etc",
+            "config.providers.dir.param.allowed.paths": f"{tmp_path}/open",
+            "config.providers.env.param.allowlist.pattern": "APP_.*",
+        }
+    )
+    given = {"a": f"${{file:{tmp_path}/open/a:k}}", "b": f"${{dir:{tmp_path}/open:a}}", "c": "${env:APP_REGION}"}
+    assert resolved(given, providers) == {"a": "v", "b": "k=v\n", "c": "north"}
+    for refused in (
+        f"${{file:{tmp_path}/a:k}}",
+        f"${{file:{tmp_path}/open/../a:k}}",
+        f"${{file:{tmp_path}/open-too/a:k}}",
+        f"${{dir:{tmp_path}:a}}",
+        f"${{dir:{tmp_path}/open/..:a}}",
+        "${env:REGION}",
+    ):
+        with pytest.raises(OttlaError, match="the worker does not allow"):
+            resolved({"secret": refused}, providers)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("config.providers.file.param.allowed.paths", "secrets"),
+        ("config.providers.dir.param.allowed.paths", "/there/is/no/such/folder"),
+        ("config.providers.env.param.allowlist.pattern", "("),
+    ],
+)
+def test_a_limit_that_cannot_be_understood_is_refused_at_start(setting: str, value: str) -> None:
+    with pytest.raises(OttlaError, match=setting):
+        providers_of({**WORKER, setting: value})

@@ -2,11 +2,13 @@
 
 The topic of configurations keeps the reference, and REST shows it; what it stands for is looked up when a connector
 starts. Kafka's three providers are known: FileConfigProvider, DirectoryConfigProvider and EnvVarConfigProvider, under
-the names that `config.providers` of the worker gives them.
+the names that `config.providers` of the worker gives them, with the limits that Kafka's have: `param.allowed.paths` of
+files and folders, `param.allowlist.pattern` of variables. Whoever may create connectors sees what they refer to.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -18,6 +20,8 @@ from ottla.connect.worker.properties import read_properties
 
 REFERENCE = re.compile(r"\$\{([a-zA-Z0-9_.-]+):(?:([^}:]*):)?([^}:]+)\}")
 Provider = Callable[[str, str], str | None]
+_LOG = logging.getLogger("ottla.connect.providers")
+_PATHS, _PATTERN = "allowed.paths", "allowlist.pattern"
 
 
 def _file(path: str, key: str) -> str | None:
@@ -35,10 +39,11 @@ def _environment(path: str, key: str) -> str | None:
 
 
 _PREFIX = "org.apache.kafka.common.config.provider."
-_KNOWN: Mapping[str, Provider] = {
-    f"{_PREFIX}FileConfigProvider": _file,
-    f"{_PREFIX}DirectoryConfigProvider": _directory,
-    f"{_PREFIX}EnvVarConfigProvider": _environment,
+# With the parameter that limits it.
+_KNOWN: Mapping[str, tuple[Provider, str]] = {
+    f"{_PREFIX}FileConfigProvider": (_file, _PATHS),
+    f"{_PREFIX}DirectoryConfigProvider": (_directory, _PATHS),
+    f"{_PREFIX}EnvVarConfigProvider": (_environment, _PATTERN),
 }
 
 
@@ -51,8 +56,42 @@ def providers_of(given: Mapping[str, str]) -> dict[str, Provider]:
             raise OttlaError(
                 f"config.providers.{name}.class is '{kind}', which is not known here: there are {', '.join(_KNOWN)}."
             )
-        found[name] = _KNOWN[kind]
+        provider, limit = _KNOWN[kind]
+        prefix = f"config.providers.{name}.param."
+        if idle := sorted(one for one in given if one.startswith(prefix) and one != prefix + limit):
+            _LOG.warning("these settings have no effect here: %s", ", ".join(idle))
+        text = given.get(prefix + limit, "").strip()
+        found[name] = _limited(provider, limit, prefix + limit, text) if text else provider
     return found
+
+
+def _limited(provider: Provider, limit: str, setting: str, text: str) -> Provider:
+    is_allowed = _by_paths(setting, text) if limit == _PATHS else _by_pattern(setting, text)
+
+    def look_up(path: str, key: str) -> str | None:
+        if not is_allowed(path, key):
+            raise OttlaError(f"the worker does not allow it, see its {setting}.")
+        return provider(path, key)
+
+    return look_up
+
+
+def _by_paths(setting: str, text: str) -> Callable[[str, str], bool]:
+    allowed = [Path(part.strip()) for part in text.split(",") if part.strip()]
+    for one in allowed:
+        if not one.is_absolute() or not one.exists():
+            raise OttlaError(f"{setting} has '{one}', expected absolute paths that are there, separated by commas.")
+
+    # As Kafka's: by the path as it is written, without its `..`; links may lead anywhere.
+    return lambda path, _: any(Path(os.path.normpath(path)).is_relative_to(os.path.normpath(one)) for one in allowed)
+
+
+def _by_pattern(setting: str, text: str) -> Callable[[str, str], bool]:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise OttlaError(f"{setting} is '{text}', which is no regular expression: {error}.") from None
+    return lambda _, key: pattern.fullmatch(key) is not None
 
 
 def resolved(config: Mapping[str, str], providers: Mapping[str, Provider]) -> dict[str, str]:
