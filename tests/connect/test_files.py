@@ -139,6 +139,15 @@ def test_a_position_moves_forwards_but_not_over_what_is_written(tmp_path: Path) 
     assert sink.positions([PLACE]) == {PLACE: 10}
 
 
+def test_positions_that_are_refused_are_not_moved_in_part(tmp_path: Path) -> None:
+    sink, other = FilesSink({"path": str(tmp_path), "format": "text"}), TopicPartition("t", 4)
+    for place in (PLACE, other):
+        sink.open(place, 0).write(records(0, ["a", "b"], TEXT))
+    with pytest.raises(ConnectorFailure, match="partition=4 has files up to offset 1"):
+        sink.moved({PLACE: 10, other: 0})
+    assert sink.positions([PLACE, other]) == {PLACE: 2, other: 2}
+
+
 def test_records_that_a_format_cannot_hold_are_bad_and_others_are_not(tmp_path: Path) -> None:
     sink = FilesSink({"path": str(tmp_path), "format": "parquet", "include.metadata": "true"})
     writer = sink.open(PLACE, 0)

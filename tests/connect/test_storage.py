@@ -109,3 +109,30 @@ def test_property_files_are_read_as_java_reads_them() -> None:
         "f": "",
         "with space": "x=y",
     }
+
+
+def test_no_record_of_somebody_elses_stops_who_reads_the_topic_of_offsets() -> None:
+    state = OffsetState()
+    for key, value in (
+        (b'[["a"],{"p":1}]', b"{}"),
+        (b'[{"a":1},{"p":1}]', b"{}"),
+        (b'[null,{"p":1}]', b"{}"),
+        (b'["a",{"p":1}]', b"[]"),
+        (b'["a",{"p":1}]', b"7"),
+        (b"[" * 100_000, b"{}"),
+        (b"7", b"{}"),
+        (None, None),
+    ):
+        state.apply(key, value)
+    assert state.listed("a") == []
+    state.apply(b'["a",{"p":1}]', b'{"at":1}')
+    assert state.of("a") == {'{"p":1}': {"at": 1}}
+
+
+def test_settings_without_a_value_are_none_and_others_are_texts() -> None:
+    """Kafka Connect keeps nulls of configurations; a record that REST has not written may have numbers."""
+    state = ConfigState()
+    state.apply(b"connector-x", b'{"properties":{"name":"x","empty":null,"tasks.max":2,"flag":true}}')
+    assert state.configs == {"x": {"name": "x", "tasks.max": "2", "flag": "true"}}
+    state.apply(b"connector-y", b"[" * 100_000)
+    assert list(state.configs) == ["x"]

@@ -52,6 +52,7 @@ class SinkRounds:
             client=client,
             dead_letters=self._dead_letters,
             is_tolerant=config.get("errors.tolerance", "none") == "all",
+            bytes_max=max(connector.worker.rounds.bytes_max, _BATCH_BYTES_MAX),
             log_errors=config.get("errors.log.enable", "false") == "true",
             log_contents=config.get("errors.log.include.messages", "false") == "true",
             retry_timeout_s=_seconds(config, "errors.retry.timeout", "0"),

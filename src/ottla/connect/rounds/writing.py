@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -40,6 +41,9 @@ class WritePlan:
     dead_letters: DeadLetterPlan | None
     # errors.tolerance=all
     is_tolerant: bool
+    # What a task holds at once: a range is planned by what records take in the log, where they may be compressed, and
+    # where others may be far smaller.
+    bytes_max: int
     log_errors: bool
     log_contents: bool
     retry_timeout_s: float
@@ -74,10 +78,9 @@ class _Task:
         sink = self.plan.sink(self.plan.config)
         reader = kept_reader(self.plan.client)
         for where, most in portions:
-            pieces = list(read_ranges(reader, [where], _SCHEMA, loss_handler(False), with_headers=True))
-            if pieces:
-                rows = pa.concat_batches(pieces) if len(pieces) > 1 else pieces[0]
-                self._write(sink, where, rows, most or rows.num_rows)
+            with closing(read_ranges(reader, [where], _SCHEMA, loss_handler(False), with_headers=True)) as pieces:
+                for rows in _held(pieces, self.plan.bytes_max):
+                    self._write(sink, where, rows, most or rows.num_rows)
             self.done[where.where] = where.end
 
     def _write(self, sink: Sink, where: OffsetRange, rows: pa.RecordBatch, most: int) -> None:
@@ -89,7 +92,7 @@ class _Task:
                 converted = conversion.run(part)
                 self._fail(converted.failures)
                 for records in converted.records:
-                    writer = writer or sink.open(where.where, where.start)
+                    writer = writer or sink.open(where.where, self.done.get(where.where, where.start))
                     self._write_all(writer, records, part)
                     self.records += len(records)
                 self.done[where.where] = part.column("offset")[part.num_rows - 1].as_py() + 1
@@ -134,6 +137,20 @@ class _Task:
                 contents = f" key={failed.key!r} value={failed.value!r}" if self.plan.log_contents else ""
                 _LOG.error("the record of %s fails (%s): %s%s", where, failed.stage, failed.error, contents)
         self.failures += len(failures)
+
+
+def _held(pieces: Iterator[Any], bytes_max: int) -> Iterator[Any]:
+    """All rows in their order, as few times as memory allows."""
+    held: list[Any] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += piece.nbytes
+        if size >= bytes_max:
+            yield pa.concat_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.concat_batches(held)
 
 
 def _failed(records: Records, rows: pa.RecordBatch, sink: type[Sink], error: BadRecords) -> Failed:

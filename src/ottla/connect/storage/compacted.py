@@ -90,6 +90,9 @@ class CompactedTopic:
                     self._advance()
             except (OttlaError, OSError) as error:
                 _LOG.warning("the topic '%s' cannot be read now: %s", self.name, error)
+            except Exception:
+                # Nobody would notice that this thread is gone, and the worker would know nothing new any more.
+                _LOG.exception("the topic '%s' cannot be read now", self.name)
 
     def _advance(self) -> None:
         ends = self._committed.offsets(dict.fromkeys(self._positions, LATEST))

@@ -56,7 +56,7 @@ class ConfigState:
             name = (key or b"").decode()
             tree = None if value is None else json.loads(value)
             self._apply(name, tree)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             _LOG.warning("a record of configurations is passed over, key %r: %s", key, error)
 
     def _apply(self, key: str, tree: Any) -> None:
@@ -67,7 +67,7 @@ class ConfigState:
                 self.tasks.pop(name, None)
                 self._pending.pop(name, None)
             else:
-                self.configs[name] = dict(tree["properties"])
+                self.configs[name] = _texts(tree["properties"])
         elif key.startswith(_TARGET):
             name = key.removeprefix(_TARGET)
             if tree is None:
@@ -77,7 +77,7 @@ class ConfigState:
         elif key.startswith(_TASK):
             name, _, number = key.removeprefix(_TASK).rpartition("-")
             if tree is not None:
-                self._pending.setdefault(name, {})[int(number)] = dict(tree["properties"])
+                self._pending.setdefault(name, {})[int(number)] = _texts(tree["properties"])
         elif key.startswith(_COMMIT):
             name = key.removeprefix(_COMMIT)
             if tree is not None:
@@ -98,6 +98,15 @@ class ConfigState:
                     self.on_level(name, tree["level"])
         elif not key.startswith(_OTHERS):
             raise ValueError("nobody knows such a key")
+
+
+def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Kafka Connect keeps a setting that is null, which is one that is not set."""
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in properties.items()
+        if value is not None
+    }
 
 
 def _pair(key: str, tree: Any) -> Pair:

@@ -29,9 +29,9 @@ class OffsetState:
         try:
             name, partition = json.loads(key or b"")
             offset = None if value is None else json.loads(value)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             return  # a connector of somebody else's, with keys that are no JSON
-        if not isinstance(partition, dict):
+        if not (isinstance(name, str) and isinstance(partition, dict) and isinstance(offset, dict | None)):
             return
         assert key is not None
         with self._guard:

@@ -45,7 +45,7 @@ class StatusState:
         try:
             name = (key or b"").decode()
             self._apply(name, None if value is None else json.loads(value))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             _LOG.warning("a record of statuses is passed over, key %r: %s", key, error)
 
     def _apply(self, key: str, tree: Any) -> None:

@@ -7,7 +7,7 @@ that of some hundred rows, so small pieces of several partitions are put togethe
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -50,7 +50,7 @@ def read_split(
 
 def read_ranges(
     reader: ClusterReader, ranges: Sequence[OffsetRange], schema: Any, on_loss: OnLoss, *, with_headers: bool
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Record batches of `schema`, those of a partition in their order."""
     fetched = fetch_ranges(reader, ranges, on_loss)
     pieces = (piece for answer in fetched for piece in _pieces(answer, reader.settings, schema, with_headers))

@@ -115,17 +115,20 @@ class FilesSink(Sink):
     def moved(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Files from that offset on would be there twice: they have to go first, and that is for a person to do. What
         is passed over is noted in the folder."""
+        known = {partition: position(self._place, partition) for partition in offsets}
+        # All of them or none: who is refused must not find some of them moved.
         for partition, offset in offsets.items():
-            known = position(self._place, partition)
-            if known is not None and offset is not None and offset > known:
+            if (known[partition] or 0) > (offset or 0):
+                raise ConnectorFailure(
+                    f"{_folder(self._place, partition)} has files up to offset {(known[partition] or 0) - 1}: move "
+                    "those away that are to be written again, or records would be there twice."
+                )
+        for partition, offset in offsets.items():
+            before = known[partition]
+            if before is not None and offset is not None and offset > before:
                 mark = posixpath.join(_folder(self._place, partition), f".moved+{offset:020}")
                 with self._place.system.open_output_stream(mark):
                     pass
-            if known is not None and known > (offset or 0):
-                raise ConnectorFailure(
-                    f"{_folder(self._place, partition)} has files up to offset {known - 1}: move those away that are "
-                    "to be written again, or records would be there twice."
-                )
 
 
 def _folder(place: Place, partition: TopicPartition) -> str:
