@@ -183,6 +183,43 @@ def test_a_transaction_larger_than_a_batch_is_cut_and_goes_on_where_it_was(
     assert driven.offset is not None and before is not None and driven.offset["changes"] == 2000
 
 
+@pytest.mark.parametrize("between", ["snapshot", "heartbeat"])
+def test_tables_of_a_transaction_that_are_out_stay_out_whatever_comes_before_the_others(
+    postgres: Database, reading: Reading, between: str
+) -> None:
+    postgres.sql("CREATE TABLE orders (id INT PRIMARY KEY)", "CREATE TABLE lines (id INT PRIMARY KEY)")
+    driven = reading()
+    driven.round()
+    postgres.sql("WITH made AS (INSERT INTO orders VALUES (1), (2) RETURNING id) INSERT INTO lines SELECT id FROM made")
+    while not driven.topics:
+        driven.round_of_one_piece()
+    assert len({each.topic for each in driven.topics}) == 1, "only one of the tables is out"
+    driven.die()
+    if between == "snapshot":
+        postgres.sql("CREATE TABLE more (id INT PRIMARY KEY)", "INSERT INTO more VALUES (7)")
+    else:
+        driven.make = reading(heartbeat_interval_ms="1").make
+    driven.round_of_one_piece()
+    driven.die()
+    driven.make = reading().make
+    driven.until(lambda: all(changes(driven, table) for table in ("orders", "lines")))
+    driven.die()
+    for table in ("orders", "lines"):
+        assert [after["id"] for _, _, after in changes(driven, table)] == [1, 2]  # type: ignore[index]
+
+
+def test_a_large_key_that_did_not_change_stays_the_key(postgres: Database, reading: Reading) -> None:
+    postgres.sql("CREATE TABLE orders (id TEXT PRIMARY KEY, n INT)", "ALTER TABLE orders ALTER id SET STORAGE EXTERNAL")
+    driven = reading(snapshot_mode="never")
+    driven.round()
+    postgres.sql("INSERT INTO orders VALUES (repeat('k', 2500), 1)", "UPDATE orders SET n = 2")
+    driven.until(lambda: len(driven.topics) >= 2)
+    driven.die()
+    assert [op for op, _, _ in changes(driven)] == ["c", "u"]
+    assert [each.key for each in driven.topics] == [{"id": "k" * 2500}] * 2
+    assert driven.topics[1].value["after"] == {"id": "k" * 2500, "n": 2}
+
+
 def test_an_idle_table_holds_no_wal_and_what_is_not_published_does(postgres: Database, reading: Reading) -> None:
     postgres.sql("CREATE TABLE orders (id INT PRIMARY KEY)", "CREATE TABLE other (id INT)")
 

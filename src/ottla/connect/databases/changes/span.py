@@ -58,6 +58,12 @@ class Span:
     def must_end(self, place: Place) -> bool:
         return self._to > self.out and place >= self._to
 
+    def unfinished(self) -> dict[str, Any]:
+        """What an offset of something else (rows of a snapshot) has to say, so that tables that are out stay out."""
+        if self._to <= self.out:
+            return {}
+        return {"span": {"tx": self._to[0], "changes": self._to[1], "done": sorted(self._done)}}
+
     def cut(self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Read]:
         """Ends the span at this place; no pieces if nothing was collected. `before` and `after`: the rest of the
         offsets, from where to read for what the span has, and from where for what comes behind it."""

@@ -132,7 +132,7 @@ class MysqlSession:
         return rest
 
     def _whole_offset(self) -> dict[str, Any]:
-        return {**self._rest(), "tx": self._span.out[0], "changes": self._span.out[1]}
+        return {**self._rest(), "tx": self._span.out[0], "changes": self._span.out[1], **self._span.unfinished()}
 
     # --- snapshot
 
@@ -208,7 +208,9 @@ class MysqlSession:
                 self._has_just_beaten = False
                 return []
             interval = self._settings["heartbeat.interval.ms"]
-            if interval and time.monotonic() - self._heartbeat_at >= interval / 1000 and self._transaction is None:
+            is_due = interval and time.monotonic() - self._heartbeat_at >= interval / 1000
+            is_between = self._transaction is None and len(self._span) == 0
+            if is_due and is_between and self._span.may_end(max(self._place, self._span.out)):
                 self._heartbeat_at, self._has_just_beaten = time.monotonic(), True
                 beat = heartbeat(self._settings["topic.prefix"], self._settings["topic.heartbeat.prefix"])
                 return [Read(beat, self._whole_offset())]

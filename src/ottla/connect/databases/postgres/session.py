@@ -198,7 +198,7 @@ class PostgresSession:
 
     def _offset_in_snapshot(self) -> dict[str, Any]:
         out = self._span.out
-        return {**self._rest(self._lsn), "tx": out[0], "changes": out[1]}
+        return {**self._rest(self._lsn), "tx": out[0], "changes": out[1], **self._span.unfinished()}
 
     def _new_reader(self) -> SnapshotReader:
         """A moment that has seen everything that is out of the stream: a commit is in the WAL an instant before others
@@ -347,6 +347,8 @@ class PostgresSession:
         interval = self._settings["heartbeat.interval.ms"]
         if not interval or time.monotonic() - self._heartbeat_at < interval / 1000 or self._transaction is not None:
             return None
+        if len(self._span) or not self._span.may_end(max(self._place, self._span.out)):
+            return None  # its offset would be behind changes that are not out
         self._heartbeat_at, self._has_just_beaten = time.monotonic(), True
         beat = heartbeat(self._settings["topic.prefix"], self._settings["topic.heartbeat.prefix"])
         return Read(beat, self._offset_in_snapshot())
@@ -411,8 +413,10 @@ class PostgresSession:
         if old is not None and UNCHANGED in old:
             old = [None if value is UNCHANGED else value for value in old]
         if new is not None and UNCHANGED in new:
+            # Of the old row there is all of it, or the key.
+            there = () if old is None else range(len(old)) if change.is_old_whole else shape.shape.key
             new = [
-                (old[n] if old is not None and change.is_old_whole else shape.shape.columns[n].unavailable)
+                (old[n] if old is not None and n in there else shape.shape.columns[n].unavailable)
                 if value is UNCHANGED
                 else value
                 for n, value in enumerate(new)
