@@ -118,6 +118,16 @@ def test_the_last_record_of_each_key_is_in_the_table_and_deleted_ones_are_not(ta
     assert str(row[2]).startswith("2026-01-02 03:04:05.678") and bytes(row[4]) == b"\x00\xff"
 
 
+def test_topics_that_differ_in_the_size_of_a_letter_have_positions_of_their_own(target: Target) -> None:
+    other = TopicPartition("Orders", 0)
+    sink = target.sink(insert_mode="insert", auto_create="true", table_name_format="alike")
+    sink.begin([])
+    for place, first in ((ORDERS, 5), (other, 0), (ORDERS, 6), (other, 1)):
+        sink.open(place, first).write(records(first, [record(first)]))
+    assert sink.positions([ORDERS, other]) == {ORDERS: 7, other: 2}
+    assert target.sql("SELECT id FROM alike ORDER BY id") == [(0,), (1,), (5,), (6,)]
+
+
 def test_a_task_that_comes_back_late_is_refused_and_leaves_nothing(target: Target) -> None:
     sink = target.sink(insert_mode="insert", auto_create="true")
     sink.begin(["orders"])

@@ -88,6 +88,9 @@ class SourceRounds:
         items: list[Item] = [(one, offset) for one, offset in known if self._source.has_more(one, offset)]
         if not items:
             return False
+        # Another one first each time: what always has more than a round takes must not keep the others waiting for ever.
+        first = self._turn % len(items)
+        items = items[first:] + items[:first]
         with ExitStack() as stack:
             encoded: Iterable[Encoded]
             if self._kind.reads_on_driver:

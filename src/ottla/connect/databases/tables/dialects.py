@@ -28,6 +28,8 @@ class Dialect:
     decimal_any = "NUMERIC"
     # Text that can be part of a key.
     key_text = "VARCHAR(255)"
+    # Behind the type of a text of which every letter counts.
+    exact = ""
 
     def quote(self, name: str) -> str:
         return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
@@ -160,6 +162,7 @@ class Mysql(Dialect):
         "json": "LONGTEXT",
     }
     decimal_any = "DECIMAL(65,30)"
+    exact = " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 
     def quote(self, name: str) -> str:
         return ".".join("`" + part.replace("`", "``") + "`" for part in name.split("."))

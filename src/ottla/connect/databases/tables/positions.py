@@ -15,21 +15,24 @@ import sqlalchemy as sa
 from ottla.common.ids import TopicPartition
 from ottla.connect.api.plugins import BadRecords, Outage
 from ottla.connect.databases.failures import JDBC, told
-
-_COLUMNS = "connector VARCHAR(200), topic VARCHAR(249), partition_id INTEGER, next_offset BIGINT NOT NULL"
+from ottla.connect.databases.tables.dialects import Dialect
 
 
 class Positions:
-    def __init__(self, table: str, connector: str, mark: str, quote: Any) -> None:
-        self._table = quote(table)
+    def __init__(self, table: str, connector: str, dialect: Dialect) -> None:
+        self._table = dialect.quote(table)
         self._name = table
         self._connector = connector
-        self._mark = mark
+        self._mark = dialect.mark
+        self._exact = dialect.exact
 
     def create(self, connection: sa.Connection) -> None:
         if not sa.inspect(connection).has_table(self._name):
+            # Orders and orders are two topics: some databases would take them for one.
             connection.exec_driver_sql(
-                f"CREATE TABLE IF NOT EXISTS {self._table} ({_COLUMNS}, PRIMARY KEY (connector, topic, partition_id))"
+                f"CREATE TABLE IF NOT EXISTS {self._table} (connector VARCHAR(200){self._exact}, "
+                f"topic VARCHAR(249){self._exact}, partition_id INTEGER, next_offset BIGINT NOT NULL, "
+                "PRIMARY KEY (connector, topic, partition_id))"
             )
 
     def read(self, connection: sa.Connection, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

@@ -58,9 +58,7 @@ class JdbcSink(Sink):
         super().__init__(config)
         self._engine = engine(self.settings)
         self._dialect = dialect(self._engine.dialect.name)
-        self._positions = Positions(
-            self.settings["positions.table"], self.settings["name"], self._dialect.mark, self._dialect.quote
-        )
+        self._positions = Positions(self.settings["positions.table"], self.settings["name"], self._dialect)
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> list[ConfigValue]:
