@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,28 @@ def test_topics_that_differ_in_the_size_of_a_letter_have_positions_of_their_own(
         sink.open(place, first).write(records(first, [record(first)]))
     assert sink.positions([ORDERS, other]) == {ORDERS: 7, other: 2}
     assert target.sql("SELECT id FROM alike ORDER BY id") == [(0,), (1,), (5,), (6,)]
+
+
+def test_a_transform_that_names_another_topic_names_another_table(target: Target) -> None:
+    """As with Kafka Connect, whose RegexRouter is how many choose their tables."""
+    sink = target.sink(**UPSERT)
+    sink.begin(["orders"])
+    mixed = records(0, [record(n) for n in range(4)])
+    sink.open(ORDERS, 0).write(replace(mixed, topics=pa.array(["big", "small", "small", "big"])))
+    assert target.sql("SELECT id FROM big ORDER BY id") == [(0,), (3,)]
+    assert target.sql("SELECT id FROM small ORDER BY id") == [(1,), (2,)]
+    assert sink.positions([ORDERS, TopicPartition("big", 0)]) == {ORDERS: 4}
+    with pytest.raises(Outage, match="Another task"):
+        sink.open(ORDERS, 0).write(replace(mixed, topics=pa.array(["big"] * 4)))
+
+
+def test_records_of_two_topics_that_go_to_one_table_do_not_replace_each_other(target: Target) -> None:
+    sink = target.sink(insert_mode="upsert", pk_mode="kafka", auto_create="true")
+    for topic in ("north", "south"):
+        routed = replace(records(0, [record(1, topic)]), topics=pa.array(["orders"]))
+        sink.begin([])
+        sink.open(TopicPartition(topic, 0), 0).write(routed)
+    assert sorted(target.sql("SELECT name FROM orders")) == [("north",), ("south",)]
 
 
 def test_a_task_that_comes_back_late_is_refused_and_leaves_nothing(target: Target) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
@@ -22,7 +24,7 @@ from ottla.connect.databases.addresses import engine
 from ottla.connect.databases.failures import JDBC, told
 from ottla.connect.databases.tables.dialects import dialect
 from ottla.connect.databases.tables.positions import Positions
-from ottla.connect.databases.tables.sink_rows import Rows, rows_of
+from ottla.connect.databases.tables.sink_rows import Rows, by_topic, rows_of
 from ottla.connect.databases.tables.sink_settings import SINK, validate
 from ottla.connect.databases.tables.sink_tables import SinkTable
 
@@ -93,9 +95,11 @@ class JdbcSink(Sink):
 
     # --- for the writer
 
-    def write(self, connection: Any, table: SinkTable, rows: Rows, positions: tuple[TopicPartition, int, int]) -> None:
+    def advance(self, connection: Any, partition: TopicPartition, first: int, following: int) -> None:
+        self._positions.advance(connection.cursor(), partition, first, following)
+
+    def write(self, connection: Any, table: SinkTable, rows: Rows) -> None:
         cursor = connection.cursor()
-        self._positions.advance(cursor, *positions)
         if self.settings["insert.mode"] == "insert":
             self._insert(cursor, table.name, rows)
             return
@@ -134,7 +138,8 @@ class JdbcWriter(SinkWriter):
     def __init__(self, sink: JdbcSink, partition: TopicPartition) -> None:
         self._sink = sink
         self._partition = partition
-        self._table = sink.table(partition.topic)
+        # By the topics that records have, which a transform may have changed.
+        self._tables: dict[str, SinkTable] = {}
         self._connection: Any = None
 
     def write(self, records: Records) -> None:
@@ -142,21 +147,35 @@ class JdbcWriter(SinkWriter):
             return
         assert records.offsets is not None
         first, last = records.offsets[0].as_py(), records.offsets[-1].as_py()
-        rows = rows_of(records, self._sink.settings)
-        doing = f"write to the table {self._table.name}"
+        parts = [(self._table(topic), self._rows(part)) for topic, part in by_topic(records)]
+        doing = f"write to the table {', '.join(dict.fromkeys(table.name for table, _ in parts))}"
         with _telling(doing):
-            if not pc.all(rows.deletes).as_py():
-                self._table.prepare(self._sink.engine, rows)
+            for table, rows in parts:
+                if not pc.all(rows.deletes).as_py():
+                    table.prepare(self._sink.engine, rows)
         if self._connection is None:
             self._connection = self._sink.connect()
         try:
             with _telling(doing):
-                self._sink.write(self._connection, self._table, rows, (self._partition, first, last + 1))
+                self._sink.advance(self._connection, self._partition, first, last + 1)
+                for table, rows in parts:
+                    self._sink.write(self._connection, table, rows)
                 self._connection.commit()
         except BaseException:
             self._gone()
-            self._table.forget()
+            for table, _ in parts:
+                table.forget()
             raise
+
+    def _table(self, topic: str) -> SinkTable:
+        if topic not in self._tables:
+            self._tables[topic] = self._sink.table(topic)
+        return self._tables[topic]
+
+    def _rows(self, records: Records) -> Rows:
+        """With pk.mode=kafka a row is known by where the record is, whatever a transform calls its topic."""
+        topics = pa.repeat(pa.scalar(self._partition.topic), len(records))
+        return rows_of(replace(records, topics=topics), self._sink.settings)
 
     def _gone(self) -> None:
         """Closing ends the transaction, whatever state it is in."""

@@ -5,7 +5,7 @@ A Debezium envelope counts as the row that it has after the change. Of several r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,16 @@ class Rows:
         if len(last) == len(self):
             return self
         return self.taken(last.take(pc.array_sort_indices(last)))
+
+
+def by_topic(records: Records) -> Iterator[tuple[str, Records]]:
+    """Neighbours of one topic together, in their order."""
+    topics = records.topics.to_pylist()
+    begin = 0
+    for end in range(1, len(topics) + 1):
+        if end == len(topics) or topics[end] != topics[begin]:
+            yield topics[begin], records.slice(begin, end - begin) if end - begin < len(topics) else records
+            begin = end
 
 
 def rows_of(records: Records, settings: Mapping[str, Any]) -> Rows:
