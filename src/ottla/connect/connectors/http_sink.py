@@ -1,7 +1,8 @@
 """Records to a web service, as JSON: at least once, since a request whose answer is lost may have counted.
 
-A service that is away or asks for patience (no connection, 408, 425, 429, 5xx) has an outage; one that refuses a
-request (any other 4xx) has been given bad records.
+A service that is away or asks for patience (no connection, 408, 425, 429, 5xx) has an outage; one that does not let us
+in (401, 403, 407) has nothing against a record, so none is passed over for it; one that refuses a request otherwise
+(any other 4xx) has been given bad records.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ottla.connect.api import (
     ConfigDef,
     ConfigKey,
     ConfigType,
+    ConnectorFailure,
     Importance,
     Outage,
     Records,
@@ -30,6 +32,7 @@ from ottla.connect.connectors.files.writing import plain_json
 from ottla.connect.definitions import at_least, one_of
 
 _PATIENCE = (408, 425, 429)
+_NOT_LET_IN = (401, 403, 407)
 _SHOWN = 300
 
 
@@ -75,26 +78,33 @@ class HttpSink(Sink):
     )
 
     def open(self, partition: TopicPartition, position: int) -> SinkWriter:
-        return _Sender(self.settings, partition)
+        return _Sender(self.settings)
 
 
 class _Sender(SinkWriter):
-    def __init__(self, settings: dict[str, Any], partition: TopicPartition) -> None:
+    def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
-        self._topic = partition.topic
         self._connection: http.client.HTTPConnection | None = None
 
     def write(self, records: Records) -> None:
         values, keys = _python(records.values), _python(records.keys)
         most = 1 if "${key}" in self._settings["http.url"] else self._settings["batch.records"]
-        for first in range(0, len(values), most):
-            part = values[first : first + most]
+        # A transform may have changed them, so neighbours may go to different places.
+        topics = records.topics.to_pylist()
+        is_by_topic = "${topic}" in self._settings["http.url"]
+        first = 0
+        while first < len(values):
+            end = min(first + most, len(values))
+            if is_by_topic:
+                end = next((at for at in range(first + 1, end) if topics[at] != topics[first]), end)
+            part = values[first:end]
             body = part if self._settings["batch.records"] > 1 else part[0]
-            self._send(json.dumps(body, default=plain_json, ensure_ascii=False).encode(), keys[first])
+            self._send(json.dumps(body, default=plain_json, ensure_ascii=False).encode(), topics[first], keys[first])
+            first = end
 
-    def _send(self, body: bytes, key: Any) -> None:
+    def _send(self, body: bytes, topic: str, key: Any) -> None:
         settings = self._settings
-        url = settings["http.url"].replace("${topic}", quote(self._topic, safe=""))
+        url = settings["http.url"].replace("${topic}", quote(topic, safe=""))
         parts = urlsplit(url.replace("${key}", quote("" if key is None else str(key), safe="")))
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         headers = {"Content-Type": "application/json", **dict(_header(text) for text in settings["http.headers"])}
@@ -110,6 +120,11 @@ class _Sender(SinkWriter):
             raise Outage(f"{parts.netloc} cannot be reached: {error}.") from None
         if answer.status >= 500 or answer.status in _PATIENCE:
             raise Outage(f"{parts.netloc} answers {answer.status}: {said}")
+        if answer.status in _NOT_LET_IN:
+            raise ConnectorFailure(
+                f"{parts.netloc} does not let the connector in ({answer.status}: {said}): check http.authorization and "
+                "http.headers."
+            )
         if answer.status >= 300:
             raise BadRecords(f"{parts.netloc} answers {answer.status}: {said}")
 
