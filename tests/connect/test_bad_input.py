@@ -9,7 +9,9 @@ import pytest
 
 from ottla.common.errors import OttlaError
 from ottla.connect import plugins
+from ottla.connect.rounds.context import ConnectorContext
 from ottla.connect.rounds.creating import Rule, topic_creation
+from ottla.connect.validation import validate
 from ottla.connect.worker.settings import parse_worker
 
 FILES = {"connector.class": "FilesSink", "path": "/nowhere", "format": "parquet", "topics": "t"}
@@ -37,6 +39,7 @@ BAD = [
     ({**GENERATOR, "offsets.storage.topic": "x"}, "a connector here has no topic of offsets of its own"),
     ({**GENERATOR, "topic": "${file:/etc/secrets:topic}"}, "the worker has no config provider 'file'"),
     ({**GENERATOR, "rate": "-1"}, "Value must be at least 0"),
+    ({**GENERATOR, "tasks.max": "2000000000"}, "Value must be at most 10000"),
     ({**GENERATOR, "deep": {"er": 1}}, "a flat map of names to texts"),
     ({"connector.class": "HttpSink", "topics": "t", "http.url": "ftp://x"}, "expected http://HOST/PATH"),
     (
@@ -96,6 +99,17 @@ def test_a_worker_that_is_told_nonsense_says_so(given: dict[str, str], sentence:
     with pytest.raises(OttlaError) as caught:
         parse_worker(given)
     assert sentence in str(caught.value)
+
+
+def test_no_configuration_plans_more_tasks_than_a_worker_can_hold() -> None:
+    """Also one that was written by somebody who does not mind."""
+    context = ConnectorContext(None, "x", {"tasks.max": "2000000000"}, lambda topics: None)  # type: ignore[arg-type]
+    assert context.tasks_max == 10_000
+    generator = plugins.find("DataGenerator")
+    told = validate(generator, {**GENERATOR, "name": "x", "tasks.max": "2000000000"}, {})
+    assert [one["value"]["errors"] for one in told["configs"] if one["value"]["name"] == "tasks.max"] == [
+        ["Invalid value 2000000000 for configuration tasks.max: Value must be at most 10000"]
+    ]
 
 
 def test_names_of_kafka_connect_find_our_connectors() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.connect.api.config import ConfigDef, ConfigKey, ConfigType, Importance
-from ottla.connect.api.plugins import Connector, Source
+from ottla.connect.api.plugins import TASKS_MAX, Connector, Source
 from ottla.connect.conversion import converters
 
 _COMMON, _ERRORS, _CREATION, _ONCE = "Common", "Error Handling", "Topic Creation", "Exactly Once Support"
@@ -18,6 +18,10 @@ HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 def at_least(least: int) -> Any:
     return lambda value: None if value is None or value >= least else f"Value must be at least {least}"
+
+
+def between(least: int, most: int) -> Any:
+    return lambda value: at_least(least)(value) or (None if value <= most else f"Value must be at most {most}")
 
 
 def one_of(*words: str) -> Any:
@@ -128,7 +132,7 @@ def common(connector: type[Connector], defaults: Mapping[str, str] | None) -> Co
             1,
             HIGH,
             _COMMON,
-            check=at_least(1),
+            check=between(1, TASKS_MAX),
             width="SHORT",
             display_name="Tasks max",
             order=4,

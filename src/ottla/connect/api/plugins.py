@@ -22,6 +22,8 @@ from ottla.connect.api.data import Records
 # JSON objects, as `GET /connectors/{name}/offsets` shows them.
 Partition = Mapping[str, Any]
 Offset = Mapping[str, Any]
+# Each task is named in two topics, and planned by the worker: some millions would take the memory of all connectors.
+TASKS_MAX = 10_000
 
 
 class ConnectorFailure(OttlaError):

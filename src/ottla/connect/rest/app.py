@@ -39,8 +39,9 @@ class Asked:
         self.names = request.path_params
         self.query = request.query_params
         self.path = request.url.path
-        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        self._call = Call(request.method, quote(target, safe="/?&=%"), body, FORWARDED in request.headers)
+        # As it came: decoded and quoted again, a name that has % or ? in it would be another one's.
+        parts = [request.scope["raw_path"], *([query] if (query := request.scope["query_string"]) else [])]
+        self._call = Call(request.method, b"?".join(parts).decode("latin-1"), body, FORWARDED in request.headers)
         self._client: httpx.Client = request.app.state.forwarding
         self._body = body
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ottla.client.settings import ClientSettings
+from ottla.connect.api.plugins import TASKS_MAX
 from ottla.connect.storage.compacted import CompactedTopic
 from ottla.connect.storage.offsets import OffsetState
 
@@ -47,7 +48,8 @@ class ConnectorContext:
 
     @property
     def tasks_max(self) -> int:
-        return int(self.config.get("tasks.max", "1"))
+        """Of a configuration that another kind of worker has written, too."""
+        return min(int(self.config.get("tasks.max", "1")), TASKS_MAX)
 
     @property
     def job_group(self) -> str:

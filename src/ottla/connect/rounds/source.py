@@ -88,7 +88,7 @@ class SourceRounds:
         items: list[Item] = [(one, offset) for one, offset in known if self._source.has_more(one, offset)]
         if not items:
             return False
-        # Another one first each time: what always has more than a round takes must not keep the others waiting for ever.
+        # Another one first each time: what always has more than a round takes must not keep others waiting for ever.
         first = self._turn % len(items)
         items = items[first:] + items[:first]
         with ExitStack() as stack:
