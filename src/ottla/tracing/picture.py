@@ -42,7 +42,8 @@ def render_svg(trace: Trace, *, style: bool = False) -> str:
     width = _LEFT + _STEP * max(1, len(hops))
     height = _TOP + _LANE * max(1, len(topics)) + 16
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="ottla-trace" viewBox="0 0 {width} {height}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ottla-trace" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img">',
         f"<title>{_text(f'The path of {trace.start}')}</title>",
         *([f"<style>{STYLE}</style>"] if style else []),
     ]
@@ -76,8 +77,7 @@ def _link(hop: Hop, before: Hop | None, places: dict[Position, tuple[int, int]])
 
 def _dot(hop: Hop, x: int, y: int, *, is_start: bool) -> list[str]:
     kinds = ["hop", *(["start"] if is_start else []), *([hop.status] if hop.status != COMMITTED else [])]
-    moment = datetime.fromtimestamp(hop.timestamp_ms / 1000, UTC)
-    told = [str(hop.position), f"{moment.isoformat(timespec='milliseconds')}", f"found by {hop.found_by}"]
+    told = [str(hop.position), _moment(hop.timestamp_ms), f"found by {hop.found_by}"]
     told += [f"written by {hop.writer}"] if hop.writer else []
     told += [f"{group.group}: {group.verdict}" for group in hop.groups]
     parts = [
@@ -93,6 +93,14 @@ def _dot(hop: Hop, x: int, y: int, *, is_start: bool) -> list[str]:
     if unread:
         parts.append(f'<text class="unread time" x="{x}" y="{y - 16}" text-anchor="middle">{unread} unread</text>')
     return parts
+
+
+def _moment(at_ms: int) -> str:
+    """Producers may write any number: one that is no time stays a number."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms} ms"
 
 
 def duration_text(ms: int) -> str:
