@@ -24,7 +24,7 @@ from ottla.testing.security import Security
 from tests.console.running import RunningConsole, Visitor
 
 EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
-_HOP = re.compile(r'<a class="mono" href="/topics/([^/"]+)/records/(\d+)/(\d+)">')
+_HOP = re.compile(r'<td class="n"><a href="/topics/([^/"]+)/records/(\d+)/(\d+)">')
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ STYLE = """
 
 def render_svg(trace: Trace, *, style: bool = False) -> str:
     """`style`: for a file that stands alone."""
-    hops = trace.hops[:HOPS_MAX]
+    hops = _drawn(trace)
     topics = list(dict.fromkeys(hop.position.topic for hop in hops))
     lanes = {topic: _TOP + _LANE * number for number, topic in enumerate(topics)}
     places = {hop.position: (_LEFT + _STEP * number, lanes[hop.position.topic]) for number, hop in enumerate(hops)}
@@ -58,6 +58,13 @@ def render_svg(trace: Trace, *, style: bool = False) -> str:
         more = f"and {len(trace.hops) - len(hops):,} more"
         parts.append(f'<text class="label" x="8" y="{height - 8}">{more}</text>')
     return "".join([*parts, "</svg>"])
+
+
+def _drawn(trace: Trace) -> tuple[Hop, ...]:
+    """Not more than fit; the record that was picked is among them."""
+    at = next((number for number, hop in enumerate(trace.hops) if hop.position == trace.start), 0)
+    first = 0 if at < HOPS_MAX else at - HOPS_MAX // 2
+    return trace.hops[first : first + HOPS_MAX]
 
 
 def _link(hop: Hop, before: Hop | None, places: dict[Position, tuple[int, int]]) -> list[str]:
