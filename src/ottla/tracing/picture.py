@@ -14,6 +14,7 @@ from html import escape
 from ottla.tracing.model import COMMITTED, READ, Hop, Position, Trace
 
 HOPS_MAX = 60
+_GROUPS_MAX = 20
 _LEFT, _TOP, _LANE, _STEP, _RADIUS = 190, 44, 76, 120, 9
 _LABEL_MAX = 22
 STYLE = """
@@ -86,7 +87,8 @@ def _dot(hop: Hop, x: int, y: int, *, is_start: bool) -> list[str]:
     kinds = ["hop", *(["start"] if is_start else []), *([hop.status] if hop.status != COMMITTED else [])]
     told = [str(hop.position), _moment(hop.timestamp_ms), f"found by {hop.found_by}"]
     told += [f"written by {hop.writer}"] if hop.writer else []
-    told += [f"{group.group}: {group.verdict}" for group in hop.groups]
+    told += [f"{group.group}: {group.verdict}" for group in hop.groups[:_GROUPS_MAX]]
+    told += [f"and {len(hop.groups) - _GROUPS_MAX:,} more groups"] if len(hop.groups) > _GROUPS_MAX else []
     parts = [
         f'<g><title>{_text(chr(10).join(told))}</title><circle class="{" ".join(kinds)}" cx="{x}" cy="{y}" '
         f'r="{_RADIUS}"/></g>',

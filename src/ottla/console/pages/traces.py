@@ -22,7 +22,7 @@ from ottla.console.records.story import WINDOW, Story, masking_view, parse_story
 from ottla.console.web.console import Console, Visitor, console_of
 from ottla.console.web.handling import page
 from ottla.console.web.streaming import SEARCH_S_MAX, Emit, searches, streamed
-from ottla.tracing import Budget, GroupRead, Hop, Limits, Preview, Searched, Trace, render_svg, trace
+from ottla.tracing import Budget, Hop, Limits, Preview, Searched, Trace, render_svg, trace
 from ottla.tracing.model import READ
 from ottla.tracing.picture import duration_text
 from ottla.tracing.search import as_it_is
@@ -31,11 +31,12 @@ _HOPS_MAX = 500
 _BYTES_MAX = 4 * 1024**3
 _TOLD_EVERY_S = 0.25
 _TOPICS_SHOWN_MAX = 200
+_READERS_SHOWN_MAX = 500
 _FEWER = "a smaller window or fewer topics take less"
 _CUT_SHORT = {
     "time": f"A trace takes {SEARCH_S_MAX:.0f} seconds at most: {_FEWER}, and ottla trace may take longer.",
     "bytes": f"A trace reads 4 GiB at most: {_FEWER}, and ottla trace may read more.",
-    "hops": f"More than {_HOPS_MAX} records share this: follow something that is more its own, or search {_FEWER[2:]}.",
+    "hops": f"More than {_HOPS_MAX} records share this: follow what fewer of them have; {_FEWER}, too.",
     "cancelled": "It was cancelled.",
 }
 
@@ -120,7 +121,10 @@ class HopRow:
 
 
 def _shown(found: Trace) -> dict[str, object]:
-    readers = [(hop, group) for hop in found.hops for group in hop.groups]
+    # Those that have not read it first: of them one would like to know.
+    readers = sorted(
+        ((hop, group) for hop in found.hops for group in hop.groups), key=lambda reader: reader[1].verdict == READ
+    )
     topics = sorted(found.searched, key=lambda topic: (topic.is_complete, not topic.found, topic.topic))
     return {
         "found": found,
@@ -128,17 +132,13 @@ def _shown(found: Trace) -> dict[str, object]:
         # It escapes whatever comes from records.
         "picture": Markup(render_svg(found)),
         "hops": [HopRow(hop, _preview(hop.key), _preview(hop.value)) for hop in found.hops],
-        "unread": _waiting(readers, is_read=False),
-        "read": _waiting(readers, is_read=True),
+        "readers": readers[:_READERS_SHOWN_MAX],
+        "readers_more": max(0, len(readers) - _READERS_SHOWN_MAX),
         "cut_short": None if found.cut_short is None else _CUT_SHORT[found.cut_short],
         "topics": [(topic, _short_of(topic)) for topic in topics[:_TOPICS_SHOWN_MAX]],
         "topics_more": max(0, len(topics) - _TOPICS_SHOWN_MAX),
         "incomplete": sum(not topic.is_complete for topic in topics),
     }
-
-
-def _waiting(readers: list[tuple[Hop, GroupRead]], *, is_read: bool) -> list[tuple[Hop, GroupRead]]:
-    return [(hop, group) for hop, group in readers if (group.verdict == READ) == is_read]
 
 
 def _preview(preview: Preview | None) -> Shown:
