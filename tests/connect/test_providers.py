@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ottla.common.errors import OttlaError
+from ottla.connect.worker.errors import Refused
+from ottla.connect.worker.operations import checked
 from ottla.connect.worker.providers import providers_of, resolved
+from ottla.connect.worker.settings import parse_worker
 
 PREFIX = "org.apache.kafka.common.config.provider."
 WORKER = {
@@ -95,3 +99,22 @@ def test_what_the_worker_does_not_allow_is_not_looked_up(tmp_path: Path, monkeyp
 def test_a_limit_that_cannot_be_understood_is_refused_at_start(setting: str, value: str) -> None:
     with pytest.raises(OttlaError, match=setting):
         providers_of({**WORKER, setting: value})
+
+
+def test_what_is_wrong_with_a_secret_is_told_without_it(tmp_path: Path) -> None:
+    """The reference is what a configuration shows, and what an error may."""
+    (tmp_path / "port").write_text("s3cret\n")
+    settings = parse_worker({**WORKER, "bootstrap.servers": "localhost:9"})
+    reference = f"${{dir:{tmp_path}:port}}"
+    config = {
+        "connector.class": "HttpSink",
+        "topics": "t",
+        "http.url": f"ftp://{reference}",
+        "batch.records": reference,
+    }
+    with pytest.raises(Refused) as caught:
+        checked(SimpleNamespace(settings=settings), "x", config)  # type: ignore[arg-type]
+    told = caught.value.message
+    assert "s3cret" not in told
+    assert f"Invalid value {reference} for configuration batch.records: Not a number" in told
+    assert f"Invalid value ftp://{reference} for configuration http.url" in told
