@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import html
 import json
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from ottla.common.passwords import hashed
+from ottla.console.pages import records as records_page
+from ottla.console.pages.records import SEARCHES_MAX
 from ottla.console.web.navigation import NAVIGATION
 from ottla.testing import Broker
 from ottla.testing.security import Security
@@ -180,6 +184,38 @@ def test_a_download_has_every_record_as_a_line(broker: Broker, visitor: Visitor,
     assert lines[0]["key"] == {"hex": "ff"} and "attachment" in answer.headers["content-disposition"]
 
 
+def test_downloads_that_wait_for_their_turn_keep_nobody_waiting(
+    broker: Broker, console: RunningConsole, visitor: Visitor, topic: str
+) -> None:
+    create(broker, topic)
+    for _ in range(SEARCHES_MAX):
+        assert records_page._searches.acquire(timeout=60)
+    waiting = []
+    try:
+        address = urlsplit(console.url)
+        for _ in range(50):
+            waiting.append(socket.create_connection((address.hostname, address.port)))
+            waiting[-1].sendall(f"GET /topics/{topic}/records.ndjson HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        for one in waiting:
+            assert one.recv(12) == b"HTTP/1.1 200"
+        # Less than they wait.
+        assert visitor.get("/topics", timeout=30).status_code == 200
+    finally:
+        for one in waiting:
+            one.close()
+        for _ in range(SEARCHES_MAX):
+            records_page._searches.release()
+
+
+def test_a_record_with_half_a_character_is_shown(broker: Broker, visitor: Visitor, topic: str) -> None:
+    """JSON can name a surrogate that no text can have; it once made a page of the record impossible."""
+    create(broker, topic)
+    broker.produce(topic, b'{"name": "\\ud800 it is"}')
+    page = visitor.get(f"/topics/{topic}/records/0/0")
+    assert page.status_code == 200 and "it is" in page.text
+    assert "it is" in visitor.get(f"/topics/{topic}/records.ndjson?from=start").text
+
+
 def test_a_record_is_produced_and_shown(broker: Broker, visitor: Visitor, topic: str) -> None:
     create(broker, topic)
     fields = {"key": "k", "value": '{"a": 1}', "encoding": "json", "headers": "region: eu"}
@@ -329,6 +365,9 @@ def test_users_of_a_file_log_in_and_have_their_rights(broker: Broker, topic: str
         assert answer.status_code == 403 and "viewer" in answer.text and "admin" in answer.text
         rows, _ = found(vera, topic)
         assert "4111" not in rows and "•••" in rows
+        # Before anybody has logged in nobody has much to say.
+        too_long = {"user": "x" * 100_000, "password": "x"}
+        assert running.visitor().post("/login", too_long).status_code == 413
         assert found(vera, topic, where='value.card == "4111"')[1]["matches"] == 0
         assert found(vera, topic, text="4111")[1]["matches"] == 0
         assert "4111" not in vera.get(f"/topics/{topic}/records.ndjson").text
@@ -361,6 +400,14 @@ def test_users_of_the_cluster_act_in_their_own_name(topic: str) -> None:
 
 
 # --- a cluster that goes away
+
+
+def test_a_cluster_that_is_away_is_told_to_those_who_log_in_there() -> None:
+    with RunningConsole("127.0.0.1:1", has_sasl_login=True) as running:
+        visitor = running.visitor()
+        for _ in range(6):  # and nobody is kept out for passwords that were never looked at
+            answer = visitor.post("/login", {"user": "anna", "password": "a"})
+            assert answer.status_code == 503 and "cannot be asked" in answer.text
 
 
 def test_pages_say_that_the_cluster_is_gone_and_come_back(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ottla.console.pages.schemas import differences
 from ottla.console.records.columns import BinaryColumn, candidates
 from ottla.console.records.masking import HIDDEN, Masks, masked
 from ottla.console.records.query import parse_query
-from ottla.console.records.showing import read
+from ottla.console.records.showing import as_json, read
 from ottla.console.web import charts, words
 from ottla.console.web.gate import Gate
 from ottla.console.web.rights import ADMIN, EDITOR, NEEDED, OF_THE_CLUSTER, VIEWER, why_not
@@ -133,6 +133,22 @@ def test_other_topics_are_not_masked_and_keys_can_be() -> None:
     assert masks.of("orders") == (("headers",),)
     seen = masked(record({"a": 1}), masks.of("payments"))
     assert seen.key == HIDDEN.encode() and all(value == HIDDEN.encode() for _, value in seen.headers)
+
+
+def test_names_with_dots_are_masked_as_well() -> None:
+    paths = Masks.parse(["*:card.number,headers.user.token"]).of("payments")
+    seen = masked(record({"card.number": "4111", "a": 1}, headers=[("user.token", b"s"), ("user", b"x")]), paths)
+    assert seen.json("value") == {"card.number": HIDDEN, "a": 1}
+    assert seen.headers == [("user.token", HIDDEN.encode()), ("user", b"x")]
+
+
+def test_no_depth_of_a_record_is_too_much() -> None:
+    paths = Masks.parse(["*:a.b"]).of("payments")
+    for depth in (500, 900, 960, 990, 5_000, 100_000):
+        for value in (b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth):
+            read(value, "auto")
+            json.dumps(as_json(record(value)))
+            masked(record(value), paths)
 
 
 @pytest.mark.parametrize("text", ["", "payments", "payments:", ":field"])
@@ -435,6 +451,14 @@ def test_after_five_wrong_passwords_there_is_a_pause() -> None:
     assert limit.wait_s("user anna") > 200 and limit.wait_s("user bob") == 0
     limit.succeeded("user anna")
     assert limit.wait_s("user anna") == 0
+
+
+def test_names_that_failed_are_remembered_in_little_room() -> None:
+    limit = LoginLimit()
+    for _ in range(5):
+        limit.failed("user " + "x" * 1_000_000)
+    assert limit.wait_s("user " + "x" * 1_000_000) > 200 and limit.wait_s("user " + "x" * 999_999) == 0
+    assert all(len(key) < 100 for key in limit._failures)
 
 
 def test_metrics_are_read_in_prometheus_text() -> None:
