@@ -17,6 +17,7 @@ from ottla.console.cluster.history import History
 from ottla.console.cluster.metrics import measured
 from ottla.console.cluster.offset_plan import Target, as_text, from_text, parse_target, plan
 from ottla.console.cluster.snapshot import Broker, Group, Member, Partition, Snapshot, Topic
+from ottla.console.connect_client import shown_setting
 from ottla.console.pages.schemas import differences
 from ottla.console.records.columns import BinaryColumn, candidates
 from ottla.console.records.masking import HIDDEN, Masks, masked
@@ -459,6 +460,35 @@ def test_names_that_failed_are_remembered_in_little_room() -> None:
         limit.failed("user " + "x" * 1_000_000)
     assert limit.wait_s("user " + "x" * 1_000_000) > 200 and limit.wait_s("user " + "x" * 999_999) == 0
     assert all(len(key) < 100 for key in limit._failures)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("value.converter.basic.auth.user.info", "me:S3CRET"),
+        ("ssl.keystore.key", "-----BEGIN PRIVATE KEY----- S3CRET"),
+        ("ssl.key.passphrase", "S3CRET"),
+        ("azure.eventhubs.sas.keyvalue", "S3CRET"),
+        ("azure.storage.connection.string", "AccountKey=S3CRET"),
+        ("connection.uri", "mongodb+srv://me:S3CRET@mongo.example/db"),
+        ("connection.url", "jdbc:postgresql://db/orders?user=me&password=S3CRET&ssl=true"),
+        ("connection.url", "jdbc:sqlserver://db;user=me;Password=S3CRET;encrypt=true"),
+    ],
+)
+def test_secrets_of_connectors_are_not_shown(name: str, value: str) -> None:
+    assert "S3CRET" not in shown_setting(name, value) and shown_setting(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("key.converter", "StringConverter"),
+        ("connection.url", "jdbc:postgresql://db:5432/orders?ssl=true"),
+        ("connection.password", "${file:/run/secrets:db}"),
+    ],
+)
+def test_settings_of_connectors_that_are_no_secret_are_shown(name: str, value: str) -> None:
+    assert shown_setting(name, value) == value
 
 
 def test_metrics_are_read_in_prometheus_text() -> None:
