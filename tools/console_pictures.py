@@ -13,11 +13,12 @@ import threading
 import time
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Message, Producer
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from ottla.common.lineage import HEADER  # noqa: E402
 from ottla.testing import Broker, Registry  # noqa: E402
 from tests.console.browser import Browser, browsing  # noqa: E402
 from tests.console.running import RunningConsole  # noqa: E402
@@ -43,6 +44,7 @@ PICTURES = (
     ("topics", "/topics", "light", 1280, 520),
     ("records", '/topics/orders/records?where=value.amount > 850 and headers.region == "eu"', "light", 1280, 800),
     ("record", "/topics/orders/records/0/5", "dark", 1280, 760),
+    ("trace", "/trace?by=key,json:order&topics=orders,payments,shipments&", "light", 1280, 960),
     ("group", "/groups/shipping", "dark", 1280, 800),
     ("offsets", "/groups/reporting/offsets?to=time&at=-1m", "light", 1280, 640),
     ("schema", "/schemas/orders-value", "light", 1280, 720),
@@ -73,6 +75,27 @@ class Shop:
         for _ in range(8_000):
             self._order()
         self._producer.flush(60)
+        self.picked = self._story()
+
+    def _story(self) -> str:
+        """One order on its way, as an address names its first record."""
+        told: list[Message] = []
+        now_ms = time.time_ns() // 1_000_000 - 120_000
+
+        def send(topic: str, value: dict[str, object], after_ms: int, **more: object) -> None:
+            told.clear()
+            text = json.dumps(value)
+            self._producer.produce(
+                topic, text, timestamp=now_ms + after_ms, on_delivery=lambda _, message: told.append(message), **more
+            )
+            self._producer.flush(60)
+
+        send("orders", {"euro": 45, "items": 2}, 0, key="order-4711")
+        first = told[0]
+        made_of = f"orders/{first.partition()}/{first.offset()} charge/17"
+        send("payments", {"order": "order-4711", "status": "paid"}, 1_700, headers={HEADER: made_of})
+        send("shipments", {"parcel": 7, "carrier": "post"}, 95_000, key="order-4711")
+        return f"topic=orders&partition={first.partition()}&offset={first.offset()}"
 
     def start(self) -> None:
         for thread in self._threads:
@@ -126,6 +149,8 @@ def take(browser: Browser, folder: Path, name: str, path: str, theme: str, width
     browser.open(path)
     if "/records" in path and path.count("/") == 3:
         browser.until(lambda: browser.one("#results").get_attribute("data-done"))
+    if path.startswith("/trace"):
+        browser.until(lambda: browser.one("#tracing").get_attribute("data-done"))
     time.sleep(0.3)
     browser.driver.save_screenshot(str(folder / f"{name}.png"))
 
@@ -147,8 +172,8 @@ def main() -> None:
                 visitor.post("/schemas", {"subject": "orders-value", "schema": schema})
             time.sleep(HISTORY_S)
             with browsing(console.url) as browser:
-                for picture in PICTURES:
-                    take(browser, folder, *picture)
+                for name, path, *how in PICTURES:
+                    take(browser, folder, name, path + shop.picked if name == "trace" else path, *how)
             shop.stop()
 
 

@@ -21,7 +21,7 @@ SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
 @pytest.mark.timeout(900)
 def test_a_worker_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
     with OttlaProcess(tmp_path / "broker", SETTINGS) as broker:
-        print(endure(broker.bootstrap, tmp_path, kills=2, seed=18))
+        print(endure(broker.bootstrap, tmp_path, kills=1, seed=18))
 
 
 @pytest.mark.slow

@@ -43,6 +43,8 @@ def all_pages() -> list[str]:
         "/topics/orders/settings",
         "/topics/orders/produce",
         "/topics/orders/manage",
+        "/topics/orders/records/0/3",
+        "/trace?topic=orders&partition=0&offset=3",
         "/groups/billing",
         "/groups/billing/offsets?to=end",
         "/brokers/1",
@@ -119,6 +121,18 @@ def test_create_produce_find_reset_and_watch_the_lag_fall(browser: Browser, brok
     consumer.commit(offsets=[TopicPartition("orders", n, end) for n, end in enumerate(ends)], asynchronous=False)
     consumer.close()
     browser.until(lambda: browser.one("#stats dd").text == "0")
+    assert browser.complaints() == []
+
+
+def test_a_record_leads_to_its_path_and_to_who_has_read_it(browser: Browser) -> None:
+    browser.open("/topics/orders/records/1/3")
+    browser.click("a[href^='/trace?']")
+    browser.until(lambda: browser.one("#tracing").get_attribute("data-done") == "done")
+    assert browser.all("svg.ottla-trace circle.start") and browser.all("#readers a[href='/groups/billing']")
+    browser.click("#hops a[href='/topics/orders/records/1/4']")
+    browser.until(lambda: browser.driver.current_url.endswith("/topics/orders/records/1/4"))
+    browser.open("/trace?topic=orders&offset=99999")
+    browser.says("no record at offset 99999")
     assert browser.complaints() == []
 
 

@@ -15,9 +15,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from ottla.common.passwords import hashed
-from ottla.console.pages import records as records_page
-from ottla.console.pages.records import SEARCHES_MAX
 from ottla.console.web.navigation import NAVIGATION
+from ottla.console.web.streaming import SEARCHES_MAX, searches
 from ottla.testing import Broker
 from ottla.testing.security import Security
 from tests.console.running import RunningConsole, Visitor
@@ -189,7 +188,7 @@ def test_downloads_that_wait_for_their_turn_keep_nobody_waiting(
 ) -> None:
     create(broker, topic)
     for _ in range(SEARCHES_MAX):
-        assert records_page._searches.acquire(timeout=60)
+        assert searches.acquire(timeout=60)
     waiting = []
     try:
         address = urlsplit(console.url)
@@ -204,7 +203,7 @@ def test_downloads_that_wait_for_their_turn_keep_nobody_waiting(
         for one in waiting:
             one.close()
         for _ in range(SEARCHES_MAX):
-            records_page._searches.release()
+            searches.release()
 
 
 def test_a_record_with_half_a_character_is_shown(broker: Broker, visitor: Visitor, topic: str) -> None:

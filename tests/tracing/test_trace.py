@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from ottla.common import lineage
 from ottla.common.errors import OttlaError
-from ottla.tracing import Limits, Trace, render_svg, trace
+from ottla.tracing import Limits, Position, Raw, Trace, render_svg, trace
 from tests.support.kafka_jars import REPO_ROOT
 from tests.tracing.conftest import Sender
 
@@ -188,6 +188,26 @@ def test_lineage_leads_up_and_down_exactly(cluster: str, topics: Topics, send: S
     assert _places(trace(cluster, (raw, 0, 2), topics=[raw, clean, rich, total], by=["lineage"])) == _places(found)
     of_total = trace(cluster, (total, 0, 0), topics=[total])
     assert of_total.hops[0].made_of == (f"{rich}/0/0-5",)
+
+
+def test_what_a_view_hides_is_neither_shown_nor_followed(cluster: str, topics: Topics, send: Sender) -> None:
+    orders, shown, hidden = topics("orders", "shown", "hidden")
+    send(orders, "order", "o-1")
+    for topic in (shown, hidden):
+        send(topic, "made of it", "k", headers={lineage.HEADER: f"{orders}/0/0 enrich/3", "h": "o-1"})
+
+    def view(position: Position, raw: Raw) -> Raw:
+        return raw._replace(value=b"?", headers=()) if position.topic == hidden else raw
+
+    names = [orders, shown, hidden]
+    found = trace(cluster, (orders, 0, 0), by=["key", "header:h"], topics=names, view=view)
+    assert _places(found) == [(orders, 0), (shown, 0)]
+    assert sum(topic.found for topic in found.searched) == 2
+    above = trace(cluster, (hidden, 0, 0), by=["lineage"], topics=names, view=view)
+    assert _places(above) == [(hidden, 0)] and above.hops[0].parent is None
+    assert above.hops[0].value is not None and above.hops[0].value.text == "?" and above.hops[0].headers == ()
+    with pytest.raises(OttlaError, match="header:h is hidden from you"):
+        trace(cluster, (hidden, 0, 0), by=["header:h"], topics=names, view=view)
 
 
 def test_a_dead_letter_leads_to_the_record_that_it_was(cluster: str, topics: Topics, send: Sender) -> None:

@@ -138,7 +138,8 @@ class Broker:
         self.traffic = Traffic()
         self.produce_layouts = Layouts()
         self.encoded_topics = EncodedTopics()
-        # Fetches that wait for records, each with what makes it answer at once.
+        # Fetches that wait for records (Kafka has them in a purgatory), each with what makes it answer at once; of a
+        # follower its session, whether or not it waits at the moment.
         self.parked_fetches: dict[int, Callable[[], None]] = {}
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.clock)
         self.fetch_bytes_max = config.fetch_max_bytes

@@ -1,4 +1,4 @@
-"""From a request frame to an answer: header, version check, decode, the API's handler, encode.
+"""From a request frame to an answer: header, version check, decode, the API's handler, encode (Kafka's KafkaApis).
 
 `Produce` and `Fetch` carry the load, so their modules export `handle_frame` and work on the bytes themselves; every
 other API exports `handle(broker, context, request) -> response` and never sees bytes; one that keeps its answers
@@ -68,8 +68,10 @@ class Router:
             await asyncio.sleep(_WARM_UP_PAUSE_S)
 
     def handle(self, connection: Connection, frame: memoryview, stage: int = ARRIVED) -> Answer | Awaitable[Answer]:
-        """Every request comes in and goes out here. Never raises: a request we cannot read closes the connection, as
-        Kafka does. While it is observed, or there are quotas, it comes in again, and `stage` is how far it is."""
+        """Every request comes in and goes out here, also those that are known by their first bytes. Never raises: a
+        request we cannot read closes the connection, as Kafka does. While requests are observed, or there are quotas,
+        it goes there first and comes in again, and `stage` is how far it is; where no login comes before, a listener
+        goes to the observer by itself (`server/server.py`)."""
         if stage < OBSERVED and self._broker.observer is not None:
             return self._broker.observer.handle(connection, frame)
         throttling = self._broker.throttling
@@ -102,7 +104,8 @@ class Router:
         return route(context, frame, header.end)
 
     async def _answer_enclosed(self, context: RequestContext, frame: bytes) -> bytes:
-        """A request that another broker has forwarded; only those come that the controller answers."""
+        """A request that another broker has forwarded; only those come that the controller answers. It came in through
+        `handle` inside an Envelope, and is observed as that; of quotas only that of changed partitions is for us."""
         view = memoryview(frame)
         header = read_request_header(view)
         context.api_key, context.version, context.correlation_id = header[:3]

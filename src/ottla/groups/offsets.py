@@ -1,4 +1,4 @@
-"""Committed offsets: the store that replay fills, and what OffsetCommit, OffsetFetch, OffsetDelete and expiry do.
+"""Committed offsets: the store that replay fills. What is done with it at whose request is in `offset_requests`.
 
 Offsets of an open transaction wait beside the store, under the producer that wrote them, until its marker says whether
 they count. A commit outside a transaction that comes later in the log wins over one inside (by record offset), because

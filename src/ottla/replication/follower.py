@@ -11,7 +11,8 @@
     anything else                          BACK_OFF
 
 A log is cut by leader epochs, never to the watermark (KIP-101, -279): what lies above the watermark may well be
-committed, and what lies below it is on every in-sync replica anyway.
+committed, and what lies below it is on every in-sync replica anyway. The leader's half of that, `diverging`, is here
+too: the two are read together.
 """
 
 from __future__ import annotations

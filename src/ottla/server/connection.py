@@ -100,7 +100,7 @@ class Connection:
         self.principal = ANONYMOUS
         self.is_known = listener.is_open_to_all
         self.login: Any = None  # of a SASL listener: how far it is
-        # Whoever has a say in the promised answer that is being made.
+        # Whoever has a say in the promised answer that is being made: quotas, and who observes requests.
         self.on_answer: Callable[[Answer], Answer] | None = None
         self.request_bytes_max = listener.first_request_bytes_max
         self.last_active_ms = self.since_ms = listener.clock.monotonic_ms()
@@ -362,7 +362,7 @@ class Connection:
             return
         self._busy = True
         self._task = task = asyncio.ensure_future(answer)
-        task.add_done_callback(self._on_answer)
+        task.add_done_callback(self._on_promise_done)
         if self._hung_up:
             self._give_up_waiting()
 
@@ -372,7 +372,7 @@ class Connection:
         if self._task is not None and not isinstance(self._task, asyncio.Task):
             self._task.cancel()
 
-    def _on_answer(self, task: asyncio.Future[Answer]) -> None:
+    def _on_promise_done(self, task: asyncio.Future[Answer]) -> None:
         self._busy = False
         self._task = None
         settle, self.on_answer = self.on_answer, None

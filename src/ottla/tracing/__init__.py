@@ -6,6 +6,7 @@
 from ottla.tracing.limits import Budget, Limits
 from ottla.tracing.model import GroupRead, Hop, Position, Preview, Searched, Trace
 from ottla.tracing.picture import render_svg
+from ottla.tracing.search import Raw, View
 from ottla.tracing.tracing import trace
 
 __all__ = [
@@ -15,8 +16,10 @@ __all__ = [
     "Limits",
     "Position",
     "Preview",
+    "Raw",
     "Searched",
     "Trace",
+    "View",
     "render_svg",
     "trace",
 ]

@@ -14,6 +14,7 @@ from html import escape
 from ottla.tracing.model import COMMITTED, READ, Hop, Position, Trace
 
 HOPS_MAX = 60
+_GROUPS_MAX = 20
 _LEFT, _TOP, _LANE, _STEP, _RADIUS = 190, 44, 76, 120, 9
 _LABEL_MAX = 22
 STYLE = """
@@ -35,14 +36,15 @@ STYLE = """
 
 def render_svg(trace: Trace, *, style: bool = False) -> str:
     """`style`: for a file that stands alone."""
-    hops = trace.hops[:HOPS_MAX]
+    hops = _drawn(trace)
     topics = list(dict.fromkeys(hop.position.topic for hop in hops))
     lanes = {topic: _TOP + _LANE * number for number, topic in enumerate(topics)}
     places = {hop.position: (_LEFT + _STEP * number, lanes[hop.position.topic]) for number, hop in enumerate(hops)}
     width = _LEFT + _STEP * max(1, len(hops))
     height = _TOP + _LANE * max(1, len(topics)) + 16
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="ottla-trace" viewBox="0 0 {width} {height}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ottla-trace" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img">',
         f"<title>{_text(f'The path of {trace.start}')}</title>",
         *([f"<style>{STYLE}</style>"] if style else []),
     ]
@@ -57,6 +59,13 @@ def render_svg(trace: Trace, *, style: bool = False) -> str:
         more = f"and {len(trace.hops) - len(hops):,} more"
         parts.append(f'<text class="label" x="8" y="{height - 8}">{more}</text>')
     return "".join([*parts, "</svg>"])
+
+
+def _drawn(trace: Trace) -> tuple[Hop, ...]:
+    """Not more than fit; the record that was picked is among them."""
+    at = next((number for number, hop in enumerate(trace.hops) if hop.position == trace.start), 0)
+    first = 0 if at < HOPS_MAX else at - HOPS_MAX // 2
+    return trace.hops[first : first + HOPS_MAX]
 
 
 def _link(hop: Hop, before: Hop | None, places: dict[Position, tuple[int, int]]) -> list[str]:
@@ -76,10 +85,10 @@ def _link(hop: Hop, before: Hop | None, places: dict[Position, tuple[int, int]])
 
 def _dot(hop: Hop, x: int, y: int, *, is_start: bool) -> list[str]:
     kinds = ["hop", *(["start"] if is_start else []), *([hop.status] if hop.status != COMMITTED else [])]
-    moment = datetime.fromtimestamp(hop.timestamp_ms / 1000, UTC)
-    told = [str(hop.position), f"{moment.isoformat(timespec='milliseconds')}", f"found by {hop.found_by}"]
+    told = [str(hop.position), _moment(hop.timestamp_ms), f"found by {hop.found_by}"]
     told += [f"written by {hop.writer}"] if hop.writer else []
-    told += [f"{group.group}: {group.verdict}" for group in hop.groups]
+    told += [f"{group.group}: {group.verdict}" for group in hop.groups[:_GROUPS_MAX]]
+    told += [f"and {len(hop.groups) - _GROUPS_MAX:,} more groups"] if len(hop.groups) > _GROUPS_MAX else []
     parts = [
         f'<g><title>{_text(chr(10).join(told))}</title><circle class="{" ".join(kinds)}" cx="{x}" cy="{y}" '
         f'r="{_RADIUS}"/></g>',
@@ -93,6 +102,14 @@ def _dot(hop: Hop, x: int, y: int, *, is_start: bool) -> list[str]:
     if unread:
         parts.append(f'<text class="unread time" x="{x}" y="{y - 16}" text-anchor="middle">{unread} unread</text>')
     return parts
+
+
+def _moment(at_ms: int) -> str:
+    """Producers may write any number: one that is no time stays a number."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms} ms"
 
 
 def duration_text(ms: int) -> str:

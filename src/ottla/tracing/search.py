@@ -41,6 +41,14 @@ class Raw(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
+# What of a record may be looked at: what it hides neither finds a record nor is shown.
+View = Callable[[Position, Raw], Raw]
+
+
+def as_it_is(position: Position, raw: Raw) -> Raw:
+    return raw
+
+
 class Found(NamedTuple):
     """What is kept of a record, which may be large."""
 
@@ -160,8 +168,9 @@ class _Test(NamedTuple):
 class Search:
     """One or several passes over topics; says how far it came, also when it was stopped."""
 
-    def __init__(self, readers: Readers, budget: Budget) -> None:
+    def __init__(self, readers: Readers, budget: Budget, view: View = as_it_is) -> None:
         self._readers = readers
+        self._view = view
         self.budget = budget
         self.searched: dict[str, Searched] = {}
         # Topics in which some record has a lineage header: only these are worth another pass.
@@ -214,14 +223,15 @@ class Search:
                     reached = columns[2][len(columns[2]) - 1].as_py() + 1
                     topic.records += len(columns[0])
                     self.budget.records += len(columns[0])
-                    by_row = self._matched(part.topic, columns, test)
+                    by_row = self._matched(part, columns, test)
                     if by_row:
                         is_decided = reader is self._readers.committed
                         kept = _kept(fetched, reached) if is_decided and fetched.aborted else None
                         for row in sorted(by_row):
                             topic.found += 1
                             self.budget.took_hop()
-                            yield _found(part, columns, row, by_row[row], _status(columns, row, kept, is_decided))
+                            status = _status(columns, row, kept, is_decided)
+                            yield _found(part, columns, row, by_row[row], status, self._viewed(part, columns, row))
                     self._reached(topic, part, reached)
                     self.budget.check()
             except CorruptRecords as error:
@@ -239,23 +249,28 @@ class Search:
         start, reached, end = topic.partitions[part.partition]
         topic.partitions[part.partition] = (start, max(reached, min(offset, part.end)), end)
 
-    def _matched(self, topic: str, columns: list[Any], test: _Test) -> dict[int, str]:
-        """By row, how it was found."""
+    def _matched(self, part: OffsetRange, columns: list[Any], test: _Test) -> dict[int, str]:
+        """By row, how it was found. Columns have the bytes as they are: what they find is tested again on what may be
+        looked at."""
         by_row: dict[int, str] = {}
         for criterion, value in test.wanted:
             for row in criterion.matches(columns, value).to_pylist():
-                by_row.setdefault(row, criterion.text)
+                if self._view is as_it_is or criterion.value_of(*self._viewed(part, columns, row)) == value:
+                    by_row.setdefault(row, criterion.text)
         headers = columns[5]
         if headers.null_count < len(headers):
             parents, names, contents = flat_headers(headers)
             is_ours = pc.or_(pc.equal(names, HEADER), pc.equal(names, DEAD_LETTER_OFFSET))
             if pc.any(is_ours).as_py():
-                self.with_lineage.add(topic)
+                self.with_lineage.add(part.topic)
                 candidates = parents.filter(is_ours).filter(test.made_of.may_name(contents.filter(is_ours)))
                 for row in set(candidates.to_pylist()):
-                    if test.made_of.is_named_by(_headers(columns, row)):
+                    if test.made_of.is_named_by(self._viewed(part, columns, row).headers):
                         by_row[row] = LINEAGE
         return by_row
+
+    def _viewed(self, part: OffsetRange, columns: list[Any], row: int) -> Raw:
+        return self._view(Position(part.topic, part.partition, columns[2][row].as_py()), _raw(columns, row))
 
 
 def _kept(fetched: Fetched, until: int) -> set[int]:
@@ -273,10 +288,7 @@ def _status(columns: list[Any], row: int, kept: set[int] | None, is_decided: boo
     return COMMITTED if kept is None or columns[2][row].as_py() in kept else ABORTED
 
 
-def _found(
-    part: OffsetRange, columns: list[Any], row: int, found_by: str, status: str, raw: Raw | None = None
-) -> Found:
-    raw = raw or _raw(columns, row)
+def _found(part: OffsetRange, columns: list[Any], row: int, found_by: str, status: str, raw: Raw) -> Found:
     reason = next((value for name, value in reversed(raw.headers) if name == REASON), None)
     return Found(
         Position(part.topic, part.partition, columns[2][row].as_py()),
@@ -311,8 +323,10 @@ def fetched_answers(
         raise UnreadableRecords(f"a batch of {topics} cannot be read: {error}.") from None
 
 
-def read_exactly(readers: Readers, position: Position, found_by: str) -> tuple[Found, Raw] | None:
-    """This record, if it is there."""
+def read_exactly(
+    readers: Readers, position: Position, found_by: str, view: View = as_it_is
+) -> tuple[Found, Raw] | None:
+    """This record, if it is there: what may be shown of it, and all of it."""
     place = TopicPartition(position.topic, position.partition)
     if position.partition not in readers.all.partitions([position.topic]).get(position.topic, []):
         return None
@@ -330,5 +344,6 @@ def read_exactly(readers: Readers, position: Position, found_by: str) -> tuple[F
         if columns is not None:
             kept = _kept(fetched, position.offset + 1) if is_decided and fetched.aborted else None
             raw = _raw(columns, 0)
-            return _found(wanted, columns, 0, found_by, _status(columns, 0, kept, is_decided), raw), raw
+            status = _status(columns, 0, kept, is_decided)
+            return _found(wanted, columns, 0, found_by, status, view(position, raw)), raw
     return None

@@ -26,12 +26,16 @@ from ottla.tracing.search import (
     Raw,
     Readers,
     Search,
+    View,
+    as_it_is,
     chosen_topics,
     plan_search,
     read_exactly,
 )
 
 WINDOW_MS = 3_600_000
+# What is asked for is the first record after it, in 64 bits.
+_TIME_MS_MAX = 2**63 - 2
 # Steps up and down of lineage; more pipelines than that in a row are a loop.
 _STEPS_MAX = 16
 
@@ -49,6 +53,7 @@ def trace(
     with_readers: bool = True,
     is_cancelled: Callable[[], bool] = lambda: False,
     on_progress: Callable[[Budget], None] = lambda budget: None,
+    view: View = as_it_is,
 ) -> Trace:
     """Where the record at `start` came from and where it went.
 
@@ -57,21 +62,21 @@ def trace(
     followed in any case; "lineage" alone follows nothing else. `topics`: names or patterns (`orders-*`); all but
     internal ones if none is given. The time searched is `window_ms` before and after the record, unless `since_ms` or
     `until_ms` say otherwise. `is_cancelled` is asked, and `on_progress` told, after every piece; both from this thread.
-    Raises OttlaError.
+    `view` is what of a record may be looked at: what it hides is not shown, and finds nothing. Raises OttlaError.
     """
     settings = _settings(cluster)
     first = Position(*start)
     budget = Budget(limits or Limits(), is_cancelled, on_progress)
     criteria = [parse_criterion(text) for text in by if text != LINEAGE]
     with Readers(settings) as readers:
-        begun, raw = _start(readers, first)
-        wanted = [] if by and not criteria else _wanted(begun, raw, criteria)
+        begun, raw = _start(readers, first, view)
+        wanted = [] if by and not criteria else _wanted(begun, raw, view(first, raw), criteria)
         since, until = _window(begun.timestamp_ms, window_ms)
         since, until = since if since_ms is None else since_ms, until if until_ms is None else until_ms
         if since > until:
             raise OttlaError("the time to be searched ends before it begins: --since must not be after --until.")
-        search = Search(readers, budget)
-        story = _Story(readers, search, begun)
+        search = Search(readers, budget, view)
+        story = _Story(readers, search, begun, view)
         cut_short = None
         try:
             problems: dict[str, str] = {}
@@ -111,16 +116,16 @@ def _window(at_ms: int, window_ms: int) -> tuple[int, int]:
     """Around a record. One that has no time may belong to any."""
     if at_ms < 0:
         return 0, time.time_ns() // 1_000_000
-    return max(0, at_ms - window_ms), at_ms + window_ms
+    return max(0, at_ms - window_ms), min(at_ms + window_ms, _TIME_MS_MAX)
 
 
-def _start(readers: Readers, first: Position) -> tuple[Found, Raw]:
+def _start(readers: Readers, first: Position, view: View) -> tuple[Found, Raw]:
     readers.all.any_broker()  # that nobody is there is told at once
     if first.partition not in readers.all.partitions([first.topic]).get(first.topic, []):
         raise OttlaError(
             f"there is no partition {first.topic}-{first.partition}: `ottla topic list` shows what there is."
         )
-    found = read_exactly(readers, first, START)
+    found = read_exactly(readers, first, START, view)
     if found is None:
         raise OttlaError(
             f"{first.topic}-{first.partition} has no record at offset {first.offset}: it was deleted or compacted "
@@ -130,28 +135,36 @@ def _start(readers: Readers, first: Position) -> tuple[Found, Raw]:
     return found
 
 
-def _wanted(begun: Found, raw: Raw, criteria: Sequence[Criterion]) -> list[tuple[Criterion, bytes]]:
-    """The value that the first of the criteria finds in the record, under all of them."""
+def _wanted(begun: Found, raw: Raw, viewed: Raw, criteria: Sequence[Criterion]) -> list[tuple[Criterion, bytes]]:
+    """The value that the first of the criteria finds in the record, under all of them; not one that is hidden."""
     own = criteria or [parse_criterion("traceparent"), parse_criterion("key")]
-    has = [(criterion, value) for criterion in own if (value := criterion.value_of(*raw)) is not None]
+    present = [(criterion, value) for criterion in own if (value := criterion.value_of(*raw)) is not None]
+    has = [(criterion, value) for criterion, value in present if criterion.value_of(*viewed) == value]
     if criteria and has:
         return [(criterion, has[0][1]) for criterion in criteria]
     if has:
         return has[:1]
     if begun.lineage is not None:
         return []
+    if present:
+        told = " and ".join(criterion.text for criterion, _ in present)
+        raise OttlaError(
+            f"of the record {begun.position} {told} is hidden from you, so nothing can be found by it: "
+            "choose something else that its story shares."
+        )
     if not criteria:
         raise OttlaError(
-            f"the record {begun.position} has neither a key nor a traceparent to follow: "
-            "say --by header:NAME or --by json:PATH, or --by lineage if only what was made of it is meant."
+            f"the record {begun.position} has neither a key nor a traceparent to follow: choose what its story shares, "
+            "header:NAME or json:PATH, or lineage if only what was made of it is meant."
         )
     told = " or ".join(criterion.text for criterion in criteria)
-    raise OttlaError(f"the record {begun.position} has no {told}: look at it, and choose another --by.")
+    raise OttlaError(f"the record {begun.position} has no {told}: look at it, and choose something that it has.")
 
 
 class _Story:
-    def __init__(self, readers: Readers, search: Search, begun: Found) -> None:
+    def __init__(self, readers: Readers, search: Search, begun: Found, view: View) -> None:
         self._readers = readers
+        self._view = view
         self._search = search
         self._begun = begun
         self._found: dict[Position, Found] = {begun.position: begun}
@@ -195,7 +208,7 @@ class _Story:
             for source in missing:
                 self._search.budget.check()
                 try:
-                    found = read_exactly(self._readers, source, LINEAGE)
+                    found = read_exactly(self._readers, source, LINEAGE, self._view)
                 except OttlaError as error:
                     self._search.losses.append(str(error))
                     continue

@@ -2,7 +2,7 @@
 
 A guard asks for what `rules.py` says, hands the rest of the request to the handler, and puts what was denied back into
 the answer, with Kafka's error, where Kafka puts it. `guarded(name, handle)` is used like the handler itself. Produce,
-Fetch and Metadata, which answer in bytes, ask for themselves.
+Fetch and Metadata, which answer in bytes, ask for themselves; so do CreateDelegationToken and DescribeDelegationToken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Markers for partitions that other brokers lead: WriteTxnMarkers, one queue and one request under way per broker.
+"""Markers for partitions that other brokers lead: WriteTxnMarkers, one queue and one request under way per broker
+(Kafka's TransactionMarkerChannelManager).
 
 What comes in while a request is under way goes with the next one, markers of all transactions together. What a broker
 does not take (it cannot be reached, it does not lead the partition any more, replicas are missing) waits, and goes out

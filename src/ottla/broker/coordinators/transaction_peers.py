@@ -1,4 +1,5 @@
-"""Questions to coordinators of transactions on other brokers: AddPartitionsToTxn, one request under way per broker.
+"""Questions to coordinators of transactions on other brokers: AddPartitionsToTxn, one request under way per broker
+(Kafka's AddPartitionsToTxnManager).
 
 A leader asks before it takes the first batch of a transaction (`verification_guard.py`), a group coordinator before it
 takes offsets of one (KIP-890): does this partition belong to the open transaction (`verify_only`), or may it join? What

@@ -1,4 +1,4 @@
-"""The transaction coordinator of this broker: a machine for each `__transaction_state` partition, and time.
+"""The transaction coordinator of this broker: a shard for each `__transaction_state` partition, and time.
 
 The machines in `ottla.transactions` decide; here the decisions are written down, carried out, and finished after a
 crash. On one node the markers go straight into the partitions' logs: between the record that decides a transaction and

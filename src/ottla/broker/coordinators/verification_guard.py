@@ -9,7 +9,7 @@ looked at, so also those whose records are refused. Their part of the transactio
 
 The coordinator may be another broker: then it is asked (`transaction_peers.py`, which puts the partitions of a request
 together as well), and just before the append it cannot be asked again. Instead the log tells whether a marker, or the
-beginning of a transaction of this producer, has come in between (`Guard`).
+beginning of a transaction of this producer, has come in between (`Guard`, which alone is Kafka's VerificationGuard).
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Readers never see past the high watermark, and with `read_committed` never past 
 once for each partition and answer, or aborted data could leak between two looks (KAFKA-9807). A replica that follows is
 read from v11 on, as far as it knows what is committed, and a leader may send a consumer to one in its own rack
 (KIP-392). Fetches of other brokers take another way: `partitions/replica_sessions.py`.
+
+One that waits (Kafka's DelayedFetch, in its purgatory) is a `Fetch` that watches its partitions.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Works on the frame itself: records go from the receive buffer to the log file without a copy in Python. With acks=all
 the answer waits for the in-sync replicas, at most as long as the request says; with acks=1 for nobody but our own disk,
 if the topic flushes on each write. With one replica both mean the same.
+
+Three ways in, which meet in `_produce`, once for each partition: `handle_frame`, from where a large request goes on in
+turns (`_produce_in_turns`); and `handle_known_frame` for one like those before it, which appends by itself what has
+nothing unusual about it. All of them ask the authorizer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Between a listener and the router: counts requests, and logs those that somebody wants to see.
+"""Between a listener and the router: counts requests, and logs those that somebody wants to see. Requests come from a
+listener directly, or where a login comes before from the router, and go (back) to the router.
 
 It costs about half a microsecond for a request that is answered at once, which is why `observed` is one function whose
 variables are its own. It wraps no answer: those that are promised are seen through `connection.on_answer`
@@ -121,5 +122,5 @@ def _size(answer: Answer) -> int:
     if answer is None:
         return 0
     if isinstance(answer, list):
-        return sum(part.size if hasattr(part, "size") else len(part) for part in answer)
+        return sum(len(part) if isinstance(part, (bytes, bytearray, memoryview)) else part.size for part in answer)
     return len(answer)

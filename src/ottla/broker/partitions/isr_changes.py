@@ -1,4 +1,4 @@
-"""Who is in sync, told to the controller: the edge of `ottla.replication.leader`.
+"""Who is in sync, told to the controller (Kafka's AlterPartitionManager): the edge of `ottla.replication.leader`.
 
 Replicas that fall behind are looked for twice in each replica.lag.time.max.ms, those that have caught up when they
 fetch. What a leader proposes goes to the controller by AlterPartition, one request at a time for all partitions, and

@@ -4,7 +4,7 @@ Everything that is written goes through `append`: records of producers, of coord
 When it is committed is said in one place, too, `_commit`: with one replica once it is as much on disk as the topic asks
 for, else once all in-sync replicas have it (`replication`, the rules are in `ottla.replication.leader`). The short cut
 of both is `append_next`, which spares the calls where a topic `takes_plain_batches`: there nothing is to be waited for
-but other replicas.
+but other replicas. Kafka's purgatory of produces is here as well: who waits is in the partition (`when_committed`).
 """
 
 from __future__ import annotations

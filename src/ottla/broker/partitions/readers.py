@@ -1,4 +1,6 @@
-"""Who waits for new records of a partition, whether it is led here or followed."""
+"""Who waits for new records of a partition, whether it is led here or followed: Kafka's purgatory of fetches, which
+here is with the partition. Followers wait elsewhere (`replica_sessions.py`), producers in `Partition.when_committed`.
+"""
 
 from __future__ import annotations
 

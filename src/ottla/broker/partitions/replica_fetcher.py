@@ -1,4 +1,5 @@
-"""The follower's side of replication: what is led elsewhere is fetched from there and appended unchanged.
+"""The follower's side of replication: what is led elsewhere is fetched from there and appended unchanged (Kafka's
+ReplicaFetcherThread).
 
 One fetcher for each broker that leads something of ours, with all these partitions in one fetch session (KIP-227): a
 fetch names the partitions whose position has changed, and the leader holds it back until one of them has records. The

@@ -1,4 +1,4 @@
-"""How a client is slowed down that uses more than its quotas allow (KIP-124, 219, 599).
+"""How a client is slowed down that uses more than its quotas allow (KIP-124, 219, 599; Kafka's ClientQuotaManager).
 
 The router hands every request over while there is a quota for any user or client id, and nothing otherwise. A request
 is answered at once, whatever it costs; the answer says for how long its client is throttled, and for so long nothing

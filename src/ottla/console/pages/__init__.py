@@ -14,6 +14,7 @@ from ottla.console.pages import (
     records,
     schemas,
     topics,
+    traces,
     transactions,
 )
 
@@ -23,6 +24,7 @@ PAGES = (
     partitions,
     topics,
     records,
+    traces,
     schemas,
     groups,
     transactions,

@@ -32,22 +32,18 @@ from ottla.console.records.showing import as_json, shown, view_of
 from ottla.console.web.console import Console, Visitor, console_of
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.requests import Form
+from ottla.console.web.streaming import SEARCH_S_MAX, Emit, searches, streamed
 
-SEARCH_S_MAX = 20.0
 DOWNLOAD_S_MAX = 300.0
 TAIL_S_MAX = 3600.0
-SEARCHES_MAX = 8
 TAILS_MAX = 32
 _SLOT_S_MAX = 60.0
 _SLOT_PAUSE_S = 0.2
 _TAIL_PAUSE_S = 0.4
 _TAIL_ROWS_MAX = 100
-_EVENTS_WAITING_MAX = 32
 
-_searches = threading.BoundedSemaphore(SEARCHES_MAX)
 # They take next to nothing, and go on for long.
 _tails = threading.BoundedSemaphore(TAILS_MAX)
-Emit = Callable[[str, Any], None]
 
 
 def records(console: Console, request: Request) -> Response:
@@ -99,8 +95,7 @@ async def stream(request: Request) -> Response:
             run = _tail if is_tail else _search
             run(console, reader, query, _view(console, visitor, query), emit, is_cancelled)
 
-    room = _tails if is_tail else _searches
-    return StreamingResponse(_events(work, room), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+    return streamed(work, _tails if is_tail else searches)
 
 
 def _search(
@@ -181,64 +176,13 @@ def _told(progress: Progress, query: Query) -> dict[str, Any]:
     }
 
 
-async def _events(
-    work: Callable[[Emit, Callable[[], bool]], None], slots: threading.BoundedSemaphore
-) -> AsyncIterator[bytes]:
-    """What a thread emits, as events; the thread waits when nobody takes them, and is told when nobody will."""
-    loop = asyncio.get_running_loop()
-    queue: asyncio.Queue[tuple[str, Any] | None] = asyncio.Queue()
-    room, cancelled = threading.Semaphore(_EVENTS_WAITING_MAX), threading.Event()
-
-    def emit(kind: str, data: Any) -> None:
-        while not room.acquire(timeout=0.5):
-            if cancelled.is_set():
-                return
-        loop.call_soon_threadsafe(queue.put_nowait, (kind, data))
-
-    def run() -> None:
-        try:
-            if not slots.acquire(blocking=False):
-                raise OttlaError("too many searches are under way already: wait for one, or cancel it.")
-            try:
-                work(emit, cancelled.is_set)
-            finally:
-                slots.release()
-        except (OttlaError, OSError) as error:
-            emit("trouble", {"sentence": str(as_sentence(error))})
-        except Exception as error:
-            emit("trouble", {"sentence": f"the search failed: {error}."})
-            raise
-        finally:
-            loop.call_soon_threadsafe(queue.put_nowait, None)
-
-    thread = threading.Thread(target=run, name="console-search", daemon=True)
-    thread.start()
-    try:
-        while True:
-            try:
-                event = await asyncio.wait_for(queue.get(), 10)
-            except TimeoutError:
-                yield b": still here\n\n"
-                continue
-            if event is None:
-                return
-            room.release()
-            kind, data = event
-            text = data if isinstance(data, str) else json.dumps(data)
-            # A carriage return would end a line of the event, too.
-            lines = "".join(f"data: {line}\n" for line in text.replace("\r", "").split("\n"))
-            yield f"event: {kind}\n{lines}\n".encode(errors="replace")
-    finally:
-        cancelled.set()
-
-
 # --- download
 
 
 async def _has_slot() -> bool:
     """Waits for a while. Not in a thread: there are few of them, and every page takes one."""
     deadline = time.monotonic() + _SLOT_S_MAX
-    while not _searches.acquire(blocking=False):
+    while not searches.acquire(blocking=False):
         if time.monotonic() > deadline:
             return False
         await asyncio.sleep(_SLOT_PAUSE_S)
@@ -277,7 +221,7 @@ async def download(request: Request) -> Response:
         finally:
             cancelled.set()
             source.close()
-            _searches.release()
+            searches.release()
 
     safe = "".join(character if character.isalnum() or character in "._-" else "_" for character in topic)
     return StreamingResponse(

@@ -44,6 +44,10 @@ class Masks:
             found.append(Mask(topic.strip(), tuple(_path(name) for name in names)))
         return cls(found)
 
+    @property
+    def are_there(self) -> bool:
+        return bool(self._masks)
+
     def of(self, topic: str) -> tuple[tuple[str, ...], ...]:
         return tuple(path for mask in self._masks if fnmatchcase(topic, mask.topic) for path in mask.paths)
 

@@ -78,13 +78,38 @@
     filter.form?.addEventListener("submit", (event) => event.preventDefault());
   }
 
+  const number = new Intl.NumberFormat("en");
+  const size = (bytes) => bytes >= 1048576 ? `${number.format(Math.round(bytes / 104857.6) / 10)} MiB` : `${number.format(Math.round(bytes / 1024))} KiB`;
+
+  // --- the path of a record
+  const tracing = one("[data-trace]");
+  if (tracing) {
+    const told = one("#told"), bar = one("#bar"), cancel = one("#cancel");
+    const source = new EventSource(tracing.dataset.trace);
+    cancel.hidden = false;
+    const end = (how, words) => {
+      source.close();
+      cancel.hidden = bar.hidden = true;
+      if (words) told.textContent = words;
+      if (how !== "done") told.className = "bad";
+      tracing.dataset.done = how;
+    };
+    const show = (now) => {
+      told.textContent = `${number.format(now.hops)} found; searched ${number.format(now.records)} records, ${size(now.bytes)} in ${now.seconds.toFixed(2)} s.`;
+    };
+    source.addEventListener("progress", (event) => show(JSON.parse(event.data)));
+    source.addEventListener("trace", (event) => { one("#trace").innerHTML = event.data; });
+    source.addEventListener("done", (event) => { show(JSON.parse(event.data)); end("done"); });
+    source.addEventListener("trouble", (event) => end("trouble", JSON.parse(event.data).sentence));
+    source.onerror = () => { if (!tracing.dataset.done) end("trouble", "The connection was lost: trace it again."); };
+    cancel.addEventListener("click", () => end("cancelled", "Cancelled."));
+  }
+
   // --- records
   const results = one("[data-stream]");
   if (results) {
     const rows = one("#rows"), told = one("#told"), bar = one("#bar"), cancel = one("#cancel"), more = one("#more");
     const ROWS_KEPT_MAX = 1000;
-    const number = new Intl.NumberFormat("en");
-    const size = (bytes) => bytes >= 1048576 ? `${number.format(Math.round(bytes / 104857.6) / 10)} MiB` : `${number.format(Math.round(bytes / 1024))} KiB`;
     const isTail = new URL(results.dataset.stream, location.href).searchParams.get("tail") === "1";
     const source = new EventSource(results.dataset.stream);
     cancel.hidden = false;

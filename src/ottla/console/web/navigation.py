@@ -26,6 +26,7 @@ NAVIGATION: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         "Data",
         (
             Entry("/topics", "Topics", "t", "layers"),
+            Entry("/trace", "Trace", "e", "route"),
             Entry("/schemas", "Schemas", "s", "braces"),
         ),
     ),
