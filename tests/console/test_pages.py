@@ -293,6 +293,18 @@ def test_a_change_from_another_site_is_refused(visitor: Visitor, topic: str, hea
     assert visitor.http.post("/topics", data=data, headers=headers).status_code == 403
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_other_sites_may_link_to_a_page_and_not_let_it_work_for_them(visitor: Visitor, topic: str, site: str) -> None:
+    """An image of another site that is a search, or a picture that takes a process to draw, costs only us."""
+    hidden = {"sec-fetch-site": site, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}
+    framed = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}
+    linked = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    for path in (f"/topics/{topic}/records.ndjson", "/pipelines/x/topology.svg", "/topics"):
+        assert visitor.http.get(path, headers=hidden).status_code == 403
+        assert visitor.http.get(path, headers=framed).status_code == 403
+    assert visitor.http.get("/topics", headers=linked).status_code == 200
+
+
 def test_another_name_in_the_host_header_is_not_answered(visitor: Visitor) -> None:
     answer = visitor.http.get("/topics", headers={"host": "evil.example.com"})
     assert answer.status_code == 421 and "set-cookie" not in answer.headers
