@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from ottla.console.pages.pipelines import _DRAWINGS_MAX, _drawing
 from ottla.spark.pipeline.home import FAILED, Home, Status
 from ottla.testing import Broker, Registry
 from tests.console.running import RunningConsole
@@ -127,12 +128,13 @@ def test_pipelines_of_this_machine_are_shown_with_their_last_error(broker: Broke
     home = Home(tmp_path, "tally")
     with home.locked():
         home.write(Status("tally", file="tally.py", state=FAILED, rows_in=1234, problem="<b>a bad row</b>"))
+    home.spark_log.write_text("old line\n" * 100_000)
     home.log("something <i>happened</i>")
     with RunningConsole(broker.bootstrap_servers, pipelines=tmp_path) as running:
         visitor = running.visitor()
         assert "&lt;b&gt;a bad row" in visitor.get("/pipelines").text
         page = visitor.get("/pipelines/tally").text
-        assert "1,234" in page and "something &lt;i&gt;happened" in page
+        assert "1,234" in page and "something &lt;i&gt;happened" in page and page.count("old line") < 100
         assert "is not running" in visitor.post("/pipelines/tally/stop").text
         assert visitor.get("/pipelines/tally/topology.svg").status_code == 404
 
@@ -146,6 +148,11 @@ def test_a_topology_is_drawn_from_the_file_of_an_application(broker: Broker, tmp
         answer = running.visitor().get("/pipelines/words/topology.svg")
         assert answer.status_code == 200 and answer.headers["content-type"] == "image/svg+xml", answer.text
         assert "default-src 'none'" in answer.headers["content-security-policy"]
+        for _ in range(_DRAWINGS_MAX):
+            assert _drawing.acquire(timeout=60)
+        assert running.visitor().get("/pipelines/words/topology.svg").status_code == 502
+        for _ in range(_DRAWINGS_MAX):
+            _drawing.release()
 
 
 def test_open_transactions_are_shown_and_those_that_a_coordinator_knows_are_not_aborted(

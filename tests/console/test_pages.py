@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import html
 import json
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -14,6 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from ottla.common.passwords import hashed
 from ottla.console.web.navigation import NAVIGATION
+from ottla.console.web.streaming import SEARCHES_MAX, searches
 from ottla.testing import Broker
 from ottla.testing.security import Security
 from tests.console.running import RunningConsole, Visitor
@@ -180,6 +183,38 @@ def test_a_download_has_every_record_as_a_line(broker: Broker, visitor: Visitor,
     assert lines[0]["key"] == {"hex": "ff"} and "attachment" in answer.headers["content-disposition"]
 
 
+def test_downloads_that_wait_for_their_turn_keep_nobody_waiting(
+    broker: Broker, console: RunningConsole, visitor: Visitor, topic: str
+) -> None:
+    create(broker, topic)
+    for _ in range(SEARCHES_MAX):
+        assert searches.acquire(timeout=60)
+    waiting = []
+    try:
+        address = urlsplit(console.url)
+        for _ in range(50):
+            waiting.append(socket.create_connection((address.hostname, address.port)))
+            waiting[-1].sendall(f"GET /topics/{topic}/records.ndjson HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        for one in waiting:
+            assert one.recv(12) == b"HTTP/1.1 200"
+        # Less than they wait.
+        assert visitor.get("/topics", timeout=30).status_code == 200
+    finally:
+        for one in waiting:
+            one.close()
+        for _ in range(SEARCHES_MAX):
+            searches.release()
+
+
+def test_a_record_with_half_a_character_is_shown(broker: Broker, visitor: Visitor, topic: str) -> None:
+    """JSON can name a surrogate that no text can have; it once made a page of the record impossible."""
+    create(broker, topic)
+    broker.produce(topic, b'{"name": "\\ud800 it is"}')
+    page = visitor.get(f"/topics/{topic}/records/0/0")
+    assert page.status_code == 200 and "it is" in page.text
+    assert "it is" in visitor.get(f"/topics/{topic}/records.ndjson?from=start").text
+
+
 def test_a_record_is_produced_and_shown(broker: Broker, visitor: Visitor, topic: str) -> None:
     create(broker, topic)
     fields = {"key": "k", "value": '{"a": 1}', "encoding": "json", "headers": "region: eu"}
@@ -258,6 +293,18 @@ def test_a_change_from_another_site_is_refused(visitor: Visitor, topic: str, hea
     assert visitor.http.post("/topics", data=data, headers=headers).status_code == 403
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_other_sites_may_link_to_a_page_and_not_let_it_work_for_them(visitor: Visitor, topic: str, site: str) -> None:
+    """An image of another site that is a search, or a picture that takes a process to draw, costs only us."""
+    hidden = {"sec-fetch-site": site, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}
+    framed = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}
+    linked = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    for path in (f"/topics/{topic}/records.ndjson", "/pipelines/x/topology.svg", "/topics"):
+        assert visitor.http.get(path, headers=hidden).status_code == 403
+        assert visitor.http.get(path, headers=framed).status_code == 403
+    assert visitor.http.get("/topics", headers=linked).status_code == 200
+
+
 def test_another_name_in_the_host_header_is_not_answered(visitor: Visitor) -> None:
     answer = visitor.http.get("/topics", headers={"host": "evil.example.com"})
     assert answer.status_code == 421 and "set-cookie" not in answer.headers
@@ -329,6 +376,9 @@ def test_users_of_a_file_log_in_and_have_their_rights(broker: Broker, topic: str
         assert answer.status_code == 403 and "viewer" in answer.text and "admin" in answer.text
         rows, _ = found(vera, topic)
         assert "4111" not in rows and "•••" in rows
+        # Before anybody has logged in nobody has much to say.
+        too_long = {"user": "x" * 100_000, "password": "x"}
+        assert running.visitor().post("/login", too_long).status_code == 413
         assert found(vera, topic, where='value.card == "4111"')[1]["matches"] == 0
         assert found(vera, topic, text="4111")[1]["matches"] == 0
         assert "4111" not in vera.get(f"/topics/{topic}/records.ndjson").text
@@ -361,6 +411,14 @@ def test_users_of_the_cluster_act_in_their_own_name(topic: str) -> None:
 
 
 # --- a cluster that goes away
+
+
+def test_a_cluster_that_is_away_is_told_to_those_who_log_in_there() -> None:
+    with RunningConsole("127.0.0.1:1", has_sasl_login=True) as running:
+        visitor = running.visitor()
+        for _ in range(6):  # and nobody is kept out for passwords that were never looked at
+            answer = visitor.post("/login", {"user": "anna", "password": "a"})
+            assert answer.status_code == 503 and "cannot be asked" in answer.text
 
 
 def test_pages_say_that_the_cluster_is_gone_and_come_back(tmp_path: Path) -> None:

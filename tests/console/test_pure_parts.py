@@ -17,11 +17,12 @@ from ottla.console.cluster.history import History
 from ottla.console.cluster.metrics import measured
 from ottla.console.cluster.offset_plan import Target, as_text, from_text, parse_target, plan
 from ottla.console.cluster.snapshot import Broker, Group, Member, Partition, Snapshot, Topic
+from ottla.console.connect_client import shown_setting
 from ottla.console.pages.schemas import differences
 from ottla.console.records.columns import BinaryColumn, candidates
 from ottla.console.records.masking import HIDDEN, Masks, masked
 from ottla.console.records.query import parse_query
-from ottla.console.records.showing import read
+from ottla.console.records.showing import as_json, read
 from ottla.console.web import charts, words
 from ottla.console.web.gate import Gate
 from ottla.console.web.rights import ADMIN, EDITOR, NEEDED, OF_THE_CLUSTER, VIEWER, why_not
@@ -133,6 +134,22 @@ def test_other_topics_are_not_masked_and_keys_can_be() -> None:
     assert masks.of("orders") == (("headers",),)
     seen = masked(record({"a": 1}), masks.of("payments"))
     assert seen.key == HIDDEN.encode() and all(value == HIDDEN.encode() for _, value in seen.headers)
+
+
+def test_names_with_dots_are_masked_as_well() -> None:
+    paths = Masks.parse(["*:card.number,headers.user.token"]).of("payments")
+    seen = masked(record({"card.number": "4111", "a": 1}, headers=[("user.token", b"s"), ("user", b"x")]), paths)
+    assert seen.json("value") == {"card.number": HIDDEN, "a": 1}
+    assert seen.headers == [("user.token", HIDDEN.encode()), ("user", b"x")]
+
+
+def test_no_depth_of_a_record_is_too_much() -> None:
+    paths = Masks.parse(["*:a.b"]).of("payments")
+    for depth in (500, 900, 960, 990, 5_000, 100_000):
+        for value in (b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth):
+            read(value, "auto")
+            json.dumps(as_json(record(value)))
+            masked(record(value), paths)
 
 
 @pytest.mark.parametrize("text", ["", "payments", "payments:", ":field"])
@@ -435,6 +452,43 @@ def test_after_five_wrong_passwords_there_is_a_pause() -> None:
     assert limit.wait_s("user anna") > 200 and limit.wait_s("user bob") == 0
     limit.succeeded("user anna")
     assert limit.wait_s("user anna") == 0
+
+
+def test_names_that_failed_are_remembered_in_little_room() -> None:
+    limit = LoginLimit()
+    for _ in range(5):
+        limit.failed("user " + "x" * 1_000_000)
+    assert limit.wait_s("user " + "x" * 1_000_000) > 200 and limit.wait_s("user " + "x" * 999_999) == 0
+    assert all(len(key) < 100 for key in limit._failures)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("value.converter.basic.auth.user.info", "me:S3CRET"),
+        ("ssl.keystore.key", "-----BEGIN PRIVATE KEY----- S3CRET"),
+        ("ssl.key.passphrase", "S3CRET"),
+        ("azure.eventhubs.sas.keyvalue", "S3CRET"),
+        ("azure.storage.connection.string", "AccountKey=S3CRET"),
+        ("connection.uri", "mongodb+srv://me:S3CRET@mongo.example/db"),
+        ("connection.url", "jdbc:postgresql://db/orders?user=me&password=S3CRET&ssl=true"),
+        ("connection.url", "jdbc:sqlserver://db;user=me;Password=S3CRET;encrypt=true"),
+    ],
+)
+def test_secrets_of_connectors_are_not_shown(name: str, value: str) -> None:
+    assert "S3CRET" not in shown_setting(name, value) and shown_setting(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("key.converter", "StringConverter"),
+        ("connection.url", "jdbc:postgresql://db:5432/orders?ssl=true"),
+        ("connection.password", "${file:/run/secrets:db}"),
+    ],
+)
+def test_settings_of_connectors_that_are_no_secret_are_shown(name: str, value: str) -> None:
+    assert shown_setting(name, value) == value
 
 
 def test_metrics_are_read_in_prometheus_text() -> None:

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from ottla.common.errors import OttlaError
 from ottla.common.passwords import hashed
-from ottla.console.records.story import parse_story
+from ottla.console.records.story import _parts, parse_story
 from ottla.console.web import streaming
 from ottla.testing import Broker
 from ottla.testing.security import Security
@@ -225,3 +225,19 @@ def test_only_so_many_run_at_a_time_and_one_that_nobody_waits_for_ends(
         assert "too many searches" in refusal(Visitor(str(visitor.http.base_url)), orders)
     assert ended.wait(60)
     assert slots.acquire(timeout=60) and streaming.SEARCHES_MAX == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", [""]),
+        ("a,b", ["a", "b"]),
+        ('$["a, b"],c', ['$["a, b"]', "c"]),
+        ('a,$["b,c"].d,$["e"],f', ["a", '$["b,c"].d', '$["e"]', "f"]),
+        ("[a,b", ["[a", "b"]),
+        # A pattern that looks ahead takes seconds for it, in which no page is served.
+        ("," * 60_000, [""] * 60_001),
+    ],
+)
+def test_commas_separate_but_not_in_brackets(text: str, parts: list[str]) -> None:
+    assert _parts(text) == parts

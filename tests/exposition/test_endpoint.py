@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -39,6 +41,12 @@ async def _asked(endpoint: Endpoint, request: bytes) -> bytes:
     return answer
 
 
+async def _until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
 async def test_a_page_is_served_and_the_connection_goes_on(endpoint: Endpoint) -> None:
     answer = await _asked(endpoint, b"GET /hello?a=1%202 HTTP/1.1\r\n\r\n" + b"HEAD /hello HTTP/1.0\r\n\r\n")
     assert answer.count(b"HTTP/1.1 200 OK") == 2
@@ -68,6 +76,50 @@ async def test_a_client_that_never_ends_its_request_is_left(
 ) -> None:
     monkeypatch.setattr(module, "HEAD_S_MAX", 0.05)
     assert await _asked(endpoint, b"GET /hel") == b""
+
+
+@pytest.mark.parametrize("body_bytes", [60_000, 8_000_000])
+async def test_a_client_that_never_reads_its_answers_is_left(monkeypatch: pytest.MonkeyPatch, body_bytes: int) -> None:
+    """However short they are: a connection that waits for its client is a file descriptor of the broker."""
+    monkeypatch.setattr(module, "SEND_S_MAX", 0.2)
+
+    async def long_page(_: Query) -> Reply:
+        return Reply(b"x" * body_bytes)
+
+    served = Endpoint({"/long": long_page})
+    served.bind("127.0.0.1", 0, what="a test")
+    await served.start()
+    loop = asyncio.get_running_loop()
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.setblocking(False)
+        before = len(os.listdir("/dev/fd"))
+        await loop.sock_connect(client, served.address)
+        await loop.sock_sendall(client, b"GET /long HTTP/1.1\r\n\r\n" * 200)
+        await _until(lambda: len(os.listdir("/dev/fd")) > before)
+        await _until(lambda: len(os.listdir("/dev/fd")) == before)
+    await served.stop()
+
+
+async def test_connections_that_say_nothing_do_not_keep_others_out(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CONNECTIONS_MAX", 4)
+    silent = [await asyncio.open_connection(*endpoint.address) for _ in range(10)]
+    assert (await _asked(endpoint, b"GET /hello HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    for _, writer in silent:
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [b"Content-Length: 39\r\nContent-Length: 0\r\n", b"x: y\nContent-Length: 39\r\n", b"content-length: +0\r\n"],
+)
+async def test_a_body_is_never_taken_for_the_next_request(endpoint: Endpoint, headers: bytes) -> None:
+    answer = await _asked(
+        endpoint, b"GET /hello HTTP/1.1\r\n" + headers + b"\r\nGET /hello?smuggled=1 HTTP/1.0\r\n\r\n"
+    )
+    assert answer.count(b"Connection: close") == 1 and b"smuggled" not in answer
 
 
 async def test_a_port_that_is_taken_is_said_in_a_sentence(endpoint: Endpoint) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
+import socket
 import threading
 from email.message import Message
+from http.client import BadStatusLine, LineTooLong
 from urllib.error import HTTPError
 
 import pytest
@@ -27,7 +30,7 @@ def _http_error(status: int) -> HTTPError:
 class Receiver:
     """Fails as often as it is told to, then takes what comes."""
 
-    def __init__(self, *failures: OSError) -> None:
+    def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
         self.got: list[str] = []
         self.tries = 0
@@ -70,6 +73,72 @@ def test_what_fails_for_long_is_given_up() -> None:
     receiver = Receiver(*(OSError("away") for _ in range(6)))
     hooks = _run(receiver, "first", "last")
     assert receiver.got == ["last"] and hooks.dropped == 1
+
+
+def test_an_answer_that_is_no_http_is_a_failure_like_others() -> None:
+    """It once ended the thread, and with it every alarm that came later."""
+    receiver = Receiver(BadStatusLine("SSH-2.0"), LineTooLong("header line"), ValueError("what is this"))
+    hooks = _run(receiver, "first", "last")
+    assert receiver.got == ["first", "last"] and hooks.dropped == 0
+
+
+def test_what_really_answers_without_http_is_tried_again() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            for _ in range(2):
+                client, _ = server.accept()
+                with client:
+                    client.recv(65536)
+                    client.sendall(b"SSH-2.0-nothing of the kind\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        hooks = Webhooks([f"http://127.0.0.1:{server.getsockname()[1]}/"], first_pause_s=0.001)
+        hooks.start()
+        hooks.tell(_change("first"))
+        thread.join(_PATIENCE_S)
+        assert not thread.is_alive()
+        hooks.stop()
+
+
+def test_a_receiver_that_hangs_holds_up_no_other() -> None:
+    hangs, reached = threading.Event(), threading.Event()
+
+    def send(url: str, body: bytes) -> None:
+        if url == "http://hangs":
+            hangs.wait(_PATIENCE_S)
+        elif json.loads(body)["name"] == "last":
+            reached.set()
+
+    hooks = Webhooks(["http://hangs", "http://here"], send=send)
+    hooks.start()
+    for number in range(QUEUE_MAX):
+        hooks.tell(_change(str(number)))
+    hooks.tell(_change("last"))
+    assert reached.wait(_PATIENCE_S)
+    hangs.set()
+    hooks.stop()
+
+
+def test_the_log_does_not_tell_the_secret_in_an_address(caplog: pytest.LogCaptureFixture) -> None:
+    """Those of chats and pagers have one in their path: whoever knows it may post."""
+    done = threading.Event()
+
+    def send(url: str, body: bytes) -> None:
+        if json.loads(body)["name"] == "last":
+            done.set()
+        raise _http_error(404)
+
+    hooks = Webhooks(["https://me:pass@hooks.example:444/services/SECRET?key=SECRET"], send=send)
+    with caplog.at_level(logging.ERROR, "ottla.monitor"):
+        hooks.start()
+        hooks.tell(_change("first"))
+        hooks.tell(_change("last"))
+        assert done.wait(_PATIENCE_S)
+        hooks.stop()
+    told = [str(vars(record)) for record in caplog.records]
+    assert told and all("hooks.example:444" in one and "SECRET" not in one and "pass@" not in one for one in told)
 
 
 def test_the_queue_is_bounded_and_the_oldest_go() -> None:

@@ -21,12 +21,19 @@ def timestamp(record: logging.LogRecord) -> str:
 
 def _value(value: object) -> str:
     text = str(value)
-    return json.dumps(text) if not text or any(char in text for char in ' "=\n') else text
+    return json.dumps(text) if not text.isprintable() or not text or any(char in text for char in ' "=') else text
+
+
+def _one_line(text: str) -> str:
+    """Names that strangers chose are in it: they must not look like lines of ours, nor talk to a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{timestamp(record)} {record.levelname:<7} {record.name}: {record.getMessage()}"
+        line = f"{timestamp(record)} {record.levelname:<7} {record.name}: {_one_line(record.getMessage())}"
         for key, value in extras(record).items():
             line += f" {key}={_value(value)}"
         if record.exc_info:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -14,7 +15,13 @@ from ottla.common.errors import OttlaError
 _TIMEOUT_S = 10.0
 _STATES = ("FAILED", "UNASSIGNED", "RESTARTING", "RUNNING", "PAUSED", "STOPPED")
 # What a setting is called that holds a secret, in most connectors.
-_SECRET = ("password", "secret", "token", "credential", "private.key", "sasl.jaas.config", "api.key", "apikey")
+_SECRET = (
+    *("password", "passwd", "passphrase", "secret", "token", "credential", "sasl.jaas.config", "user.info"),
+    *("private.key", "api.key", "apikey", "access.key", "account.key", "sas.key", "keystore.key", "connection.string"),
+)
+# And those inside of addresses: `//user:password@host`, `password=...` of JDBC.
+_IN_ADDRESS = re.compile(r"(//[^/@\s:]*:)[^/\s]*(@)|((?:password|passwd|pwd|secret|token)=)[^&;,\s]*", re.IGNORECASE)
+HIDDEN = "(hidden)"
 
 
 @dataclass(frozen=True)
@@ -105,9 +112,12 @@ def _connector(name: str, tree: Any) -> Connector:
             Task(int(one["id"]), str(one.get("state", "")), str(one.get("worker_id", "")), str(one.get("trace") or ""))
             for one in status.get("tasks") or ()
         ),
-        {key: _shown(key, str(value)) for key, value in sorted((info.get("config") or {}).items())},
+        {key: shown_setting(key, str(value)) for key, value in sorted((info.get("config") or {}).items())},
     )
 
 
-def _shown(key: str, value: str) -> str:
-    return "(hidden)" if any(word in key.lower() for word in _SECRET) and not value.startswith("${") else value
+def shown_setting(key: str, value: str) -> str:
+    """Without what is secret in it. A reference (`${file:...}`) says only where that is."""
+    if any(word in key.lower() for word in _SECRET) and not value.startswith("${"):
+        return HIDDEN
+    return _IN_ADDRESS.sub(lambda found: f"{found[1] or found[3]}{HIDDEN}{found[2] or ''}", value)

@@ -2,6 +2,9 @@
 
 It serves scrapers and health checks, so it speaks as little HTTP/1.1 as they need: a head within limits of size and
 time, no body, one answer at a time, keep-alive. Whoever asks for more than that is answered 4xx and disconnected.
+
+It runs beside a broker, so nobody may hold what it has for long: an answer that is not taken in time is thrown away
+with its connection, and connections that say nothing make room for those that do.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ log = logging.getLogger("ottla.exposition")
 
 HEAD_BYTES_MAX = 16 * 1024
 HEAD_S_MAX = 10.0
+SEND_S_MAX = 30.0
 IDLE_S_MAX = 120.0
 CONNECTIONS_MAX = 64
 
@@ -61,6 +65,8 @@ class Endpoint:
         self._listener: socket.socket | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
+        # Those of them that wait for a request, the longest first.
+        self._silent: dict[asyncio.Task[None], None] = {}
         self.address = ("", 0)
 
     def bind(self, host: str, port: int, *, what: str) -> None:
@@ -108,23 +114,43 @@ class Endpoint:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
+        # Nothing is left to be sent later: what a client does not take is noticed while it is waited for.
+        writer.transport.set_write_buffer_limits(high=0)
         try:
-            if len(self._connections) > CONNECTIONS_MAX:
+            if len(self._connections) > CONNECTIONS_MAX and not self._end_longest_silent():
                 await _send(writer, Reply(b"too many connections\n", status=503), keep=False)
                 return
-            while await self._serve_one(reader, writer):
+            while await self._serve_one(task, reader, writer):
                 pass
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # it has gone, or we are stopping
         finally:
             self._connections.discard(task)
-            writer.close()
+            if writer.transport.get_write_buffer_size():
+                writer.transport.abort()  # to close it would wait for its client, for ever if need be
+            else:
+                writer.close()
 
-    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    def _end_longest_silent(self) -> bool:
+        """Whether there was one."""
+        longest = next(iter(self._silent), None)
+        if longest is None:
+            return False
+        del self._silent[longest]
+        longest.cancel()
+        return True
+
+    async def _serve_one(
+        self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
         """Whether the connection goes on."""
         try:
-            async with asyncio.timeout(IDLE_S_MAX):
-                first = await reader.readexactly(1)
+            self._silent[task] = None
+            try:
+                async with asyncio.timeout(IDLE_S_MAX):
+                    first = await reader.readexactly(1)
+            finally:
+                self._silent.pop(task, None)
             async with asyncio.timeout(HEAD_S_MAX):
                 head = first + await reader.readuntil(b"\r\n\r\n")
         except TimeoutError:
@@ -134,14 +160,17 @@ class Endpoint:
             return False
         lines = head.decode("latin-1").split("\r\n")
         words = lines[0].split(" ")
-        headers = {
-            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])
-        }
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        pairs = [
+            (name.strip().lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines[1:])
+        ]
+        headers = dict(pairs)
+        # Proxies may see another line in it, and another body.
+        is_doubtful = any("\n" in line or "\r" in line for line in lines)
+        if is_doubtful or len(words) != 3 or not words[2].startswith("HTTP/1."):
             await _send(writer, Reply(b"not a request of HTTP/1.1\n", status=400), keep=False)
             return False
         method, target, version = words
-        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        has_body = any(name == "transfer-encoding" or (name == "content-length" and it != "0") for name, it in pairs)
         keep = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close" and not has_body
         if method not in ("GET", "HEAD"):
             reply = Reply(b"only GET is served here\n", status=405)
@@ -177,5 +206,5 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply, *, keep: bool, is_he
         f"Connection: {'keep-alive' if keep else 'close'}",
     ]
     writer.write("\r\n".join([*lines, "", ""]).encode() + (b"" if is_head else reply.body))
-    async with asyncio.timeout(HEAD_S_MAX):
+    async with asyncio.timeout(SEND_S_MAX):
         await writer.drain()

@@ -3,12 +3,18 @@
 uvicorn reads a request's head however long it is, and waits for the rest of it however long that takes. Here a head
 has a size and a time; whoever exceeds them is answered (431, 408), and the connection is closed. A client that is
 still sending would lose the answer if that were done at once, so what it sends is thrown away for a moment.
+
+Nor does uvicorn ever give up a client that does not read its answer: whoever makes it would wait for ever, and keep
+what that takes. Here an answer that stands still for a while is thrown away with its connection.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import ssl
+import termios
+from array import array
 from collections.abc import Callable
 
 from starlette.responses import Response
@@ -18,6 +24,8 @@ from ottla.security.distinguished_name import subject_of
 
 HEADER_BYTES_MAX = 64 * 1024
 HEAD_S_MAX = 30.0
+# Of an answer nothing has left for so long.
+SEND_S_MAX = 60.0
 _LINGER_S = 2.0
 _PHRASES = {408: "Request Timeout", 431: "Request Header Fields Too Large"}
 
@@ -36,11 +44,16 @@ class Connection(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _is_refused = False
+    # While there is something that the client has not taken: when to look again, and how much it was.
+    _look_again: asyncio.TimerHandle | None = None
+    _unsent_bytes = 0
     # The subject of the client's certificate.
     _client_name: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # So we are told of everything that a client does not take, also of the last of it.
+        transport.set_write_buffer_limits(high=0)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         shown = None if tls is None else tls.getpeercert(binary_form=True)
         self._client_name = None if shown is None else subject_of(shown)
@@ -48,7 +61,40 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
+        self._end_watch()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_sending()
+
+    def resume_writing(self) -> None:
+        self._end_watch()
+        super().resume_writing()
+
+    def _watch_sending(self) -> None:
+        self._unsent_bytes = self._unsent()
+        self._look_again = asyncio.get_running_loop().call_later(SEND_S_MAX, self._look_at_sending)
+
+    def _look_at_sending(self) -> None:
+        if self._unsent() < self._unsent_bytes:
+            self._watch_sending()
+        else:
+            self.transport.abort()
+
+    def _unsent(self) -> int:
+        """With what the system has of it: of a slow client it takes megabytes, and asks for more only now and then."""
+        held = array("i", [0])
+        try:
+            fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, held)
+        except OSError:
+            pass  # a system that does not tell, or a connection that is gone
+        return self.transport.get_write_buffer_size() + held[0]
+
+    def _end_watch(self) -> None:
+        if self._look_again is not None:
+            self._look_again.cancel()
+            self._look_again = None
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:

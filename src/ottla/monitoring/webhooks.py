@@ -1,7 +1,8 @@
 """Tells changes of a status to webhooks: a JSON object each, by POST, tried again for a while.
 
-The queue is small. When a receiver is away for long the oldest are dropped and counted: what is true now is in the next
-one, and an alarm of yesterday helps nobody.
+Each receiver has a small queue and a thread of its own, so one that hangs holds up no alarm for another. When one is
+away for long the oldest are dropped and counted: what is true now is in the next one, and an alarm of yesterday helps
+nobody.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -43,13 +46,43 @@ def check_url(url: str) -> str:
 
 
 class Webhooks:
-    """A thread of its own; `tell` never waits."""
+    """`tell` never waits."""
 
     def __init__(self, urls: Sequence[str], *, send: Post = post, first_pause_s: float = _FIRST_PAUSE_S) -> None:
-        self._urls = [check_url(url) for url in urls]
+        self._receivers = [_Receiver(check_url(url), send, first_pause_s) for url in urls]
+
+    @property
+    def sent(self) -> int:
+        return sum(receiver.sent for receiver in self._receivers)
+
+    @property
+    def dropped(self) -> int:
+        return sum(receiver.dropped for receiver in self._receivers)
+
+    def start(self) -> None:
+        for receiver in self._receivers:
+            receiver.start()
+
+    def stop(self) -> None:
+        """What waits is not sent any more."""
+        for receiver in self._receivers:
+            receiver.begin_to_stop()
+        deadline = time.monotonic() + _TIMEOUT_S
+        for receiver in self._receivers:
+            receiver.join(max(0.0, deadline - time.monotonic()))
+
+    def tell(self, change: StatusChange) -> None:
+        body = json.dumps(change._asdict()).encode()
+        for receiver in self._receivers:
+            receiver.tell(body)
+
+
+class _Receiver:
+    def __init__(self, url: str, send: Post, first_pause_s: float) -> None:
+        self._url = url
         self._send = send
         self._first_pause_s = first_pause_s
-        self._waiting: deque[tuple[str, bytes]] = deque()
+        self._waiting: deque[bytes] = deque()
         self._changed = threading.Condition()
         self._is_stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -57,26 +90,24 @@ class Webhooks:
         self.dropped = 0
 
     def start(self) -> None:
-        if self._urls:
-            self._thread = threading.Thread(target=self._run, name="ottla-webhooks", daemon=True)
-            self._thread.start()
+        self._thread = threading.Thread(target=self._run, name="ottla-webhook", daemon=True)
+        self._thread.start()
 
-    def stop(self) -> None:
-        """What waits is not sent any more."""
+    def begin_to_stop(self) -> None:
         self._is_stopping.set()
         with self._changed:
             self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join(_TIMEOUT_S)
 
-    def tell(self, change: StatusChange) -> None:
-        body = json.dumps(change._asdict()).encode()
+    def join(self, seconds: float) -> None:
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def tell(self, body: bytes) -> None:
         with self._changed:
-            for url in self._urls:
-                if len(self._waiting) >= QUEUE_MAX:
-                    self._waiting.popleft()
-                    self.dropped += 1
-                self._waiting.append((url, body))
+            if len(self._waiting) >= QUEUE_MAX:
+                self._waiting.popleft()
+                self.dropped += 1
+            self._waiting.append(body)
             self._changed.notify_all()
 
     def _run(self) -> None:
@@ -86,30 +117,34 @@ class Webhooks:
                     self._changed.wait()
                 if self._is_stopping.is_set():
                     return
-                url, body = self._waiting.popleft()
-            self._deliver(url, body)
+                body = self._waiting.popleft()
+            self._deliver(body)
 
-    def _deliver(self, url: str, body: bytes) -> None:
+    def _deliver(self, body: bytes) -> None:
         pause_s = self._first_pause_s
         for attempt in range(1, _TRIES_MAX + 1):
             try:
-                self._send(url, body)
+                self._send(self._url, body)
             except urllib.error.HTTPError as error:
                 if 400 <= error.code < 500 and error.code not in (408, 429):
-                    self._give_up(url, f"it answers {error.code}")
+                    self._give_up(f"it answers {error.code}")
                     return
                 why = f"it answers {error.code}"
-            except OSError as error:
-                why = str(error)
+            except Exception as error:  # an answer that is no HTTP is neither an OSError nor one of urllib's
+                why = str(error) or type(error).__name__
             else:
                 self.sent += 1
                 return
             if attempt == _TRIES_MAX:
-                self._give_up(url, why)
+                self._give_up(why)
             elif self._is_stopping.wait(pause_s):
                 return
             pause_s *= 2
 
-    def _give_up(self, url: str, why: str) -> None:
-        self.dropped += 1
-        log.error("a webhook was not told of a change", extra={"url": url, "why": why})
+    def _give_up(self, why: str) -> None:
+        with self._changed:
+            self.dropped += 1
+        # Of the address only where it is: many have a secret in the rest.
+        parts = urllib.parse.urlsplit(self._url)
+        host = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        log.error("a webhook was not told of a change", extra={"url": host, "why": why})

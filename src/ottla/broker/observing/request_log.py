@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.broker.apis import APIS
 from ottla.common.clock import Clock
+from ottla.common.ids import TopicId
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage, Message
 from ottla.protocol.framing import flexible_from, read_request_header, skip_header_tags
@@ -138,11 +139,12 @@ class RequestLog:
             request = codec.decode(name, version, frame, at)
         except MalformedMessage:
             return
-        by_id = {bytes(topic_id): topic.name for topic_id, topic in self._image().topics_by_id.items()}
+        by_id = self._image().topics_by_id
         found: dict[str, None] = {}
         for field, value in _fields(request):
             if field == "topic_id" and len(value) == _ID_BYTES:
-                topic = by_id.get(bytes(value))
+                known = by_id.get(TopicId(bytes(value)))
+                topic = None if known is None else known.name
             else:
                 topic = value if field in _TOPIC_FIELDS and isinstance(value, str) else None
             if topic and topic not in found:

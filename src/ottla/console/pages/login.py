@@ -8,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ottla.client.cluster import ClusterClient
+from ottla.client.retrying import as_sentence
 from ottla.client.security import AccessRefused
 from ottla.common.errors import OttlaError
 from ottla.common.passwords import NOBODY, is_password
@@ -20,6 +21,9 @@ from ottla.console.web.requests import Form, read_form
 from ottla.console.web.rights import ADMIN, VIEWER
 from ottla.console.web.sessions import Session
 
+# Strangers send it.
+_FORM_BYTES_MAX = 64 * 1024
+
 
 def login_page(console: Console, request: Request) -> Response:
     if not console.settings.has_login or console.visitor(request).name is not None:
@@ -30,7 +34,7 @@ def login_page(console: Console, request: Request) -> Response:
 async def login(request: Request) -> Response:
     console = console_of(request)
     try:
-        form = await read_form(request)
+        form = await read_form(request, _FORM_BYTES_MAX)
     except OttlaError as error:
         return console.page(request, "trouble.html", 413, title="Too long", sentence=str(error))
     return await run_in_threadpool(_login, console, request, form)
@@ -46,7 +50,11 @@ def _login(console: Console, request: Request, form: Form) -> Response:
     if (wait_s := console.login_limit.wait_s(*keys)) > 0:
         problem, status = f"Too many wrong passwords: try again in {wait_s / 60:.0f} minutes.", 429
     else:
-        session = _session(console, name, password)
+        try:
+            session = _session(console, name, password)
+        except (OttlaError, OSError) as error:
+            problem = f"The cluster cannot be asked who you are: {as_sentence(error)}"
+            return console.page(request, "login.html", 503, problem_of_login=problem, to=to)
         if session is not None:
             console.login_limit.succeeded(*keys)
             console.sessions.end(console.visitor(request).session)

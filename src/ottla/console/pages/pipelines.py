@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections import deque
+import threading
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,7 +19,11 @@ from ottla.console.web.requests import Form
 from ottla.spark.pipeline.home import Home, data_folder, homes
 
 _LOG_LINES = 60
+_LOG_BYTES = 64 * 1024
 _DRAW_S_MAX = 20
+# Each is a process that takes a second of a core, and a mere look at a page asks for one.
+_DRAWINGS_MAX = 2
+_drawing = threading.BoundedSemaphore(_DRAWINGS_MAX)
 _SVG_CSP = "default-src 'none'; style-src 'unsafe-inline'"
 _WORST_FIRST = ("failed", "died", "waiting", "starting", "running", "stopping", "stopped", "finished")
 
@@ -42,12 +46,13 @@ def _home(console: Console, request: Request) -> Home:
 
 def pipeline(console: Console, request: Request) -> Response:
     home = _home(console, request)
-    log: deque[str] = deque(maxlen=_LOG_LINES)
     try:
-        with home.spark_log.open(errors="replace") as lines:
-            log.extend(lines)
+        with home.spark_log.open("rb") as file:
+            # Logs grow to gigabytes, and the page is asked for again every few seconds.
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
+            log = file.read(_LOG_BYTES).decode(errors="replace").splitlines(keepends=True)[-_LOG_LINES:]
     except OSError:
-        pass
+        log = []
     status = home.read()
     return console.page(
         request,
@@ -64,12 +69,19 @@ def topology(console: Console, request: Request) -> Response:
     status = _home(console, request).read()
     if not status.file.endswith(".py") or not os.path.isfile(status.file):
         raise NotFound("Its file is not there any more.")
-    done = subprocess.run(
-        [sys.executable, "-m", "ottla", "streams", "describe", "--svg", status.file],
-        capture_output=True,
-        timeout=_DRAW_S_MAX,
-        stdin=subprocess.DEVNULL,
-    )
+    if not _drawing.acquire(blocking=False):
+        raise OttlaError("other pictures are drawn already: try again in a moment.")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "ottla", "streams", "describe", "--svg", status.file],
+            capture_output=True,
+            timeout=_DRAW_S_MAX,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        raise OttlaError(f"its file took longer than {_DRAW_S_MAX} s to say what it does.") from None
+    finally:
+        _drawing.release()
     if done.returncode or b"<svg" not in done.stdout:
         raise NotFound("It has no topology: it is a pipeline, or its file cannot be read.")
     return Response(done.stdout, media_type="image/svg+xml", headers={"content-security-policy": _SVG_CSP})

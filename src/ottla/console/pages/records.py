@@ -6,10 +6,11 @@ browser that goes away cancels it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -20,6 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from ottla.client.lookup import ClusterReader
+from ottla.client.retrying import as_sentence
 from ottla.common.errors import OttlaError
 from ottla.common.where import Record
 from ottla.console.pages.topics import topic_of
@@ -36,6 +38,7 @@ DOWNLOAD_S_MAX = 300.0
 TAIL_S_MAX = 3600.0
 TAILS_MAX = 32
 _SLOT_S_MAX = 60.0
+_SLOT_PAUSE_S = 0.2
 _TAIL_PAUSE_S = 0.4
 _TAIL_ROWS_MAX = 100
 
@@ -176,6 +179,16 @@ def _told(progress: Progress, query: Query) -> dict[str, Any]:
 # --- download
 
 
+async def _has_slot() -> bool:
+    """Waits for a while. Not in a thread: there are few of them, and every page takes one."""
+    deadline = time.monotonic() + _SLOT_S_MAX
+    while not searches.acquire(blocking=False):
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(_SLOT_PAUSE_S)
+    return True
+
+
 async def download(request: Request) -> Response:
     console = console_of(request)
     visitor = console.visitor(request)
@@ -187,16 +200,7 @@ async def download(request: Request) -> Response:
         return console.page(request, "trouble.html", 400, title="That cannot be read", sentence=str(error))
     cancelled = threading.Event()
 
-    def lines() -> Iterator[bytes]:
-        if not searches.acquire(timeout=_SLOT_S_MAX):
-            yield b'{"error": "too many searches are under way: try again"}\n'
-            return
-        try:
-            yield from found_lines()
-        finally:
-            searches.release()
-
-    def found_lines() -> Iterator[bytes]:
+    def found_lines() -> Generator[bytes, None, None]:
         with _reader(console, visitor, query) as reader:
             search = Search(
                 reader, query, _view(console, visitor, query), seconds_max=DOWNLOAD_S_MAX, is_cancelled=cancelled.is_set
@@ -205,12 +209,19 @@ async def download(request: Request) -> Response:
                 yield b"".join(json.dumps(as_json(record)).encode() + b"\n" for record in found)
 
     async def body() -> AsyncIterator[bytes]:
-        source = lines()
+        if not await _has_slot():
+            yield b'{"error": "too many searches are under way: try again"}\n'
+            return
+        source = found_lines()
         try:
             while (piece := await run_in_threadpool(next, source, None)) is not None:
                 yield piece
+        except (OttlaError, OSError) as error:
+            yield json.dumps({"error": str(as_sentence(error))}).encode() + b"\n"
         finally:
             cancelled.set()
+            source.close()
+            searches.release()
 
     safe = "".join(character if character.isalnum() or character in "._-" else "_" for character in topic)
     return StreamingResponse(

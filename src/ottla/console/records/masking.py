@@ -65,7 +65,8 @@ def masked(record: Record, paths: Sequence[tuple[str, ...]]) -> Record:
             continue
         hidden = _masked_bytes(key if part == "key" else value, mine)
         key, value = (hidden, value) if part == "key" else (key, hidden)
-    names = {path[1] for path in paths if path[0] == "headers" and len(path) > 1}
+    # A header has one name, whatever dots are in it.
+    names = {".".join(path[1:]) for path in paths if path[0] == "headers" and len(path) > 1}
     all_headers = any(path == ("headers",) for path in paths)
     headers = [(name, _HIDDEN_BYTES if all_headers or name in names else held) for name, held in headers]
     return replace(record, key=key, value=value, headers=headers, _json={})
@@ -82,9 +83,12 @@ def _masked_bytes(data: bytes | None, paths: Sequence[tuple[str, ...]]) -> bytes
         return _HIDDEN_BYTES
     if not isinstance(tree, dict | list):
         return _HIDDEN_BYTES
-    for path in paths:
-        _hide(tree, path)
-    return json.dumps(tree, ensure_ascii=False).encode(errors="replace")
+    try:
+        for path in paths:
+            _hide(tree, path)
+        return json.dumps(tree, ensure_ascii=False).encode(errors="replace")
+    except RecursionError:  # to write it takes more than to read it
+        return _HIDDEN_BYTES
 
 
 def _hide(tree: Any, path: tuple[str, ...]) -> None:
@@ -92,10 +96,13 @@ def _hide(tree: Any, path: tuple[str, ...]) -> None:
     if isinstance(tree, list):
         for element in tree:
             _hide(element, path)
-    elif isinstance(tree, dict) and path[0] in tree:
-        if len(path) == 1:
-            tree[path[0]] = HIDDEN
-        elif isinstance(tree[path[0]], dict | list):
-            _hide(tree[path[0]], path[1:])
-        else:
-            tree[path[0]] = HIDDEN
+    elif isinstance(tree, dict):
+        # Whoever flattens records writes `card.number` as one name.
+        for steps in range(1, len(path) + 1):
+            name, rest = ".".join(path[:steps]), path[steps:]
+            if name not in tree:
+                continue
+            if rest and isinstance(tree[name], dict | list):
+                _hide(tree[name], rest)
+            else:
+                tree[name] = HIDDEN

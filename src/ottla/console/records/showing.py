@@ -58,11 +58,11 @@ def read(data: bytes | None, how: str = "auto") -> Shown:
     if (how in ("auto", "json") and data[:1] in (b"{", b"[")) or how == "json":
         try:
             tree = json.loads(data)
-        except (ValueError, RecursionError):
-            pass
-        else:
+            # To write it may take more than to read it.
             line = json.dumps(tree, ensure_ascii=False, separators=(", ", ": "))
             return _cut("json", line, json.dumps(tree, indent=2, ensure_ascii=False), len(data))
+        except (ValueError, RecursionError):
+            pass
     try:
         text = data.decode()
     except UnicodeDecodeError:

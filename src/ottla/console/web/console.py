@@ -148,7 +148,8 @@ class Console:
             "link_with": _link_with(request),
             **context,
         }
-        return HTMLResponse(self.templates.get_template(name).render(shown), status)
+        # Names and records may have half of a character in them, which is no text.
+        return HTMLResponse(self.templates.get_template(name).render(shown).encode(errors="replace"), status)
 
     def fragment(self, name: str, **context: Any) -> str:
         return self.templates.get_template(name).render(context)

@@ -2,7 +2,8 @@
 
 A page of somebody else's site may make a browser send requests here under a name of its own that points to this address
 (DNS rebinding): so the name that was asked for must be an address, localhost, or one that we were told. What changes
-something must come from our own pages. Answers forbid scripts, styles, frames and connections of anybody else.
+something must come from our own pages, and other sites may link to them and no more. Answers forbid scripts, styles,
+frames and connections of anybody else.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class Gate:
                 "start it with --host-name NAME if it is yours."
             )
         if method in _SAFE:
-            return None
+            return (
+                None if _is_own_or_link(headers) else "Another site may link to this page, and not load it by itself."
+            )
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return "A change must come from a page of this console, and this one comes from another site."
         origin = headers.get("origin")
@@ -85,6 +88,14 @@ class Gate:
         except ValueError:
             return False
         return True
+
+
+def _is_own_or_link(headers: dict[str, str]) -> bool:
+    """A page of somebody else can neither read nor show what it loads from here; it would only let us work for it.
+    Browsers say what for they ask, other programs say nothing."""
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return True
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def _printable(text: str) -> str:

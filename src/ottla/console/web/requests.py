@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 from starlette.requests import Request
 
 from ottla.common.errors import OttlaError
+from ottla.console.web import words
 
 FORM_BYTES_MAX = 12 * 1024 * 1024
 _FIELDS_MAX = 20_000
@@ -48,15 +49,13 @@ class Form:
         return list(self._fields)
 
 
-async def read_form(request: Request) -> Form:
+async def read_form(request: Request, bytes_max: int = FORM_BYTES_MAX) -> Form:
     """Raises OttlaError for one that is too long."""
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > FORM_BYTES_MAX:
-            raise OttlaError(
-                f"the form is longer than {FORM_BYTES_MAX // 1024**2} MiB: send large records with a client."
-            )
+        if len(body) > bytes_max:
+            raise OttlaError(f"the form is longer than {words.size(bytes_max)}: send large records with a client.")
     try:
         return Form(parse_qs(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS_MAX))
     except ValueError as error:

@@ -6,6 +6,7 @@ the console logs everybody out.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import secrets
 import threading
@@ -90,14 +91,14 @@ class LoginLimit:
             waits = [
                 row[0] + _WINDOW_S - now
                 for key in keys
-                if (row := self._failures.get(key)) and len(row) >= _FAILURES_MAX and row[0] + _WINDOW_S > now
+                if (row := self._failures.get(_short(key))) and len(row) >= _FAILURES_MAX and row[0] + _WINDOW_S > now
             ]
         return max(waits, default=0.0)
 
     def failed(self, *keys: str) -> None:
         now = time.monotonic()
         with self._lock:
-            for key in keys:
+            for key in map(_short, keys):
                 row = self._failures.setdefault(key, deque(maxlen=_FAILURES_MAX))
                 while row and row[0] + _WINDOW_S <= now:
                     row.popleft()
@@ -108,5 +109,10 @@ class LoginLimit:
 
     def succeeded(self, *keys: str) -> None:
         with self._lock:
-            for key in keys:
+            for key in map(_short, keys):
                 self._failures.pop(key, None)
+
+
+def _short(key: str) -> str:
+    """A name may be as long as a form."""
+    return hashlib.sha256(key.encode(errors="replace")).hexdigest()
