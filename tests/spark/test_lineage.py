@@ -95,6 +95,7 @@ def test_rows_of_a_query_name_their_record_or_their_batch(spark: Any, servers: s
     assert {tuple(names) for _, _, names in _lineages(servers, plain)} == {()}
 
 
+@pytest.mark.slow  # the same without Spark is in tests/streams
 def test_a_topology_names_the_record_that_it_was_working_on(spark: Any, servers: str, tmp_path: Path) -> None:
     """Through a repartition topic, and with the header of an earlier hop forwarded."""
     source, out, counted = (topics.create(servers, 2, name=f"{name}-{next(_numbers)}") for name in ("in", "out", "sum"))

@@ -100,7 +100,7 @@ def storm(folder: Path, seed: int, kinds: list[str], **pace: Any) -> None:
 
 @pytest.mark.timeout(900)
 def test_nothing_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
-    storm(tmp_path, 1, ["worker", "broker", "driver"])
+    storm(tmp_path, 1, ["worker", "driver"])
 
 
 @pytest.mark.slow

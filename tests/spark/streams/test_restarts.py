@@ -104,6 +104,7 @@ def test_records_of_repartition_topics_are_deleted_when_they_were_processed(
     assert by_key(servers, out)["a"][-1][0] == "3"
 
 
+@pytest.mark.slow
 def test_an_application_that_is_forgotten_is_refused_until_its_state_is_deleted_too(
     spark: Any, servers: str, tmp_path: Path
 ) -> None:
@@ -207,6 +208,7 @@ def test_state_of_another_application_is_not_taken_for_ones_own(servers: str) ->
     assert by_key(servers, log) == {"k": [("of somebody else", 5)]}
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_application_or_of_another_topology_is_refused(
     spark: Any, servers: str, tmp_path: Path
 ) -> None:
