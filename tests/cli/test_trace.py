@@ -58,7 +58,7 @@ def test_a_record_is_traced_over_topics(cli: Cli, name: str, tmp_path: Path) -> 
 def test_mistakes_are_one_sentence(cli: Cli, name: str, tmp_path: Path) -> None:
     cli.ok("topic", "create", name)
     cli.ok("produce", name, "-q", "no key")
-    assert "say --by header:NAME or --by json:PATH" in cli.fails(1, "trace", name, "0", "0")
+    assert "Say it with --by." in cli.fails(1, "trace", name, "0", "0")
     assert "'x' is not a number" in cli.fails(2, "trace", name, "x", "0")
     assert "--window takes a time" in cli.fails(2, "trace", name, "0", "0", "--window", "long")
     (tmp_path / "p.toml").write_text("name = ")

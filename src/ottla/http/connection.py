@@ -53,7 +53,8 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         # So we are told of everything that a client does not take, also of the last of it.
-        transport.set_write_buffer_limits(high=0)
+        # Not 0: with TLS asyncio takes an empty buffer for a full one then, and never says that it is empty.
+        transport.set_write_buffer_limits(high=1, low=0)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         shown = None if tls is None else tls.getpeercert(binary_form=True)
         self._client_name = None if shown is None else subject_of(shown)

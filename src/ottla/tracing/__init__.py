@@ -7,13 +7,14 @@ from ottla.tracing.limits import Budget, Limits
 from ottla.tracing.model import GroupRead, Hop, Position, Preview, Searched, Trace
 from ottla.tracing.picture import render_svg
 from ottla.tracing.search import Raw, View
-from ottla.tracing.tracing import trace
+from ottla.tracing.tracing import NothingToFollow, trace
 
 __all__ = [
     "Budget",
     "GroupRead",
     "Hop",
     "Limits",
+    "NothingToFollow",
     "Position",
     "Preview",
     "Raw",

@@ -40,6 +40,10 @@ _TIME_MS_MAX = 2**63 - 2
 _STEPS_MAX = 16
 
 
+class NothingToFollow(OttlaError):
+    """The record has none of what stories are followed by unless somebody says by what."""
+
+
 def trace(
     cluster: ClientSettings | ClusterAddress | str,
     start: Position | tuple[str, int, int],
@@ -153,7 +157,7 @@ def _wanted(begun: Found, raw: Raw, viewed: Raw, criteria: Sequence[Criterion]) 
             "choose something else that its story shares."
         )
     if not criteria:
-        raise OttlaError(
+        raise NothingToFollow(
             f"the record {begun.position} has neither a key nor a traceparent to follow: choose what its story shares, "
             "header:NAME or json:PATH, or lineage if only what was made of it is meant."
         )

@@ -18,6 +18,7 @@ from ottla.cli.trace.interrupting import Interruptible
 from ottla.cli.txn.show import utc
 from ottla.client.security_settings import parse_security
 from ottla.client.settings import ClientSettings
+from ottla.common.errors import OttlaError
 from ottla.common.moments import DURATION, UNIT_MS, parse_time
 
 if TYPE_CHECKING:
@@ -82,23 +83,26 @@ def record(
     with lineage on is followed exactly. Works on any Kafka cluster; Ctrl-C ends the search and shows what was found.
     """
     with needs_trace():
-        from ottla.tracing import Limits, render_svg
+        from ottla.tracing import Limits, NothingToFollow, render_svg
         from ottla.tracing import trace as find
     progress = _Progress()
     with Interruptible() as interrupted:
-        found = find(
-            client_of(settings),
-            (topic, partition, offset),
-            by=by,
-            topics=topics,
-            window_ms=duration_ms(window, "--window"),
-            since_ms=time_ms(since, "--since"),
-            until_ms=time_ms(until, "--until"),
-            limits=Limits(seconds_max=seconds, bytes_max=mb * _MB, hops_max=hops),
-            with_readers=not no_groups,
-            is_cancelled=interrupted.is_set,
-            on_progress=progress,
-        )
+        try:
+            found = find(
+                client_of(settings),
+                (topic, partition, offset),
+                by=by,
+                topics=topics,
+                window_ms=duration_ms(window, "--window"),
+                since_ms=time_ms(since, "--since"),
+                until_ms=time_ms(until, "--until"),
+                limits=Limits(seconds_max=seconds, bytes_max=mb * _MB, hops_max=hops),
+                with_readers=not no_groups,
+                is_cancelled=interrupted.is_set,
+                on_progress=progress,
+            )
+        except NothingToFollow as nothing:
+            raise OttlaError(f"{nothing} Say it with --by.") from None
     progress.clear()
     if svg is not None:
         Path(svg).write_text(render_svg(found, style=True), encoding="utf-8")
