@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -313,3 +314,23 @@ def test_a_snapshot_sees_what_was_committed_before_it_also_across_epochs() -> No
     assert not is_seen("10:20:12,15", 12) and not is_seen("10:20:12,15", 20)
     epoch = 1 << 32
     assert is_seen(f"{epoch + 5}:{epoch + 5}:", 2**32 - 1) and not is_seen(f"{epoch - 1}:{epoch - 1}:", 3)
+
+
+def test_a_slot_that_somebody_else_reads_is_waited_for_and_then_named(
+    postgres: Database, reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.sql("CREATE TABLE orders (id INT PRIMARY KEY)")
+    first = reading()
+    first.round()
+    second = reading()
+    second.offset = first.offset
+    monkeypatch.setattr("ottla.connect.databases.postgres.session._SLOT_SECONDS", 0.3)
+    with pytest.raises(Outage, match="Somebody else reads from the slot"):
+        second.round()
+    monkeypatch.undo()
+    leaving = threading.Timer(0.5, first.die)
+    leaving.start()
+    postgres.sql("INSERT INTO orders VALUES (1)")
+    read(second, 1)
+    leaving.join()
+    second.die()

@@ -29,7 +29,7 @@ import psycopg2.extras
 import pyarrow as pa
 
 from ottla.connect.api.data import Records
-from ottla.connect.api.plugins import Offset, Read
+from ottla.connect.api.plugins import Offset, Outage, Read
 from ottla.connect.databases.changes.covered import Covered, Part
 from ottla.connect.databases.changes.envelope import Changes, key_column, no_records, records, required
 from ottla.connect.databases.changes.heartbeats import heartbeat
@@ -53,6 +53,7 @@ from ottla.connect.databases.postgres.visibility import is_seen
 from ottla.connect.databases.schemas import arrow_type
 
 _FEEDBACK_SECONDS = 10.0
+_SLOT_SECONDS, _SLOT_PAUSE_SECONDS = 10.0, 0.1
 _RECENT_TRANSACTIONS = 10_000
 
 
@@ -256,19 +257,37 @@ class PostgresSession:
     # --- stream
 
     def _connect(self) -> None:
+        """The server takes a moment to see that whoever read from the slot before is gone."""
+        deadline = time.monotonic() + _SLOT_SECONDS
         with telling_failures("stream its changes"):
-            self._connection = psycopg2.connect(
-                **connection_options(self._settings),
-                connection_factory=psycopg2.extras.LogicalReplicationConnection,
-            )
-            self._cursor = self._connection.cursor()
-            self._cursor.start_replication(
-                slot_name=self._settings["slot.name"],
-                decode=False,
-                start_lsn=self._lsn,
-                options={"proto_version": "1", "publication_names": self._settings["publication.name"]},
-            )
+            while True:
+                try:
+                    self._start_replication()
+                    break
+                except psycopg2.errors.ObjectInUse as error:
+                    self._connection.close()
+                    self._connection = None
+                    if time.monotonic() > deadline:
+                        slot = self._settings["slot.name"]
+                        raise Outage(
+                            f"Somebody else reads from the slot {slot} ({str(error).strip()}): stop that reader, or choose "
+                            "another slot.name."
+                        ) from error
+                    time.sleep(_SLOT_PAUSE_SECONDS)
         self._relations, self._transaction = {}, None
+
+    def _start_replication(self) -> None:
+        self._connection = psycopg2.connect(
+            **connection_options(self._settings),
+            connection_factory=psycopg2.extras.LogicalReplicationConnection,
+        )
+        self._cursor = self._connection.cursor()
+        self._cursor.start_replication(
+            slot_name=self._settings["slot.name"],
+            decode=False,
+            start_lsn=self._lsn,
+            options={"proto_version": "1", "publication_names": self._settings["publication.name"]},
+        )
 
     def _stream_pieces(self) -> list[Read]:
         if self._connection is None:
