@@ -270,8 +270,8 @@ class PostgresSession:
                     if time.monotonic() > deadline:
                         slot = self._settings["slot.name"]
                         raise Outage(
-                            f"Somebody else reads from the slot {slot} ({str(error).strip()}): stop that reader, or choose "
-                            "another slot.name."
+                            f"Somebody else reads from the slot {slot} ({str(error).strip()}): stop that reader, or "
+                            "choose another slot.name."
                         ) from error
                     time.sleep(_SLOT_PAUSE_SECONDS)
         self._relations, self._transaction = {}, None
