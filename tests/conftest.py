@@ -36,7 +36,7 @@ KafkaPeer.options = QUICK_JVM
 # Groups that one worker runs from end to end, longest first: begun late, they would go on when all others are done.
 STARTERS = {"subprocess", "multiprocessing", "OttlaProcess", "KafkaPeer", "Cli", "Zookeeper", "Postgres", "Mariadb"}
 NEVER_QUICK = ("slow", "spark", "jvm", "foreign")
-NEVER_QUICK_FOLDERS = {"crash", "interop"}
+NEVER_QUICK_FOLDERS = {"crash", "interop", "databases"}
 LONG_GROUPS = ("spark processes", "spark", "foreign", "crash", "python-clients", "kafka-peer")
 
 

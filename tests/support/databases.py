@@ -247,10 +247,15 @@ class Mariadb(_Server):
         super().__init__(*settings)
         install = shutil.which("mariadb-install-db", path=_path())
         assert install is not None
+        # Of its own: a server that starts removes the temporary tables of others that it finds.
+        temporary = self.folder / "tmp"
+        temporary.mkdir()
+        temporary.chmod(0o777)
         self._run(
             install,
             "--no-defaults",
             f"--datadir={self.folder / 'data'}",
+            f"--tmpdir={self.folder / 'tmp'}",
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
             "--skip-name-resolve",
@@ -269,6 +274,7 @@ class Mariadb(_Server):
             program,
             "--no-defaults",
             f"--datadir={self.folder / 'data'}",
+            f"--tmpdir={self.folder / 'tmp'}",
             f"--port={self.port}",
             f"--bind-address={HOST}",
             f"--socket={self.folder / 'socket'}",
