@@ -8,9 +8,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
+from ottla.cli.connection import Cluster
+from ottla.cli.settings import Settings
+from ottla.common.errors import OttlaError
 from ottla.testing import Broker
 from tests.cli.command import Cli
 
@@ -144,3 +149,12 @@ def test_a_broker_that_advertises_a_wrong_address_is_explained() -> None:
         sentence = Cli(broker.bootstrap_servers).fails(1, "topic", "list")
     assert "says that its brokers are at 127.0.0.1:1" in sentence
     assert "advertised.listeners" in sentence
+
+
+def test_a_wrong_address_is_explained_though_librdkafka_only_says_that_time_is_up() -> None:
+    answer: Future[None] = Future()
+    answer.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+    with Broker({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"}) as broker:
+        cluster = Cluster(Settings(bootstrap=broker.bootstrap_servers))
+        with pytest.raises(OttlaError, match=r"says that its brokers are at 127\.0\.0\.1:1"):
+            cluster.wait(answer)

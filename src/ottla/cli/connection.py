@@ -96,16 +96,18 @@ class Cluster:
         """The answer, or the reason why there will be none."""
         ready = threading.Event()
         answer.add_done_callback(lambda _: ready.set())
-        began_s, suspicious = time.monotonic(), True
+        began_s, suspicion_s = time.monotonic(), SUSPICION_S
         while not ready.wait(0.02):
             self.admin.poll(0)
             self.check()
             waited_s = time.monotonic() - began_s
-            if waited_s > SUSPICION_S and suspicious:
-                suspicious = False
+            if waited_s > suspicion_s:
+                suspicion_s = 2 * waited_s
                 self._require_advertised_reachable()
             if waited_s > seconds_max:
                 raise OttlaError(f"{self.bootstrap} did not answer within {seconds_max:.0f} s: is the cluster healthy?")
+        if (error := answer.exception()) is not None and _timed_out(error):
+            self._require_advertised_reachable()
         return answer.result()
 
     def wait_about(self, subject: str, answer: Future[Answer]) -> Answer:
@@ -118,11 +120,15 @@ class Cluster:
             raise failed(error, subject) from None
 
     def _require_advertised_reachable(self) -> None:
-        """The classic of Kafka in containers: bootstrap answers, and sends us to addresses that do not."""
+        """The classic of Kafka in containers: bootstrap answers, and sends us to addresses that do not.
+
+        A new client asks: the one that waits may be backing off from the very address that would answer.
+        """
         from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
 
         try:
-            brokers = self.admin.list_topics(timeout=1).brokers.values()
+            brokers = self._open(AdminClient, self._config({})).list_topics(timeout=CONNECT_S_MAX).brokers.values()
         except KafkaException:
             return
         advertised = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
@@ -268,6 +274,12 @@ class Trouble:
         if told and told != self.bootstrap and any_answers(self.bootstrap):
             raise OttlaError(misadvertised(self.bootstrap, told))
         raise OttlaError(f"the connection to {self.bootstrap} was lost: is the broker still running?")
+
+
+def _timed_out(error: BaseException) -> bool:
+    from confluent_kafka import KafkaException
+
+    return isinstance(error, KafkaException) and error.args[0].name() == "_TIMED_OUT"
 
 
 def unreachable(bootstrap: str) -> str:
