@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from ottla.client.access.security import Security, Tls
 from ottla.client.address import ClusterAddress
 from ottla.client.batch_in_file import BatchInFile, FileCut, KeptOpen
 from ottla.client.cluster import ClusterClient
 from ottla.client.producing import Batch, TransactionalProducer
-from ottla.client.security import Security, Tls
 from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
 from ottla.testing import Broker

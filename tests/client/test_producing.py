@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
+from ottla.client.admin.group_offsets import committed_offsets
 from ottla.client.cluster import ClusterClient, Unreachable
-from ottla.client.group_offsets import committed_offsets
 from ottla.client.producing import Committed, ProducerFenced, TransactionalProducer, TransactionRefused
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Failure

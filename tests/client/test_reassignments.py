@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ottla.cli.partition.status import _lines, _row
+from ottla.client.admin.reassignments import Reassignment, ReplicaSizes, replica_bytes
 from ottla.client.cluster import ClusterClient
-from ottla.client.reassignments import Reassignment, ReplicaSizes, replica_bytes
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol import messages as m

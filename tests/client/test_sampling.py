@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from ottla.client.log_sizes import average_bytes
+from ottla.client.admin.log_sizes import average_bytes
 from ottla.client.lookup import LATEST, ClusterReader
 from ottla.client.sampling import look_at, measured
 from ottla.client.settings import ClientSettings

@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 import pytest
 
+from ottla.client.access.diagnosis import wants_sasl
+from ottla.client.access.security import PLAIN_TEXT, AccessRefused, Sasl, Security
+from ottla.client.access.security_settings import MECHANISMS
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
 from ottla.client.connection import BrokerConnection
-from ottla.client.diagnosis import wants_sasl
 from ottla.client.lookup import ClusterReader
 from ottla.client.producing import TransactionalProducer
-from ottla.client.security import PLAIN_TEXT, AccessRefused, Sasl, Security
-from ottla.client.security_settings import MECHANISMS
 from ottla.client.settings import ClientSettings
 from ottla.testing import Broker
 from tests.support.sasl_broker import SaslBroker

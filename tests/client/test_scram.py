@@ -8,7 +8,7 @@ import hmac
 
 import pytest
 
-from ottla.client.scram import Scram, ScramError
+from ottla.client.access.scram import Scram, ScramError
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
 CHALLENGE = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"

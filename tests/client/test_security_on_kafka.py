@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from ottla.client.access.security import AccessRefused
+from ottla.client.access.security_settings import MECHANISMS
 from ottla.client.cluster import ClusterClient
 from ottla.client.fetching import OffsetRange
 from ottla.client.lookup import LATEST, ClusterReader
 from ottla.client.producing import TransactionalProducer
-from ottla.client.security import AccessRefused
-from ottla.client.security_settings import MECHANISMS
 from ottla.client.settings import ClientSettings, parse_settings
 from ottla.common.ids import TopicPartition
 from tests.cli.command import Cli

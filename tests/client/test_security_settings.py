@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
-from ottla.client.jaas import parse_jaas
-from ottla.client.security import PLAIN_TEXT, Sasl, Security, Tls
-from ottla.client.security_settings import parse_security
+from ottla.client.access.jaas import parse_jaas
+from ottla.client.access.security import PLAIN_TEXT, Sasl, Security, Tls
+from ottla.client.access.security_settings import parse_security
 from ottla.common.errors import OttlaError
 
 SECRET = "s3cr3t"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.client.access.security import Security, Tls
 from ottla.client.address import ClusterAddress
-from ottla.client.security import Security, Tls
 from ottla.client.settings import parse_address, parse_settings
 from ottla.common.errors import OttlaError
 

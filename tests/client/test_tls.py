@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from ottla.client.access.security import AccessRefused, Security, Tls
+from ottla.client.access.security_settings import parse_security
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient, Unreachable
 from ottla.client.fetching import OffsetRange, fetch_ranges
 from ottla.client.lookup import LATEST, ClusterReader
 from ottla.client.producing import TransactionalProducer
-from ottla.client.security import AccessRefused, Security, Tls
-from ottla.client.security_settings import parse_security
 from ottla.client.settings import ClientSettings
 from ottla.common.ids import TopicPartition
 from ottla.kernel.decode import Decoder

@@ -17,8 +17,8 @@ from confluent_kafka.admin import (
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 
+from ottla.client.access.security_settings import parse_security
 from ottla.client.connection import BrokerConnection
-from ottla.client.security_settings import parse_security
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import AlterPartitionRequest, EnvelopeRequest, FetchRequest
 from tests.support.secured_trio import ZOOKEEPER_LOGIN, SecuredTrio

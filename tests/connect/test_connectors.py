@@ -182,8 +182,8 @@ def test_a_record_that_is_not_tolerated_fails_the_connector_until_somebody_acts(
 
 
 def test_a_topic_that_is_made_anew_is_read_anew(broker: Any, connect: Any, tmp_path: Path) -> None:
+    from ottla.client.admin.own_topics import delete_topics
     from ottla.client.cluster import ClusterClient
-    from ottla.client.own_topics import delete_topics
 
     broker.create_topic("anew")
     for value in ("a", "b", "c"):

@@ -25,7 +25,7 @@ from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 from kafka import KafkaProducer
 
-from ottla.client.scram import Scram
+from ottla.client.access.scram import Scram
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.protocol.messages import (
     ApiVersionsRequest,

@@ -21,8 +21,8 @@ from typing import Any
 import confluent_kafka
 
 import ottla.spark
+from ottla.client.admin.group_offsets import committed_offsets
 from ottla.client.cluster import ClusterClient
-from ottla.client.group_offsets import committed_offsets
 from tests.spark import topics
 from tests.spark.kill_driver import KEYS, QUERIES
 from tests.spark.reading import committed_records

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ottla.client.address import ClusterAddress
+from ottla.client.admin.group_offsets import committed_offsets
 from ottla.client.cluster import ClusterClient
-from ottla.client.group_offsets import committed_offsets
 from ottla.client.producing import TransactionRefused
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import Failure, Retriable, failure_in

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ottla.client.address import ClusterAddress
+from ottla.client.admin.group_offsets import committed_offsets
+from ottla.client.admin.transactions import describe_transactions
 from ottla.client.cluster import ClusterClient
-from ottla.client.group_offsets import committed_offsets
 from ottla.client.producing import Committed, ProducerFenced, TransactionalProducer
-from ottla.client.transactions import describe_transactions
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.protocol.messages import UpdateFeaturesRequest

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import ottla.spark
+from ottla.client.admin.group_offsets import committed_offsets
+from ottla.client.admin.transactions import describe_transactions
 from ottla.client.cluster import ClusterClient
-from ottla.client.group_offsets import committed_offsets
-from ottla.client.transactions import describe_transactions
 from ottla.common.errors import OttlaError
 from ottla.spark.sink import load, publishing, spooling, streaming
 from ottla.spark.sink.driver_spool import driver_spool

@@ -15,7 +15,7 @@ import hmac
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ottla.client.security_settings import MECHANISMS
+from ottla.client.access.security_settings import MECHANISMS
 from ottla.common.errors import ErrorCode
 from ottla.protocol import codec
 from ottla.protocol import messages as m

@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from ottla.client.access.security import AccessRefused
+from ottla.client.access.security_settings import parse_security
 from ottla.client.connection import BrokerConnection
-from ottla.client.security import AccessRefused
-from ottla.client.security_settings import parse_security
 from ottla.common.certificates import Authority
 from ottla.common.errors import OttlaError
 from ottla.protocol.messages import MetadataRequest

@@ -14,7 +14,7 @@ from ottla.cli.lazy import Lazy, Section
 from ottla.cli.output import Planned, plural, show, table
 from ottla.cli.settings import Settings, VerbGroup, command
 from ottla.cli.txn.show import cluster_of
-from ottla.client.acls import create_acls, delete_acls, describe_acls
+from ottla.client.admin.acls import create_acls, delete_acls, describe_acls
 from ottla.metadata.acls import (
     CLUSTER_NAME,
     WILDCARD,

@@ -13,7 +13,7 @@ from ottla.cli.lazy import Lazy, Section
 from ottla.cli.output import done, show, table
 from ottla.cli.settings import Settings, VerbGroup, command, parse_assignment
 from ottla.cli.txn.show import cluster_of
-from ottla.client.quotas import alter_quotas, describe_quotas
+from ottla.client.admin.quotas import alter_quotas, describe_quotas
 from ottla.common.errors import OttlaError
 
 quota = VerbGroup(

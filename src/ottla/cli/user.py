@@ -12,8 +12,8 @@ from ottla.cli.output import confirm, done, show, table
 from ottla.cli.passwords import password_file_option, read_password
 from ottla.cli.settings import Settings, VerbGroup, at_least, command
 from ottla.cli.txn.show import cluster_of
+from ottla.client.admin.users import NUMBERS, delete_user, describe_users, set_password
 from ottla.client.cluster import ClusterClient
-from ottla.client.users import NUMBERS, delete_user, describe_users, set_password
 from ottla.common.errors import OttlaError
 
 MECHANISMS = tuple(NUMBERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ottla.client.security import PLAIN_TEXT, Security
+from ottla.client.access.security import PLAIN_TEXT, Security
 
 
 @dataclass(frozen=True)

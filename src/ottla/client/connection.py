@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 from ottla import __version__
+from ottla.client.access.security import PLAIN_TEXT, AccessRefused, Security
 from ottla.client.answer_memory import AnswerMemory
 from ottla.client.batch_in_file import BatchInFile, FileCut
-from ottla.client.security import PLAIN_TEXT, AccessRefused, Security
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.protocol import codec
 from ottla.protocol.framing import API_VERSIONS, flexible_from
@@ -86,7 +86,7 @@ class BrokerConnection:
             self._enter()
         except OSError as error:
             self.close()
-            from ottla.client.diagnosis import explained
+            from ottla.client.access.diagnosis import explained
 
             raise explained(error, host, port, security) from None
         except BaseException:
@@ -95,12 +95,12 @@ class BrokerConnection:
 
     def _enter(self) -> None:
         if self._security.tls is not None:
-            from ottla.client.tls import secured
+            from ottla.client.access.tls import secured
 
             self._socket = secured(self._socket, self._security.tls, self._host)
         self._learn_versions()
         if self._security.sasl is not None:
-            from ottla.client.sasl import authenticate
+            from ottla.client.access.sasl import authenticate
 
             authenticate(self, self._security.sasl)
 
@@ -225,7 +225,7 @@ class BrokerConnection:
 
     def _hung_up(self) -> OSError | AccessRefused:
         if self._ranges and self._correlation_id <= _FIRST_REQUESTS and self._security.sasl is None:
-            from ottla.client.diagnosis import wants_sasl
+            from ottla.client.access.diagnosis import wants_sasl
 
             if (refusal := wants_sasl(self._host, self._port, self._security)) is not None:
                 return refusal

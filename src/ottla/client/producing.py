@@ -19,12 +19,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, Self
 
+from ottla.client.admin.transactions import describe_transactions
 from ottla.client.batch_in_file import BatchInFile
 from ottla.client.cluster import ClusterClient
 from ottla.client.coordinators import Coordinator, coordinator_of_group
 from ottla.client.delivery import Delivery, Outgoing
 from ottla.client.retrying import Deadline
-from ottla.client.transactions import describe_transactions
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.failures import ClientFailure, Failure, failure_of, refusal
 from ottla.common.ids import TopicPartition, by_topic, partitions_by_topic

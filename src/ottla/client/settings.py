@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ottla.client.access.security import PLAIN_TEXT, Security
+from ottla.client.access.security_settings import is_about_security, parse_security
 from ottla.client.address import ClusterAddress
-from ottla.client.security import PLAIN_TEXT, Security
-from ottla.client.security_settings import is_about_security, parse_security
 from ottla.client.setting_names import KnownNames
 from ottla.common.errors import OttlaError
 

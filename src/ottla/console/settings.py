@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ottla.client.security_settings import parse_security
+from ottla.client.access.security_settings import parse_security
 from ottla.client.settings import ClientSettings
 
 CLIENT_ID = "ottla-console"

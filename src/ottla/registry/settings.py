@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ottla.client.access.security_settings import parse_security
 from ottla.client.address import ClusterAddress
-from ottla.client.security_settings import parse_security
 from ottla.registry.state import DEFAULT_LEVEL
 
 

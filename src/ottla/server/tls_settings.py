@@ -7,8 +7,8 @@ import ssl
 import tempfile
 from pathlib import Path
 
-from ottla.client.java_stores import pem_store
-from ottla.client.pem import tidied
+from ottla.client.access.java_stores import pem_store
+from ottla.client.access.pem import tidied
 from ottla.common.config import BrokerConfig, Listener
 from ottla.common.config.listeners import SecurityProtocol
 from ottla.common.errors import OttlaError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ottla.client.admin.offsets_of_groups import group_names, offsets_of_groups
 from ottla.client.cluster import ClusterClient
-from ottla.client.offsets_of_groups import group_names, offsets_of_groups
 from ottla.common.ids import TopicPartition
 from ottla.tracing.model import NOT_YET, NOTHING_COMMITTED, READ, GroupRead, Hop
 

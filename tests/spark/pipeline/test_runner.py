@@ -14,8 +14,8 @@ import confluent_kafka
 import pytest
 from pyspark.sql import functions as F
 
+from ottla.client.admin.transactions import describe_transactions
 from ottla.client.cluster import ClusterClient
-from ottla.client.transactions import describe_transactions
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.definition import Pipeline, pipeline
 from ottla.spark.pipeline.home import FINISHED, STOPPED

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.client.access.security import AccessRefused
 from ottla.client.cluster import Unreachable
 from ottla.client.fetching import DataLoss
 from ottla.client.producing import ProducerFenced, TransactionRefused
-from ottla.client.security import AccessRefused
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Failure, Retriable
 from ottla.spark.pipeline.verdicts import Retry, judge
@@ -62,7 +62,9 @@ class Py4JNetworkError(Exception):
         (ProducerFenced("another writer has taken over."), Retry.NEVER, "another writer has taken over."),
         (AccessRefused("it did not answer as we trust."), Retry.NEVER, "it did not answer as we trust."),
         (
-            StreamingQueryException(FROM_SOURCE.format(name="ottla.client.security.AccessRefused", sentence="no.")),
+            StreamingQueryException(
+                FROM_SOURCE.format(name="ottla.client.access.security.AccessRefused", sentence="no.")
+            ),
             Retry.NEVER,
             "no.",
         ),

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from ottla.broker.cluster.peers import PeerUnavailable
-from ottla.client.scram import Scram, ScramError
-from ottla.client.security import AccessRefused, Sasl, Security
-from ottla.client.security_settings import parse_security
+from ottla.client.access.scram import Scram, ScramError
+from ottla.client.access.security import AccessRefused, Sasl, Security
+from ottla.client.access.security_settings import parse_security
 from ottla.common.config import BrokerConfig
 from ottla.common.config.values import to_text
 from ottla.common.errors import ErrorCode, OttlaError
@@ -79,7 +79,7 @@ class PeerAccess:
             wanted = self._security().tls
             if wanted is None:
                 return None
-            from ottla.client.tls import context_of  # a broker without TLS does not load OpenSSL
+            from ottla.client.access.tls import context_of  # a broker without TLS does not load OpenSSL
 
             return context_of(wanted)
         except OttlaError as error:

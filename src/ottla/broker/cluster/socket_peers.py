@@ -259,7 +259,7 @@ def _distrust(errors: Iterable[Exception], address: str) -> str | None:
     """The sentence for a certificate that one side does not accept."""
     for error in errors:
         if isinstance(error, OSError) and hasattr(error, "reason"):  # OpenSSL's, which is not loaded without need
-            from ottla.client.tls import refusal
+            from ottla.client.access.tls import refusal
 
             if (known := refusal(error, address)) is not None:
                 return str(known).rstrip(".")

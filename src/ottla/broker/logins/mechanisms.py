@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from ottla.client.jaas import parse_jaas
+from ottla.client.access.jaas import parse_jaas
 from ottla.common.config import BrokerConfig
 from ottla.common.config.security import MECHANISMS
 from ottla.common.errors import OttlaError

@@ -16,8 +16,8 @@ from ottla.cli.output import facts, human_bytes, paint, show
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.txn.show import cluster_of
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
-from ottla.client.log_dirs import LogDir, describe_log_dirs
-from ottla.client.quorum import is_cut_off
+from ottla.client.admin.log_dirs import LogDir, describe_log_dirs
+from ottla.client.admin.quorum import is_cut_off
 from ottla.common.errors import OttlaError
 
 RETRY_S = 0.25

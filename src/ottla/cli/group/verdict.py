@@ -18,8 +18,8 @@ COLOURS = {"OK": "green", "WARN": "yellow", "ERROR": "red"}
 
 
 def show_verdicts(settings: Settings, names: tuple[str, ...], interval_s: float) -> None:
+    from ottla.client.access.security_settings import parse_security
     from ottla.client.address import ClusterAddress
-    from ottla.client.security_settings import parse_security
     from ottla.monitoring.monitor import Monitor, MonitorSettings
     from ottla.monitoring.sampling import ClusterSampler
 

@@ -46,8 +46,8 @@ def start(
     import asyncio
     import logging
 
+    from ottla.client.access.security_settings import parse_security
     from ottla.client.address import ClusterAddress
-    from ottla.client.security_settings import parse_security
     from ottla.common.logging_setup import set_up_logging
     from ottla.exposition.address import parse_address
     from ottla.http.until_signal import run_until_signal

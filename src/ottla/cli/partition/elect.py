@@ -12,7 +12,7 @@ from ottla.cli.output import Planned, plural, table
 from ottla.cli.partition.names import chosen_partitions, listed
 from ottla.cli.settings import Settings, command
 from ottla.cli.txn.show import cluster_of
-from ottla.client.elections import elect_leaders
+from ottla.client.admin.elections import elect_leaders
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 

@@ -14,7 +14,7 @@ from ottla.cli.partition.status import await_none
 from ottla.cli.partition.throttles import remove_throttles, set_throttles
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.txn.show import cluster_of
-from ottla.client.reassignments import alter_reassignments, list_reassignments
+from ottla.client.admin.reassignments import alter_reassignments, list_reassignments
 from ottla.common.errors import OttlaError
 
 

@@ -15,8 +15,8 @@ from ottla.cli.partition.names import listed
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.txn.show import cluster_of
 from ottla.cli.watch import interval_option, watch_option, watch_until_interrupted
+from ottla.client.admin.reassignments import Reassignment, ReplicaSizes, list_reassignments, replica_bytes
 from ottla.client.cluster import ClusterClient
-from ottla.client.reassignments import Reassignment, ReplicaSizes, list_reassignments, replica_bytes
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 

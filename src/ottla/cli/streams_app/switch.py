@@ -184,8 +184,8 @@ def _lines(folder: Path, target: str, renamed: dict[str, str], moves: _Moves) ->
 def _drop(settings: Settings, base: Home, home: Home, versions: Versions) -> None:
     """Its state, its checkpoint, what it wrote. The folder of the first run stays: it says which run is in charge."""
     from ottla.cli.streams_app.delete import checkpoint_of, shape_of_stopped
+    from ottla.client.admin.own_topics import delete_topics
     from ottla.client.lookup import ClusterReader
-    from ottla.client.own_topics import delete_topics
     from ottla.client.settings import parse_named
     from ottla.streams.engine.preparing import reset
 

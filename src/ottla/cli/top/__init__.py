@@ -31,8 +31,8 @@ def top(settings: Settings, view: str, interval: float, once: bool) -> None:
       ottla top
       ottla top --once --output json
     """
+    from ottla.client.access.security_settings import parse_security
     from ottla.client.address import ClusterAddress
-    from ottla.client.security_settings import parse_security
     from ottla.monitoring.monitor import Monitor, MonitorSettings
     from ottla.monitoring.sampling import ClusterSampler
 

@@ -16,7 +16,7 @@ from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.trace.extra import needs_trace
 from ottla.cli.trace.interrupting import Interruptible
 from ottla.cli.txn.show import utc
-from ottla.client.security_settings import parse_security
+from ottla.client.access.security_settings import parse_security
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import OttlaError
 from ottla.common.moments import DURATION, UNIT_MS, parse_time

@@ -17,8 +17,8 @@ from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import Planned, human_ms, show, table
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.txn.show import cluster_of, utc
+from ottla.client.admin.transactions import Described, OpenInLog, abort_in_log, is_hanging, open_in_logs, owners
 from ottla.client.cluster import ClusterClient
-from ottla.client.transactions import Described, OpenInLog, abort_in_log, is_hanging, open_in_logs, owners
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 

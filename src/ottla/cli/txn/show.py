@@ -11,11 +11,11 @@ import click
 
 from ottla.cli.output import facts, human_ms, show, table
 from ottla.cli.settings import Settings, at_least, command
-from ottla.client import transactions
+from ottla.client.access.security_settings import parse_security
 from ottla.client.address import ClusterAddress
+from ottla.client.admin import transactions
+from ottla.client.admin.transactions import Described, Filter, Listed
 from ottla.client.cluster import ClusterClient
-from ottla.client.security_settings import parse_security
-from ottla.client.transactions import Described, Filter, Listed
 from ottla.common.errors import OttlaError
 
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")

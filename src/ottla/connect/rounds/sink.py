@@ -8,10 +8,10 @@ import time
 from collections.abc import Mapping
 from functools import partial
 
+from ottla.client.admin.group_offsets import commit_offsets, committed_offsets
+from ottla.client.admin.log_sizes import average_bytes
 from ottla.client.cluster import ClusterClient
 from ottla.client.fetching import OffsetRange
-from ottla.client.group_offsets import commit_offsets, committed_offsets
-from ottla.client.log_sizes import average_bytes
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
 from ottla.common.ids import TopicPartition
 from ottla.connect.api import ConnectorFailure, Sink

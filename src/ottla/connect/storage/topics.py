@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ottla.client.admin.topic_settings import topic_settings
 from ottla.client.cluster import ClusterClient
 from ottla.client.retrying import Deadline, retried
-from ottla.client.topic_settings import topic_settings
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import RETRIABLE, Retriable
 from ottla.protocol.messages import CreateTopicsRequest

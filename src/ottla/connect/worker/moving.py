@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ottla.client.admin.group_offsets import commit_offsets, committed_offsets, delete_offsets
 from ottla.client.cluster import ClusterClient
-from ottla.client.group_offsets import commit_offsets, committed_offsets, delete_offsets
 from ottla.client.producing import TransactionalProducer
 from ottla.common.ids import TopicPartition
 from ottla.connect.api.plugins import ConnectorFailure, Sink

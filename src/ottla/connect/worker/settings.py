@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from ottla.client.access.security_settings import is_about_security
 from ottla.client.membership import Timing
-from ottla.client.security_settings import is_about_security
 from ottla.client.settings import ClientSettings, parse_named
 from ottla.common.errors import OttlaError
 from ottla.connect.rounds.context import RoundSettings

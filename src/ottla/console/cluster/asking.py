@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ottla.client.log_dirs import LogDir
+from ottla.client.admin.log_dirs import LogDir
+from ottla.client.admin.reassignments import Reassignment, list_reassignments
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
-from ottla.client.reassignments import Reassignment, list_reassignments
 from ottla.client.retrying import Deadline, retried
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.ids import TopicPartition, by_topic

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ottla.client.admin_answers import check_answer
+from ottla.client.admin.admin_answers import check_answer
 from ottla.client.cluster import ClusterClient
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition, by_topic

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ottla.client.log_dirs import LogDir
-from ottla.client.reassignments import Reassignment
+from ottla.client.admin.log_dirs import LogDir
+from ottla.client.admin.reassignments import Reassignment
 from ottla.common.ids import TopicPartition
 
 

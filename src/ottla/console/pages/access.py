@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ottla.client.acls import create_acls, delete_acls, describe_acls
+from ottla.client.admin.acls import create_acls, delete_acls, describe_acls
+from ottla.client.admin.quotas import Quota, alter_quotas, describe_quotas
+from ottla.client.admin.users import delete_user, describe_users, set_password
 from ottla.client.cluster import ClusterClient
-from ottla.client.quotas import Quota, alter_quotas, describe_quotas
-from ottla.client.users import delete_user, describe_users, set_password
 from ottla.common.errors import OttlaError
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, change, page

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ottla.client.group_offsets import committed_offsets
+from ottla.client.admin.group_offsets import committed_offsets
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition

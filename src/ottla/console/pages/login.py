@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from ottla.client.access.security import AccessRefused
 from ottla.client.cluster import ClusterClient
 from ottla.client.retrying import as_sentence
-from ottla.client.security import AccessRefused
 from ottla.common.errors import OttlaError
 from ottla.common.passwords import NOBODY, is_password
 from ottla.console.cluster.link import Link

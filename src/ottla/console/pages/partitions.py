@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ottla.client.elections import elect_leaders
-from ottla.client.reassignments import alter_reassignments
+from ottla.client.admin.elections import elect_leaders
+from ottla.client.admin.reassignments import alter_reassignments
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.console.cluster.snapshot import Partition

@@ -9,8 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ottla.client.cluster import ClusterClient
-from ottla.client.transactions import (
+from ottla.client.admin.transactions import (
     Described,
     Filter,
     Listed,
@@ -22,6 +21,7 @@ from ottla.client.transactions import (
     open_in_logs,
     owners,
 )
+from ottla.client.cluster import ClusterClient
 from ottla.common.errors import OttlaError
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, change, page

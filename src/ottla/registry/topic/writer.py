@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from ottla.client.address import ClusterAddress
+from ottla.client.admin.topics import ensure_topic
 from ottla.client.cluster import ClusterClient
 from ottla.client.coordinators import Coordinator
 from ottla.client.retrying import Deadline, retried
-from ottla.client.topics import ensure_topic
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.common.failures import check
 from ottla.common.ids import TopicPartition

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ottla.client.address import ClusterAddress
+from ottla.client.admin.topics import ensure_topic
 from ottla.client.cluster import ClusterClient
-from ottla.client.topics import ensure_topic
 from ottla.common.errors import OttlaError
 from ottla.spark.sink.marker import MARKER_TOPIC, read_marker
 

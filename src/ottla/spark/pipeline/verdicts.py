@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
+import ottla.client.access.security
 import ottla.client.fetching
 import ottla.client.producing
 import ottla.client.schema_registry
-import ottla.client.security
 import ottla.spark.spool.sending  # noqa: F401  (these modules define the types that other processes may name)
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Failure, failure_in, types_by_name

@@ -19,10 +19,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from ottla.client.admin.topics import ensure_topic
 from ottla.client.cluster import ClusterClient
 from ottla.client.fetching import NAMES_UNTIL
 from ottla.client.retrying import Deadline, retried
-from ottla.client.topics import ensure_topic
 from ottla.common.errors import ErrorCode
 from ottla.common.failures import Retriable, check
 from ottla.common.ids import TopicPartition

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from ottla.client.admin.group_offsets import committed_offsets as offsets_of_group
 from ottla.client.cluster import ClusterClient
-from ottla.client.group_offsets import committed_offsets as offsets_of_group
 from ottla.client.lookup import EARLIEST
 from ottla.client.producing import TransactionalProducer
 from ottla.client.settings import parse_address

@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from ottla.client.admin.log_sizes import average_bytes
 from ottla.client.fetching import OffsetRange
-from ottla.client.log_sizes import average_bytes
 from ottla.client.lookup import ClusterReader
 from ottla.spark.source.loss import loss_handler
 from ottla.spark.source.options import SourceOptions

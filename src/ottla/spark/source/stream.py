@@ -22,8 +22,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from ottla.client.admin.log_sizes import average_bytes
 from ottla.client.fetching import OffsetRange, OnLoss
-from ottla.client.log_sizes import average_bytes
 from ottla.client.lookup import EARLIEST, ClusterReader
 from ottla.client.sampling import look_at
 from ottla.common.ids import TopicId, TopicPartition

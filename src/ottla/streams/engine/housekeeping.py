@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ottla.client.admin.own_topics import delete_records
 from ottla.client.lookup import ClusterReader
-from ottla.client.own_topics import delete_records
 from ottla.client.settings import ClientSettings
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.checkpoint import Checkpoint

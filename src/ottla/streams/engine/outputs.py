@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ottla.client.admin.topic_settings import topic_settings
 from ottla.client.settings import ClientSettings
-from ottla.client.topic_settings import topic_settings
 from ottla.common.failures import Retriable
 from ottla.kernel.compressing import NUMBERS
 from ottla.kernel.encode import BatchEncoder

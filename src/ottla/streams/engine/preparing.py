@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ottla.client.address import ClusterAddress
+from ottla.client.admin.own_topics import delete_topics, grow_topic
+from ottla.client.admin.topic_settings import topic_settings
+from ottla.client.admin.topics import ensure_topic
 from ottla.client.cluster import ClusterClient
 from ottla.client.lookup import EARLIEST, ClusterReader
-from ottla.client.own_topics import delete_topics, grow_topic
 from ottla.client.settings import ClientSettings
-from ottla.client.topic_settings import topic_settings
-from ottla.client.topics import ensure_topic
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.marker import MARKER_TOPIC, read_marker

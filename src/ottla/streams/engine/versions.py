@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from ottla.client.admin.topic_settings import topic_settings
+from ottla.client.admin.topics import ensure_topic
 from ottla.client.lookup import ClusterReader
 from ottla.client.settings import ClientSettings
-from ottla.client.topic_settings import topic_settings
-from ottla.client.topics import ensure_topic
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.home import Home
 from ottla.streams.errors import ErrorHandling

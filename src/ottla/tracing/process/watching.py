@@ -18,11 +18,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from ottla.client.admin.group_offsets import committed_offsets
+from ottla.client.admin.offsets_of_groups import commit_alone
 from ottla.client.cluster import ClusterClient
 from ottla.client.fetching import Fetched, OffsetRange
-from ottla.client.group_offsets import committed_offsets
 from ottla.client.lookup import EARLIEST, ClusterReader
-from ottla.client.offsets_of_groups import commit_alone
 from ottla.client.producing import Committed
 from ottla.client.settings import ClientSettings
 from ottla.common.errors import OttlaError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.client.admin_answers import check_answer
+from ottla.client.admin.admin_answers import check_answer
 from ottla.client.cluster import ClusterClient
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.metadata.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType

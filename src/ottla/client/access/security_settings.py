@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.client.jaas import parse_jaas
-from ottla.client.java_stores import pem_store
-from ottla.client.pem import tidied
-from ottla.client.security import Sasl, Security, Tls, protocol_name
+from ottla.client.access.jaas import parse_jaas
+from ottla.client.access.java_stores import pem_store
+from ottla.client.access.pem import tidied
+from ottla.client.access.security import Sasl, Security, Tls, protocol_name
 from ottla.client.setting_names import KnownNames
 from ottla.common.errors import OttlaError
 

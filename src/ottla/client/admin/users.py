@@ -6,7 +6,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 
-from ottla.client.admin_answers import check_answer
+from ottla.client.admin.admin_answers import check_answer
 from ottla.client.cluster import ClusterClient
 from ottla.common.errors import ErrorCode
 from ottla.metadata.scram import MECHANISM_NUMBERS, salted

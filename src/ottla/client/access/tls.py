@@ -10,7 +10,7 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from ottla.client.security import AccessRefused, Tls
+from ottla.client.access.security import AccessRefused, Tls
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _HOW_TO_TRUST = "name its CA with ssl.truststore.location and ssl.truststore.type PEM, or with ssl.ca.location"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.client.scram import Scram, ScramError
-from ottla.client.security import AccessRefused, Sasl
+from ottla.client.access.scram import Scram, ScramError
+from ottla.client.access.security import AccessRefused, Sasl
 from ottla.common.errors import ErrorCode
 from ottla.protocol.messages import SaslAuthenticateRequest, SaslHandshakeRequest
 

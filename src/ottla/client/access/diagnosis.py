@@ -12,8 +12,8 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ottla.client import tls
-from ottla.client.security import AccessRefused, Security, Tls, protocol_name
+from ottla.client.access import tls
+from ottla.client.access.security import AccessRefused, Security, Tls, protocol_name
 from ottla.common.errors import ErrorCode
 
 _TIMEOUT_S = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ottla.client.admin_answers import check_answer
+from ottla.client.admin.admin_answers import check_answer
 from ottla.client.cluster import ClusterClient
 from ottla.protocol.messages import AlterClientQuotasRequest, DescribeClientQuotasRequest
 

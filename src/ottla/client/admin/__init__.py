@@ -1,0 +1,1 @@
+"""What an administrator asks a cluster for, one module for each kind of question."""
