@@ -11,7 +11,7 @@ the log goes on past the range, and the leader has that part of it on its own di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ottla.client.cluster import Absent
@@ -96,7 +96,7 @@ class _Progress:
         return self.position >= self.range.end
 
 
-def fetch_ranges(reader: ClusterReader, ranges: Sequence[OffsetRange], on_loss: OnLoss) -> Iterator[Fetched]:
+def fetch_ranges(reader: ClusterReader, ranges: Sequence[OffsetRange], on_loss: OnLoss) -> Generator[Fetched]:
     """All of these ranges, each of another partition. `on_loss` hears one sentence about what is gone: it raises, or
     what is left is read. Raises OttlaError."""
     waiting = {wanted.where: _Progress(wanted) for wanted in ranges if wanted.size > 0}

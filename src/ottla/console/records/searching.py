@@ -4,6 +4,10 @@ Partitions are read in windows that grow. What a window brings is decoded into A
 condition takes at least are looked for in whole columns, and only the rows that have them become records. So most of a
 topic is searched without a Python object for each record.
 
+A window that is left before its end counts as far as it was searched. Backwards that is nothing of a partition that was
+not read up to its end, so a window that takes too long is given up for a smaller one; the smallest is read whatever it
+takes, so every search comes further.
+
 Within a partition the order is that of offsets, always. Between partitions the next one is whichever head is newer (or
 older): a record that was not shown, as the limit was reached, lies beyond the place at which the search would go on.
 
@@ -16,6 +20,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
@@ -29,12 +34,18 @@ from ottla.common.ids import TopicPartition
 from ottla.common.where import Condition, Need, Record, compile_condition, linear
 from ottla.console.records.columns import candidates
 from ottla.console.records.query import END, NEXT, OFFSET, START, Query
-from ottla.kernel.decode import Decoder
+from ottla.kernel.decode import Decoder, fetched_until
 
 _FIRST_WINDOW = 2_000
 _WINDOW_MAX = 200_000
+_WINDOW_STEP = 4
+_SMALLER_BY = 16
+# A window that goes backwards may take this share of the whole time: then there is some left for a smaller one.
+_SHARE_OF_WINDOW = 0.25
 _KEPT_BYTES_MAX = 64 * 1024 * 1024
 _LOOK_EVERY_ROWS = 512
+# To decode one by a schema may take milliseconds.
+_LOOK_EVERY_VIEWS = 16
 _ROWS_MAX = 10_000
 
 ENOUGH, EVERYTHING, TIME_OVER, CANCELLED = "enough", "everything", "time", "cancelled"
@@ -60,6 +71,10 @@ class _Stopped(Exception):
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
+
+
+class _TooLarge(Exception):
+    """Nothing of a window is searched yet, and it takes too long."""
 
 
 # A record before it is filtered and shown: decoded by the registry, masked.
@@ -111,6 +126,12 @@ class Search:
         self._kept_bytes = 0
         # Of a window: where, by partition, older matches were dropped as there was no room for them.
         self._lost: dict[int, int] = {}
+        # Of a window: up to where, by partition, its records were looked at; and until when it may go on.
+        self._reached: dict[int, int] = {}
+        self._window_until_s: float | None = None
+        # A search ends when its time is over, but not before it has come further.
+        self._has_come_further = False
+        self._stop: _Stopped | None = None
         self.progress = Progress()
 
     def rounds(self) -> Iterator[list[Record]]:
@@ -118,11 +139,19 @@ class Search:
         query, progress = self._query, self.progress
         bounds = self.bounds()
         left = dict(progress.positions)
-        window = _FIRST_WINDOW if self._condition is not None else query.limit
+        # So many offsets of each partition.
+        each = query.limit if self._condition is None else max(1, _FIRST_WINDOW // max(1, len(bounds)))
+        each_max = max(each, _WINDOW_MAX // max(1, len(bounds)))
         try:
             while progress.matches < query.limit and any(self._rest(bounds, left).values()):
-                yield self._round(bounds, left, window)
-                window = min(_WINDOW_MAX, window * 4)
+                try:
+                    yield self._round(bounds, left, each)
+                except _TooLarge:
+                    each, each_max = max(1, each // _SMALLER_BY), max(1, each // _WINDOW_STEP)
+                    continue
+                if self._stop is not None:
+                    raise self._stop
+                each = min(each_max, each * _WINDOW_STEP)
             progress.ended = ENOUGH if any(self._rest(bounds, left).values()) else EVERYTHING
         except _Stopped as stop:
             progress.ended = stop.why
@@ -177,10 +206,10 @@ class Search:
 
     # --- a window
 
-    def _round(self, bounds: Mapping[int, tuple[int, int]], left: dict[int, int], window: int) -> list[Record]:
+    def _round(self, bounds: Mapping[int, tuple[int, int]], left: dict[int, int], each: int) -> list[Record]:
+        """Raises _TooLarge; a stop is kept until what was found before it is shown."""
         query, progress = self._query, self.progress
         wanted = query.limit - progress.matches
-        each = max(1, window // max(1, len(bounds)), wanted if self._condition is None else 1)
         ranges = {}
         for number, (start, end) in bounds.items():
             at = left[number]
@@ -188,15 +217,15 @@ class Search:
             if high > low:
                 ranges[number] = OffsetRange(query.topic, number, low, high)
         found: dict[int, deque[Record]] = {number: deque() for number in ranges}
-        self._kept_bytes, self._lost = 0, {}
         full: dict[int, int] = {}
-        for fetched in fetch_ranges(self._reader, list(ranges.values()), progress.notices.append):
-            self._check()
-            number = fetched.range.partition
-            progress.bytes += len(fetched.records)
-            if number in full:
-                continue
-            self._search_piece(fetched, number, found[number], wanted, full)
+        try:
+            self._read_window(ranges, found, wanted, full)
+        except _Stopped as stop:
+            self._stop = stop
+        if query.is_backwards:
+            # Of a partition that was not read to its end the newest records are missing: it is read again.
+            ranges = {number: one for number, one in ranges.items() if self._reached[number] >= one.end}
+            found = {number: rows for number, rows in found.items() if number in ranges}
         shown = self._merged(found, wanted)
         for number, one in ranges.items():
             hidden = found[number]
@@ -204,12 +233,43 @@ class Search:
                 # What was found and not shown lies before what was shown.
                 left[number] = hidden[-1].offset + 1 if hidden else self._lost.get(number, one.start)
             else:
-                left[number] = hidden[0].offset if hidden else full.get(number, one.end)
+                left[number] = hidden[0].offset if hidden else full.get(number, self._reached[number])
         progress.positions = dict(left)
         progress.searched = progress.total - sum(self._rest(bounds, left).values())
         progress.matches += len(shown)
         progress.seconds = time.monotonic() - self._began_s
         return shown
+
+    def _read_window(
+        self,
+        ranges: Mapping[int, OffsetRange],
+        found: Mapping[int, deque[Record]],
+        wanted: int,
+        full: dict[int, int],
+    ) -> None:
+        """Raises _Stopped and _TooLarge."""
+        self._kept_bytes, self._lost = 0, {}
+        self._reached = {number: one.start for number, one in ranges.items()}
+        can_shrink = self._query.is_backwards and any(one.size > 1 for one in ranges.values())
+        self._window_until_s = time.monotonic() + _SHARE_OF_WINDOW * self._seconds_max if can_shrink else None
+        with closing(fetch_ranges(self._reader, list(ranges.values()), self.progress.notices.append)) as pieces:
+            for fetched in pieces:
+                self._check()
+                number = fetched.range.partition
+                self.progress.bytes += len(fetched.records)
+                if number not in full:
+                    self._search_piece(fetched, number, found[number], wanted, full)
+                    self._come_to(number, fetched_until(fetched.records, fetched.start), fetched.range)
+        # What is left of a range is not there any more.
+        self._reached = {number: one.end for number, one in ranges.items()}
+        self._has_come_further = True
+
+    def _come_to(self, number: int, offset: int, one: OffsetRange) -> None:
+        if offset > self._reached[number]:
+            self._reached[number] = min(offset, one.end)
+            self._has_come_further |= not self._query.is_backwards or offset >= one.end
+            if self._has_come_further:
+                self._window_until_s = None
 
     def _search_piece(self, fetched: Any, number: int, found: deque[Record], wanted: int, full: dict[int, int]) -> None:
         decoder = Decoder(
@@ -220,11 +280,13 @@ class Search:
             with_headers=True,
             check_crcs=self._reader.settings.check_crcs,
         )
+        look_every = _LOOK_EVERY_ROWS if self._view is None else _LOOK_EVERY_VIEWS
         while (columns := decoder.next_columns(_ROWS_MAX)) is not None:
             self._check()
             self.progress.records += len(columns[0])
             for at, record in enumerate(self._records(columns, number)):
-                if at % _LOOK_EVERY_ROWS == 0:
+                if at % look_every == 0:
+                    self._come_to(number, record.offset, fetched.range)
                     self._check()
                 if self._condition is not None and not self._condition.holds(record):
                     continue
@@ -234,6 +296,7 @@ class Search:
                 if not self._query.is_backwards and (len(found) >= wanted or self._kept_bytes > _KEPT_BYTES_MAX):
                     full[number] = record.offset + 1
                     return
+            self._come_to(number, columns[2][len(columns[2]) - 1].as_py() + 1, fetched.range)
 
     def _keep(self, record: Record, found: deque[Record], wanted: int) -> None:
         found.append(record)
@@ -282,8 +345,11 @@ class Search:
     def _check(self) -> None:
         if self._is_cancelled():
             raise _Stopped(CANCELLED)
-        if time.monotonic() - self._began_s > self._seconds_max:
+        now_s = time.monotonic()
+        if self._has_come_further and now_s - self._began_s > self._seconds_max:
             raise _Stopped(TIME_OVER)
+        if self._window_until_s is not None and now_s > self._window_until_s:
+            raise _TooLarge
 
 
 def _headers(held: list[dict[str, Any]] | None) -> list[tuple[str, bytes | None]]:
