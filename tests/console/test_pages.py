@@ -6,7 +6,9 @@ import html
 import json
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -391,6 +393,21 @@ def test_users_of_a_file_log_in_and_have_their_rights(broker: Broker, topic: str
         for _ in range(6):
             last = vera.post("/login", {"user": "adam", "password": "no"})
         assert last.status_code == 429 and "Too many" in last.text
+
+
+def test_passwords_that_are_guessed_side_by_side_are_judged_five_times(broker: Broker, tmp_path: Path) -> None:
+    users = tmp_path / "users.toml"
+    users.write_text(f'[users.vera]\npassword = "{hashed("v")}"\n')
+    with RunningConsole(broker.bootstrap_servers, users_file=str(users)) as running:
+        tokens = [(one := running.visitor(), one.token()) for _ in range(12)]
+
+        def guess(given: tuple[Visitor, str]) -> int:
+            visitor, token = given
+            return visitor.post("/login", {"user": "vera", "password": "no"}, token=token).status_code
+
+        with ThreadPoolExecutor(len(tokens)) as guessers:
+            answers = Counter(guessers.map(guess, tokens))
+    assert answers == {401: 5, 429: 7}
 
 
 def test_users_of_the_cluster_act_in_their_own_name(topic: str) -> None:

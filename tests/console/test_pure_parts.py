@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -446,19 +448,36 @@ def test_strangers_are_forgotten_before_users() -> None:
 def test_after_five_wrong_passwords_there_is_a_pause() -> None:
     limit = LoginLimit()
     for _ in range(4):
-        limit.failed("user anna", "address x")
-    assert limit.wait_s("user anna", "address x") == 0
-    limit.failed("user anna")
-    assert limit.wait_s("user anna") > 200 and limit.wait_s("user bob") == 0
+        assert limit.attempt("user anna", "address x") == 0
+    assert limit.attempt("user anna") == 0
+    assert limit.attempt("user anna") > 200 and limit.attempt("user bob") == 0
     limit.succeeded("user anna")
-    assert limit.wait_s("user anna") == 0
+    assert limit.attempt("user anna") == 0
+
+
+def test_guesses_that_come_at_the_same_time_are_five_as_well() -> None:
+    limit, together = LoginLimit(), threading.Barrier(20)
+
+    def guess(_: int) -> bool:
+        together.wait(60)
+        return limit.attempt("user anna", "address x") == 0
+
+    with ThreadPoolExecutor(20) as guessers:
+        assert sum(guessers.map(guess, range(20))) == 5
+
+
+def test_a_guess_that_nobody_could_judge_is_not_counted() -> None:
+    limit = LoginLimit()
+    for _ in range(20):
+        assert limit.attempt("user anna", "address x") == 0
+        limit.unjudged("user anna", "address x")
 
 
 def test_names_that_failed_are_remembered_in_little_room() -> None:
     limit = LoginLimit()
     for _ in range(5):
-        limit.failed("user " + "x" * 1_000_000)
-    assert limit.wait_s("user " + "x" * 1_000_000) > 200 and limit.wait_s("user " + "x" * 999_999) == 0
+        limit.attempt("user " + "x" * 1_000_000)
+    assert limit.attempt("user " + "x" * 1_000_000) > 200 and limit.attempt("user " + "x" * 999_999) == 0
     assert all(len(key) < 100 for key in limit._failures)
 
 

@@ -20,11 +20,14 @@ def hashed(password: str) -> str:
 
 
 def is_password(given: str, stored: str) -> bool:
+    """Takes as long whatever is stored: the time tells neither which names there are nor how long a plain one is."""
     scheme, _, rest = stored.partition(":")
-    if scheme != SCHEME:
-        return hmac.compare_digest(given.encode(), stored.encode())
-    salt, _, digest = rest.partition(":")
-    return hmac.compare_digest(hashlib.scrypt(given.encode(), salt=bytes.fromhex(salt), **_COST).hex(), digest)
+    is_hash = scheme == SCHEME
+    salt, _, digest = (rest if is_hash else NOBODY.partition(":")[2]).partition(":")
+    derived = hashlib.scrypt(given.encode(), salt=bytes.fromhex(salt), **_COST).hex()
+    if is_hash:
+        return hmac.compare_digest(derived, digest)
+    return hmac.compare_digest(hashlib.sha256(given.encode()).digest(), hashlib.sha256(stored.encode()).digest())
 
 
 def is_broken_hash(stored: str) -> bool:

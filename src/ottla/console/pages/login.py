@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -20,6 +22,7 @@ from ottla.console.web.handling import page, token_refusal
 from ottla.console.web.requests import Form, read_form
 from ottla.console.web.rights import ADMIN, VIEWER
 from ottla.console.web.sessions import Session
+from ottla.console.web.words import plural
 
 # Strangers send it.
 _FORM_BYTES_MAX = 64 * 1024
@@ -47,12 +50,14 @@ def _login(console: Console, request: Request, form: Form) -> Response:
     address = request.client.host if request.client else ""
     keys = f"user {name}", f"address {address}"
     problem, status = None, 401
-    if (wait_s := console.login_limit.wait_s(*keys)) > 0:
-        problem, status = f"Too many wrong passwords: try again in {wait_s / 60:.0f} minutes.", 429
+    if (wait_s := console.login_limit.attempt(*keys)) > 0:
+        minutes = plural(math.ceil(wait_s / 60), "minute")
+        problem, status = f"Too many wrong passwords: try again in {minutes}.", 429
     else:
         try:
             session = _session(console, name, password)
         except (OttlaError, OSError) as error:
+            console.login_limit.unjudged(*keys)
             problem = f"The cluster cannot be asked who you are: {as_sentence(error)}"
             return console.page(request, "login.html", 503, problem_of_login=problem, to=to)
         if session is not None:
@@ -61,7 +66,6 @@ def _login(console: Console, request: Request, form: Form) -> Response:
             answer = RedirectResponse(to if to.startswith("/") and not to.startswith(("//", "/\\")) else "/", 303)
             answer.headers.append("set-cookie", cookie(console, session))
             return answer
-        console.login_limit.failed(*keys)
         problem = "The name or the password is wrong."
     return console.page(request, "login.html", status, problem_of_login=problem, to=to)
 

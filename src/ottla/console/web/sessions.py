@@ -79,33 +79,43 @@ class Sessions:
 
 
 class LoginLimit:
-    """Five wrong passwords for a name or from an address, then nothing for five minutes after the first of them."""
+    """Five wrong passwords for a name or from an address, then nothing for five minutes after the first of them.
+
+    An attempt is counted before it is judged, so that those which come at the same time are no more than five, too.
+    """
 
     def __init__(self) -> None:
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def wait_s(self, *keys: str) -> float:
+    def attempt(self, *keys: str) -> float:
+        """Seconds to wait; 0: it may be judged, and counts as wrong unless `succeeded` or `unjudged` follows."""
         now = time.monotonic()
+        names = [_short(key) for key in keys]
         with self._lock:
             waits = [
                 row[0] + _WINDOW_S - now
-                for key in keys
-                if (row := self._failures.get(_short(key))) and len(row) >= _FAILURES_MAX and row[0] + _WINDOW_S > now
+                for name in names
+                if (row := self._failures.get(name)) and len(row) >= _FAILURES_MAX and row[0] + _WINDOW_S > now
             ]
-        return max(waits, default=0.0)
-
-    def failed(self, *keys: str) -> None:
-        now = time.monotonic()
-        with self._lock:
-            for key in map(_short, keys):
-                row = self._failures.setdefault(key, deque(maxlen=_FAILURES_MAX))
+            if waits:
+                return max(waits)
+            for name in names:
+                row = self._failures.setdefault(name, deque(maxlen=_FAILURES_MAX))
                 while row and row[0] + _WINDOW_S <= now:
                     row.popleft()
                 row.append(now)
-                self._failures.move_to_end(key)
+                self._failures.move_to_end(name)
             while len(self._failures) > _WATCHED_MAX:
                 self._failures.popitem(last=False)
+        return 0.0
+
+    def unjudged(self, *keys: str) -> None:
+        """Nobody could say whether it was right: the last attempt of each is taken back."""
+        with self._lock:
+            for name in map(_short, keys):
+                if row := self._failures.get(name):
+                    row.pop()
 
     def succeeded(self, *keys: str) -> None:
         with self._lock:
