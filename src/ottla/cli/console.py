@@ -34,6 +34,20 @@ from ottla.common.errors import OttlaError
 @click.option(
     "--pipelines", type=click.Path(path_type=Path), metavar="DIR", help="Where pipelines live on this machine."
 )
+@click.option(
+    "--pipeline-files",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Pipelines and Streams applications that admins may start, on this machine [none].",
+)
+@click.option(
+    "--process",
+    "processes",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="A business process to watch, as `ottla trace watch` takes it; repeatable.",
+)
 @click.option("--certificate", metavar="FILE", help="PEM: serve HTTPS.")
 @click.option("--key", metavar="FILE", help="PEM: the certificate's key.")
 @click.option(
@@ -58,6 +72,8 @@ def console(
     masks: tuple[str, ...],
     audit_file: Path | None,
     pipelines: Path | None,
+    pipeline_files: Path | None,
+    processes: tuple[Path, ...],
     certificate: str | None,
     key: str | None,
     log_level: str,
@@ -112,6 +128,8 @@ def console(
         masks=masks,
         audit_file=audit_file,
         pipelines=pipelines,
+        pipeline_files=pipeline_files,
+        processes=processes,
         certificate=certificate,
         key=key,
     )

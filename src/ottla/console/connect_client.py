@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -57,6 +58,17 @@ class Connector:
         return self.trace or next((task.trace for task in self.tasks if task.trace), "")
 
 
+@dataclass(frozen=True)
+class Plugin:
+    name: str
+    kind: str
+    version: str
+
+    @property
+    def short_name(self) -> str:
+        return self.name.rpartition(".")[2]
+
+
 class ConnectClient:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -82,8 +94,37 @@ class ConnectClient:
         else:
             self._ask("PUT", f"{path}/{action}")
 
-    def _ask(self, method: str, path: str) -> Any:
-        request = Request(self.url + path, method=method, headers={"Accept": "application/json"})
+    def plugins(self) -> list[Plugin]:
+        found = self._ask("GET", "/connector-plugins")
+        plugins = [Plugin(str(one["class"]), str(one.get("type", "")), str(one.get("version", ""))) for one in found]
+        return sorted(plugins, key=lambda one: (one.kind, one.short_name))
+
+    def config(self, name: str) -> dict[str, str]:
+        """With its secrets: what is shown of it goes through `shown_setting`."""
+        found = self._ask("GET", f"/connectors/{quote(name, safe='')}/config")
+        return {str(key): str(value) for key, value in found.items()}
+
+    def validate(self, config: Mapping[str, str]) -> Any:
+        """What the worker says of each setting, those that are missing among them."""
+        plugin = config.get("connector.class", "").rpartition(".")[2]
+        return self._ask("PUT", f"/connector-plugins/{quote(plugin, safe='')}/config/validate", dict(config))
+
+    def create(self, name: str, config: Mapping[str, str], *, is_stopped: bool) -> None:
+        """Only one that is new: a connector of this name is left as it is."""
+        wanted: dict[str, Any] = {"name": name, "config": dict(config)}
+        # Workers before 3.7 do not know the field.
+        self._ask("POST", "/connectors", wanted | ({"initial_state": "STOPPED"} if is_stopped else {}))
+
+    def put_config(self, name: str, config: Mapping[str, str]) -> None:
+        self._ask("PUT", f"/connectors/{quote(name, safe='')}/config", dict(config))
+
+    def delete(self, name: str) -> None:
+        self._ask("DELETE", f"/connectors/{quote(name, safe='')}")
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(self.url + path, data, method=method, headers=headers)
         try:
             with self._opener.open(request, timeout=_TIMEOUT_S) as reply:
                 text = reply.read()
@@ -116,8 +157,13 @@ def _connector(name: str, tree: Any) -> Connector:
     )
 
 
+def is_secret(key: str) -> bool:
+    """By what it is called."""
+    return any(word in key.lower() for word in _SECRET)
+
+
 def shown_setting(key: str, value: str) -> str:
     """Without what is secret in it. A reference (`${file:...}`) says only where that is."""
-    if any(word in key.lower() for word in _SECRET) and not value.startswith("${"):
+    if is_secret(key) and value and not value.startswith("${"):
         return HIDDEN
     return _IN_ADDRESS.sub(lambda found: f"{found[1] or found[3]}{HIDDEN}{found[2] or ''}", value)

@@ -34,6 +34,10 @@ class ConsoleSettings:
     masks: tuple[str, ...] = ()
     audit_file: Path | None = None
     pipelines: Path | None = None
+    # Files that may be started from the console: code, so it is its operator who says where from.
+    pipeline_files: Path | None = None
+    # Files that say what business processes are expected to do.
+    processes: tuple[Path, ...] = ()
     certificate: str | None = None
     key: str | None = None
     interval_s: float = 5.0

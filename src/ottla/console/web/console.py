@@ -24,6 +24,7 @@ from ottla.console.cluster.collecting import Collector
 from ottla.console.cluster.link import Link
 from ottla.console.cluster.metrics import Measured, Metrics
 from ottla.console.cluster.snapshot import Snapshot
+from ottla.console.pipeline_files import PipelineStarter, files_of
 from ottla.console.records.masking import Masks
 from ottla.console.settings import ConsoleSettings
 from ottla.console.web import charts, words
@@ -31,6 +32,7 @@ from ottla.console.web.navigation import NAVIGATION
 from ottla.console.web.rights import ADMIN, Forbidden, why_not
 from ottla.console.web.sessions import LoginLimit, Session, Sessions
 from ottla.console.web.users import User, load_users
+from ottla.spark.pipeline.home import data_folder
 
 _HERE = Path(__file__).resolve().parent.parent
 _JOURNAL_MAX = 500
@@ -82,6 +84,7 @@ class Console:
         self.sessions = Sessions()
         self.login_limit = LoginLimit()
         self.journal: deque[Change] = deque(maxlen=_JOURNAL_MAX)
+        self.starter = _starter(settings)
         self.templates = _environment()
 
     @cached_property
@@ -153,6 +156,14 @@ class Console:
 
     def fragment(self, name: str, **context: Any) -> str:
         return self.templates.get_template(name).render(context)
+
+
+def _starter(settings: ConsoleSettings) -> PipelineStarter | None:
+    if settings.pipeline_files is None:
+        return None
+    files_of(settings.pipeline_files)
+    client = {**settings.client, "bootstrap.servers": settings.bootstrap}
+    return PipelineStarter(settings.pipeline_files, data_folder(settings.pipelines), client)
 
 
 class NotSeen(OttlaError):

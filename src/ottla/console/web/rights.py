@@ -28,6 +28,9 @@ OF_THE_CLUSTER = {
 OF_OTHERS = {
     "control connectors": EDITOR,
     "change schemas": EDITOR,
+    # A connector reads and writes files and databases, a pipeline runs code: with the rights of whoever started them.
+    "change connectors": ADMIN,
+    "start pipelines": ADMIN,
     "stop pipelines": ADMIN,
 }
 NEEDED = OF_THE_CLUSTER | OF_OTHERS
