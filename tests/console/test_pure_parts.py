@@ -16,8 +16,9 @@ from ottla.common.ids import TopicPartition
 from ottla.common.where import Record, compile_condition
 from ottla.console.cluster.health import BAD, NOTE, WARNING, findings, verdict
 from ottla.console.cluster.history import History
-from ottla.console.cluster.metrics import measured
+from ottla.console.cluster.metrics import Metrics, Scrape, numbers_of
 from ottla.console.cluster.offset_plan import Target, as_text, from_text, parse_target, plan
+from ottla.console.cluster.request_times import ApiLook, between, percentile, read_times
 from ottla.console.cluster.snapshot import Broker, Group, Member, Partition, Snapshot, Topic
 from ottla.console.connect_client import shown_setting
 from ottla.console.pages.schemas import differences
@@ -313,7 +314,7 @@ def test_any_bytes_can_be_shown(data: bytes, how: str) -> None:
 def test_a_chart_is_text_that_cannot_break_out_and_gaps_stay_gaps() -> None:
     points = [(0.0, 1.0), (1.0, 2.0), (2.0, None), (3.0, 1.0), (4.0, 3.0)]
     svg = str(charts.chart(points, lambda value: f"<{value}>", '"><script>'))
-    assert svg.count('class="line"') == 2
+    assert svg.count('class="line s0"') == 2
     assert "<script" not in svg and "&lt;0.0&gt;" in svg
     assert "style=" not in svg
 
@@ -510,14 +511,61 @@ def test_settings_of_connectors_that_are_no_secret_are_shown(name: str, value: s
     assert shown_setting(name, value) == value
 
 
-def test_metrics_are_read_in_prometheus_text() -> None:
+def scraped(at_s: float, bytes_in: int, *lines: str) -> Scrape:
     text = (
         "# HELP x\nkafka_server_replicamanager_underreplicatedpartitions 3.0\n"
-        'kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 10\n'
-        'kafka_server_brokertopicmetrics_bytesin_total{topic="b"} 5\n'
+        f'kafka_server_brokertopicmetrics_bytesin_total{{topic="a"}} {bytes_in}\n'
+        'kafka_server_brokertopicmetrics_bytesin_total{topic="b"} 5\n' + "\n".join(lines)
     )
-    seen = measured(text)
-    assert seen["under-replicated"] == "3" and seen["bytes in"] == "15 B" and seen["loop lag"] == "–"
+    return Scrape(at_s, numbers_of(text), read_times(text))
+
+
+def buckets(api: str, *held: int) -> list[str]:
+    limits = ("1.0", "10.0", "+Inf")
+    name = "kafka_network_requestmetrics_totaltimems"
+    rows = [f'{name}_bucket{{request="{api}",le="{le}"}} {n}' for le, n in zip(limits, held, strict=True)]
+    return [*rows, f'{name}_count{{request="{api}"}} {held[-1]}']
+
+
+def test_metrics_become_rates_and_percentiles_of_what_happened_between_two_looks() -> None:
+    metrics = Metrics(("http://x",), 5.0)
+    metrics.take({"http://x": scraped(10.0, 10, *buckets("Produce", 5, 5, 5))})
+    assert metrics.rows[0].bytes_in_per_s is None and metrics.rows[0].under_replicated == 3 and metrics.apis == []
+    metrics.take({"http://x": scraped(20.0, 1010, *buckets("Produce", 5, 105, 105), *buckets("Fetch", 50, 50, 50))})
+    assert metrics.rows[0].bytes_in_per_s == 100 and metrics.rows[0].loop_lag_ms is None
+    produce, fetch = metrics.apis
+    assert (produce.api, produce.per_s, fetch.api, fetch.per_s) == ("Produce", 10, "Fetch", 5)
+    assert produce.percentiles[0.5] == pytest.approx(5.5) and fetch.percentiles[0.99] == pytest.approx(0.99)
+    metrics.take({"http://x": scraped(30.0, 7, *buckets("Produce", 1, 1, 1))})  # the broker began anew
+    assert metrics.rows[0].bytes_in_per_s is None and metrics.apis == []
+    metrics.take({"http://x": Scrape(40.0, problem="refused")})
+    assert metrics.rows[0].problem == "refused"
+    assert next(value for _, value in metrics.history.of("p50:Produce")) == pytest.approx(5.5)
+
+
+def test_percentiles_of_the_jmx_exporter_are_taken_as_they_are() -> None:
+    name = "kafka_network_requestmetrics_totaltimems"
+
+    def look(count: int) -> dict[str, dict[str, ApiLook]]:
+        text = (
+            f'{name}{{request="Fetch",quantile="0.99",}} 12.5\n{name}_count{{request="Fetch",}} {count}\n{name}{{}} x'
+        )
+        return {"a": read_times(text), "b": read_times(text.replace("12.5", "20"))}
+
+    (fetch,) = between(look(5), look(10), 5.0)
+    assert fetch.per_s == 2 and fetch.percentiles == {0.5: None, 0.95: None, 0.99: 20}
+    assert between(look(5), look(5), 5.0)[0].percentiles[0.99] is None
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.floats(0, 1))
+def test_a_percentile_lies_between_the_limits_of_its_buckets(held: list[int], share: float) -> None:
+    sums = [sum(held[: at + 1]) for at in range(len(held))]
+    found = percentile({float(at + 1): float(count) for at, count in enumerate(sums)}, share)
+    assert (found is None) == (sums[-1] == 0)
+    if found is not None:
+        assert 0 <= found <= len(held)
+        first = next(at for at, count in enumerate(sums) if count >= share * sums[-1])
+        assert first <= found <= first + 1
 
 
 def test_differences_of_schemas_are_line_by_line() -> None:

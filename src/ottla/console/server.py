@@ -34,14 +34,13 @@ class ConsoleServer:
         """Returns when pages are served; the cluster need not be there yet. Raises OttlaError."""
         self.port = self._http.bind(self.settings.host, self.settings.port)
         try:
-            self.console.collector.start()
+            self.console.start()
             await self._http.start(self._app)
         except BaseException:
             self._http.release()
-            await run_in_threadpool(self.console.collector.stop)
+            await run_in_threadpool(self.console.stop)
             raise
 
     async def stop(self) -> None:
         await self._http.stop()
-        await run_in_threadpool(self.console.collector.stop)
-        self.console.link.close()
+        await run_in_threadpool(self.console.stop)

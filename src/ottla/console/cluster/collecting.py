@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ottla.client.retrying import as_sentence
@@ -109,8 +110,8 @@ class Collector:
             return self._interval_s
         self.snapshot = with_rates(self.snapshot, seen)
         self.problem = None
-        self._monitor.take(look_of(seen))
-        self.history.add(seen.at_s, _values(self.snapshot))
+        judged = self._monitor.take(look_of(seen)).groups
+        self.history.add(seen.at_s, _values(self.snapshot, judged))
         return max(self._interval_s, _PAUSE_OF_LOOK * seen.took_s)
 
 
@@ -145,7 +146,7 @@ def _committing(before: Group | None, now: Group, elapsed_s: float) -> Group:
     return replace(now, commits_per_s=moved / elapsed_s)
 
 
-def _values(snapshot: Snapshot) -> dict[str, float | None]:
+def _values(snapshot: Snapshot, judged: Mapping[str, GroupReport]) -> dict[str, float | None]:
     rates = [topic.records_per_s for topic in snapshot.topics.values() if topic.records_per_s is not None]
     byte_rates = [topic.bytes_per_s for topic in snapshot.topics.values() if topic.bytes_per_s is not None]
     values: dict[str, float | None] = {
@@ -154,12 +155,15 @@ def _values(snapshot: Snapshot) -> dict[str, float | None]:
         "lag": sum(group.lag or 0 for group in snapshot.groups.values()),
         "under": sum(topic.under_replicated for topic in snapshot.topics.values()),
         "disk": snapshot.log_bytes,
+        "behind": max((one.seconds_behind for one in judged.values() if one.seconds_behind is not None), default=None),
     }
     for topic in snapshot.topics.values():
         values[f"topic:{topic.name}"] = topic.records_per_s
     for group in snapshot.groups.values():
         values[f"group:{group.name}"] = group.lag
         values[f"commits:{group.name}"] = group.commits_per_s
+        report = judged.get(group.name)
+        values[f"behind:{group.name}"] = report.seconds_behind if report is not None else None
     for broker in snapshot.brokers.values():
         values[f"disk:{broker.id}"] = broker.log_bytes
     return values

@@ -1,79 +1,158 @@
 """What brokers measure about themselves and Kafka's protocol does not tell: read from their Prometheus endpoints, if
-they were named. Ottla's broker and Kafka's JMX exporter use the same names."""
+they were named. Ottla's broker and Kafka's JMX exporter use the same names.
+
+A thread reads them again and again, so no page waits for an endpoint. Counters become rates, histograms percentiles:
+what happened between two looks. The last half hour is kept for plots.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from urllib.request import ProxyHandler, build_opener
 
+from ottla.console.cluster.history import History
+from ottla.console.cluster.request_times import SHARES, ApiLook, ApiTimes, between, read_times
+
+_log = logging.getLogger("ottla.console")
 _TIMEOUT_S = 3.0
-_KEPT_S = 5.0
 _BYTES_MAX = 16 * 1024 * 1024
+_ASKED_AT_ONCE = 8
 _LINE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^}]*\})?\s+([0-9.eE+-]+)", re.MULTILINE)
 
-_LOOP_LAG = "ottla_event_loop_lag_seconds"
-# Heading, name of the metric, how its numbers are put together, unit.
-SHOWN = (
-    ("under-replicated", "kafka_server_replicamanager_underreplicatedpartitions", sum, ""),
-    ("offline", "kafka_controller_kafkacontroller_offlinepartitionscount", max, ""),
-    ("bytes in", "kafka_server_brokertopicmetrics_bytesin_total", sum, "B"),
-    ("bytes out", "kafka_server_brokertopicmetrics_bytesout_total", sum, "B"),
-    ("loop lag", _LOOP_LAG, max, "s"),
-)
+_UNDER = "kafka_server_replicamanager_underreplicatedpartitions"
+_OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
+_BYTES_IN = "kafka_server_brokertopicmetrics_bytesin_total"
+_BYTES_OUT = "kafka_server_brokertopicmetrics_bytesout_total"
+_REQUESTS = "kafka_network_requestmetrics_totaltimems_count"
+_LOOP_SUM, _LOOP_COUNT = "ottla_event_loop_lag_seconds_sum", "ottla_event_loop_lag_seconds_count"
+_TOGETHER = {_OFFLINE: max}
+
+
+@dataclass(frozen=True)
+class Scrape:
+    """One endpoint at one moment."""
+
+    at_s: float
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    times: Mapping[str, ApiLook] = field(default_factory=dict)
+    problem: str | None = None
 
 
 @dataclass(frozen=True)
 class Measured:
+    """One broker: what is None is not known (yet)."""
+
     name: str
-    values: dict[str, str]
+    problem: str | None = None
+    under_replicated: float | None = None
+    offline: float | None = None
+    bytes_in_per_s: float | None = None
+    bytes_out_per_s: float | None = None
+    requests_per_s: float | None = None
+    loop_lag_ms: float | None = None
 
 
 class Metrics:
-    def __init__(self, urls: Sequence[str]) -> None:
+    def __init__(self, urls: Sequence[str], interval_s: float) -> None:
         self._urls = urls
+        self._interval_s = interval_s
         self._opener = build_opener(ProxyHandler({}))
-        self._lock = threading.Lock()
-        self._read_s = -_KEPT_S
-        self._rows: list[Measured] = []
+        self._last: dict[str, Scrape] = {}
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.history = History()
+        self.rows: list[Measured] = [Measured(url, "it was not read yet") for url in urls]
+        self.apis: list[ApiTimes] = []
 
-    def rows(self) -> list[Measured]:
-        if not self._urls:
-            return []
-        with self._lock:
-            if time.monotonic() - self._read_s > _KEPT_S:
-                self._rows = [self._row(url) for url in self._urls]
-                self._read_s = time.monotonic()
-            return self._rows
+    def start(self) -> None:
+        if self._urls:
+            self._thread = threading.Thread(target=self._run, name="console-metrics", daemon=True)
+            self._thread.start()
 
-    def _row(self, url: str) -> Measured:
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(2 * _TIMEOUT_S)
+
+    def _run(self) -> None:
+        with ThreadPoolExecutor(min(_ASKED_AT_ONCE, len(self._urls)), "console-metrics") as askers:
+            while not self._stopping.is_set():
+                try:
+                    self.take(dict(zip(self._urls, askers.map(self._scrape, self._urls), strict=True)))
+                except Exception:  # an answer that nobody expected: the next one may be another
+                    _log.exception("metrics of the brokers could not be read")
+                self._stopping.wait(self._interval_s)
+
+    def take(self, now: Mapping[str, Scrape]) -> None:
+        """What the endpoints said, by their addresses."""
+        self.rows = [_measured(url, self._last.get(url), scrape) for url, scrape in now.items()]
+        good = {url: scrape for url, scrape in now.items() if scrape.problem is None}
+        known = {url: scrape for url, scrape in self._last.items() if url in good}
+        if known:
+            elapsed_s = max(good[url].at_s - scrape.at_s for url, scrape in known.items())
+            self.apis = between(
+                {url: scrape.times for url, scrape in known.items()},
+                {url: good[url].times for url in known},
+                elapsed_s,
+            )
+            self.history.add(time.time(), _values(self.apis))
+        self._last |= good
+
+    def _scrape(self, url: str) -> Scrape:
         target = url if "://" in url else f"http://{url}"
         target = target if target.count("/") > 2 else f"{target}/metrics"
+        at_s = time.monotonic()
         try:
             with self._opener.open(target, timeout=_TIMEOUT_S) as reply:
                 text = reply.read(_BYTES_MAX).decode(errors="replace")
         except (OSError, ValueError) as error:
-            return Measured(f"{url}: {error}", {heading: "–" for heading, _, _, _ in SHOWN})
-        return Measured(url, measured(text))
+            return Scrape(at_s, problem=str(error))
+        return Scrape(at_s, numbers_of(text), read_times(text))
 
 
-def measured(text: str) -> dict[str, str]:
-    """From the text format of Prometheus."""
+def numbers_of(text: str) -> dict[str, float]:
+    """From the text format of Prometheus: sums over all labels."""
     found: dict[str, list[float]] = {}
     for name, value in _LINE.findall(text):
         try:
             found.setdefault(name, []).append(float(value))
         except ValueError:
             continue
-    # A histogram, of which the mean is told.
-    sums, counts = (sum(found.get(f"{_LOOP_LAG}_{part}", [])) for part in ("sum", "count"))
-    if counts:
-        found[_LOOP_LAG] = [sums / counts]
-    shown = {}
-    for heading, name, together, unit in SHOWN:
-        values = found.get(name)
-        shown[heading] = "–" if not values else f"{together(values):,.6g}{f' {unit}' if unit else ''}"
-    return shown
+    return {name: _TOGETHER.get(name, sum)(values) for name, values in found.items()}
+
+
+def _measured(url: str, before: Scrape | None, now: Scrape) -> Measured:
+    if now.problem is not None:
+        return Measured(url, now.problem)
+
+    def rate(name: str) -> float | None:
+        if before is None or name not in now.numbers or name not in before.numbers:
+            return None
+        moved = now.numbers[name] - before.numbers[name]
+        return moved / max(1e-3, now.at_s - before.at_s) if moved >= 0 else None
+
+    waited, times = rate(_LOOP_SUM), rate(_LOOP_COUNT)
+    return Measured(
+        url,
+        under_replicated=now.numbers.get(_UNDER),
+        offline=now.numbers.get(_OFFLINE),
+        bytes_in_per_s=rate(_BYTES_IN),
+        bytes_out_per_s=rate(_BYTES_OUT),
+        requests_per_s=rate(_REQUESTS),
+        loop_lag_ms=waited / times * 1000 if waited is not None and times else None,
+    )
+
+
+def _values(apis: Sequence[ApiTimes]) -> dict[str, float | None]:
+    values: dict[str, float | None] = {}
+    for one in apis:
+        values[f"rate:{one.api}"] = one.per_s
+        for share in SHARES:
+            values[f"p{share * 100:.0f}:{one.api}"] = one.percentiles[share]
+    return values

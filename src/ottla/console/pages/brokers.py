@@ -15,7 +15,7 @@ from ottla.console.web.requests import Form
 
 
 def brokers(console: Console, request: Request) -> Response:
-    return console.page(request, "brokers.html", history=console.collector.history, measured=console.measured())
+    return console.page(request, "brokers.html", history=console.collector.history, measured=console.metrics.rows)
 
 
 def broker(console: Console, request: Request) -> Response:

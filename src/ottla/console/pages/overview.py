@@ -32,7 +32,7 @@ def overview(console: Console, request: Request) -> Response:
         behind=sorted(
             (group for group in snapshot.groups.values() if group.lag is not None), key=lambda group: -(group.lag or 0)
         )[:_SHOWN],
-        measured=console.measured(),
+        measured=console.metrics.rows,
     )
 
 

@@ -7,7 +7,7 @@ is a moment at which nobody knew.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from markupsafe import Markup, escape
 
@@ -16,15 +16,23 @@ Points = Sequence[tuple[float, float | None]]
 _WIDTH, _HEIGHT = 600, 140
 _LEFT, _BOTTOM, _TOP, _RIGHT = 56, 20, 8, 6
 _SPARK_WIDTH, _SPARK_HEIGHT = 96, 22
+_HITS = 120
 
 
 def chart(points: Points, unit: Callable[[float], str], label: str, base: int = 10) -> Markup:
     """`label` says in words what is drawn, for those who cannot see it. `base` is 1024 for bytes."""
-    known = [(at, value) for at, value in points if value is not None]
-    if len(known) < 2:
+    return lines([("", points)], unit, label, base)
+
+
+def lines(series: Sequence[tuple[str, Points]], unit: Callable[[float], str], label: str, base: int = 10) -> Markup:
+    """Several of the same moments in one picture, each with its name; each is drawn in another way, for those who see
+    no colours."""
+    known = {name: [(at, value) for at, value in points if value is not None] for name, points in series}
+    values = [value for rows in known.values() for _, value in rows]
+    if all(len(rows) < 2 for rows in known.values()):
         return Markup('<p class="empty small">Not enough measurements yet: a line appears after some seconds.</p>')
-    top = nice_top(max(value for _, value in known), base)
-    first, last = points[0][0], points[-1][0]
+    top = nice_top(max(values), base)
+    first, last = series[0][1][0][0], series[0][1][-1][0]
     span = max(1.0, last - first)
 
     def x(at: float) -> float:
@@ -40,30 +48,77 @@ def chart(points: Points, unit: Callable[[float], str], label: str, base: int = 
         parts.append(
             f'<text x="{_LEFT - 6}" y="{height + 3.5:.1f}" text-anchor="end">{escape(unit(top * share))}</text>'
         )
-    floor = y(0)
+    for number, (_, points) in enumerate(series):
+        parts += _line(points, number, x, y, with_area=len(series) == 1)
+    for at, anchor in ((first, "start"), ((first + last) / 2, "middle"), (last, "end")):
+        zone = " UTC" if at == last else ""
+        parts.append(f'<text x="{x(at):.1f}" y="{_HEIGHT - 5}" text-anchor="{anchor}">{_clock(at)}{zone}</text>')
+    parts += _hits(known, x, unit)
+    svg = (
+        f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'aria-label="{escape(_in_words(known, unit, label, span))}">{"".join(parts)}</svg>'
+    )
+    return Markup(svg + _legend(known, unit))
+
+
+def _line(
+    points: Points, number: int, x: Callable[[float], float], y: Callable[[float], float], *, with_area: bool
+) -> list[str]:
+    parts, floor = [], y(0)
     for run in _runs(points):
         line = " ".join(f"{x(at):.1f},{y(value):.1f}" for at, value in run)
-        if len(run) > 1:
+        if len(run) == 1:
+            parts.append(f'<circle class="dot s{number}" cx="{x(run[0][0]):.1f}" cy="{y(run[0][1]):.1f}" r="1.5"/>')
+            continue
+        if with_area:
             edges = f"{x(run[0][0]):.1f},{floor:.1f} {line} {x(run[-1][0]):.1f},{floor:.1f}"
-            parts.append(f'<polygon class="area" points="{edges}"/><polyline class="line" points="{line}"/>')
-        else:
-            parts.append(f'<circle class="dot" cx="{x(run[0][0]):.1f}" cy="{y(run[0][1]):.1f}" r="1.5"/>')
-    for at, anchor in ((first, "start"), ((first + last) / 2, "middle"), (last, "end")):
-        clock = time.strftime("%H:%M:%S", time.localtime(at))
-        parts.append(f'<text x="{x(at):.1f}" y="{_HEIGHT - 5}" text-anchor="{anchor}">{clock}</text>')
-    for at, value in known[:: max(1, len(known) // 120)]:
-        clock = time.strftime("%H:%M:%S", time.localtime(at))
-        width = (_WIDTH - _LEFT - _RIGHT) / min(len(known), 120)
-        parts.append(
-            f'<rect class="hit" x="{x(at) - width / 2:.1f}" y="{_TOP}" width="{width:.1f}" '
-            f'height="{_HEIGHT - _TOP - _BOTTOM}"><title>{clock}  {escape(unit(value))}</title></rect>'
-        )
-    now = unit(known[-1][1])
-    words = f"{label}: now {now}, at most {unit(max(value for _, value in known))} in the last {minutes(span)}"
-    return Markup(
-        f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(words)}">'
-        f"{''.join(parts)}</svg>"
+            parts.append(f'<polygon class="area" points="{edges}"/>')
+        parts.append(f'<polyline class="line s{number}" points="{line}"/>')
+    return parts
+
+
+def _hits(
+    known: Mapping[str, list[tuple[float, float]]], x: Callable[[float], float], unit: Callable[[float], str]
+) -> list[str]:
+    """Where somebody points at: the values of that moment."""
+    moments: dict[float, list[str]] = {}
+    for name, rows in known.items():
+        for at, value in rows:
+            moments.setdefault(at, []).append(f"{name} {unit(value)}".strip())
+    shown = sorted(moments)[:: max(1, len(moments) // _HITS)]
+    width = (_WIDTH - _LEFT - _RIGHT) / max(1, len(shown))
+    return [
+        f'<rect class="hit" x="{x(at) - width / 2:.1f}" y="{_TOP}" width="{width:.1f}" '
+        f'height="{_HEIGHT - _TOP - _BOTTOM}"><title>{_clock(at)} UTC  {escape(", ".join(moments[at]))}</title></rect>'
+        for at in shown
+    ]
+
+
+def _in_words(
+    known: Mapping[str, list[tuple[float, float]]], unit: Callable[[float], str], label: str, span: float
+) -> str:
+    told = [
+        f"{name} now {unit(rows[-1][1])}, at most {unit(max(value for _, value in rows))}".strip()
+        for name, rows in known.items()
+        if rows
+    ]
+    return f"{label}: {'; '.join(told)} in the last {minutes(span)}"
+
+
+def _legend(known: Mapping[str, list[tuple[float, float]]], unit: Callable[[float], str]) -> str:
+    if len(known) < 2:
+        return ""
+    entries = "".join(
+        f'<li><svg class="key" viewBox="0 0 18 4" aria-hidden="true"><path class="line s{number}" d="M0 2h18"/></svg>'
+        f"{escape(name)}{f' <strong>{escape(unit(rows[-1][1]))}</strong>' if rows else ''}</li>"
+        for number, (name, rows) in enumerate(known.items())
     )
+    return f'<ul class="legend">{entries}</ul>'
+
+
+def _clock(at: float) -> str:
+    """In UTC, as all other times of the console."""
+    return time.strftime("%H:%M:%S", time.gmtime(at))
 
 
 def spark(points: Points, label: str) -> Markup:

@@ -22,9 +22,10 @@ from ottla.client.schema_registry import RegistryClient
 from ottla.common.errors import OttlaError
 from ottla.console.cluster.collecting import Collector
 from ottla.console.cluster.link import Link
-from ottla.console.cluster.metrics import Measured, Metrics
+from ottla.console.cluster.metrics import Metrics
 from ottla.console.cluster.snapshot import Snapshot
 from ottla.console.pipeline_files import PipelineStarter, files_of
+from ottla.console.processes import Watches
 from ottla.console.records.masking import Masks
 from ottla.console.settings import ConsoleSettings
 from ottla.console.web import charts, words
@@ -80,7 +81,8 @@ class Console:
         self.masks = Masks.parse(settings.masks)
         self.link = Link(settings.client_settings())
         self.collector = Collector(self.link, settings.interval_s)
-        self.metrics = Metrics(settings.metrics)
+        self.metrics = Metrics(settings.metrics, settings.interval_s)
+        self.processes = Watches(settings.client_settings(), settings.processes, settings.interval_s)
         self.sessions = Sessions()
         self.login_limit = LoginLimit()
         self.journal: deque[Change] = deque(maxlen=_JOURNAL_MAX)
@@ -93,13 +95,21 @@ class Console:
         files = sorted((_HERE / "static").iterdir())
         return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
-    def measured(self) -> list[Measured]:
-        return self.metrics.rows()
-
     @cached_property
     def registry(self) -> RegistryClient | None:
         given = self.settings
         return RegistryClient(given.registry, ca=given.registry_ca) if given.registry else None
+
+    def start(self) -> None:
+        self.collector.start()
+        self.metrics.start()
+        self.processes.start()
+
+    def stop(self) -> None:
+        self.processes.stop()
+        self.metrics.stop()
+        self.collector.stop()
+        self.link.close()
 
     # --- visitors
 
@@ -207,6 +217,7 @@ def _environment() -> Environment:
         "size": words.size,
         "byte_rate": words.byte_rate,
         "duration": words.duration,
+        "milliseconds": words.milliseconds,
         "moment": words.moment,
         "ago": words.ago,
         "plural": words.plural,
@@ -215,6 +226,7 @@ def _environment() -> Environment:
     }
     environment.globals |= {
         "chart": charts.chart,
+        "lines": charts.lines,
         "spark": charts.spark,
         "meter": charts.meter,
         "words": words,

@@ -19,6 +19,7 @@ NAVIGATION: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("/", "Overview", "o", "pulse"),
             Entry("/brokers", "Brokers", "b", "server"),
             Entry("/partitions", "Partitions", "p", "grid"),
+            Entry("/latency", "Latency", "l", "clock"),
             Entry("/configuration", "Configuration", "c", "sliders"),
         ),
     ),
@@ -27,6 +28,7 @@ NAVIGATION: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         (
             Entry("/topics", "Topics", "t", "layers"),
             Entry("/trace", "Trace", "e", "route"),
+            Entry("/processes", "Processes", "w", "steps"),
             Entry("/schemas", "Schemas", "s", "braces"),
         ),
     ),

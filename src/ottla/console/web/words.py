@@ -51,6 +51,20 @@ def duration(ms: float | None) -> str:
     return f"{ms:.0f} ms"
 
 
+def milliseconds(ms: float | None) -> str:
+    """How long something took: tenths count where it is short."""
+    if ms is None:
+        return "–"
+    if ms < 10:
+        return f"{ms:.2g} ms" if ms >= 0.005 else "0 ms"
+    return f"{ms:.0f} ms" if ms < 1000 else duration(ms)
+
+
+def seconds(s: float | None) -> str:
+    """For axes: a duration that is told in seconds."""
+    return "–" if s is None else duration(s * 1000)
+
+
 def moment(ms: float | None) -> str:
     """In UTC, as the command line writes it."""
     if ms is None or ms < 0:
