@@ -18,6 +18,7 @@ from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, change, page
 from ottla.console.web.listing import listing
 from ottla.console.web.requests import Form
+from ottla.console.web.words import byte_rate
 from ottla.metadata.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 
 T = TypeVar("T")
@@ -61,6 +62,7 @@ def access(console: Console, request: Request) -> Response:
         resource_types=[one.name for one in ResourceType if one > ResourceType.ANY],
         operations=[one.name for one in Operation if one > Operation.ANY],
         quota_names=QUOTAS,
+        quota_meaning=_meaning,
         entities=ENTITIES,
         acl_text=acl_text,
     )
@@ -140,6 +142,13 @@ def remove_acl(console: Console, visitor: Visitor, form: Form, request: Request)
     return Done(f"Removed: {acl.principal} {acl.permission.name} {acl.operation.name} on {acl.resource_name}.")
 
 
+def _meaning(key: str, value: float) -> str:
+    """What the number of a quota means."""
+    if key.endswith("byte_rate"):
+        return byte_rate(value)
+    return f"{value:.15g} % of a thread" if key == "request_percentage" else f"{value:.15g}/s"
+
+
 def set_quota(console: Console, visitor: Visitor, form: Form, request: Request) -> Done:
     kind, name, key = form.text("kind"), form.stripped("name"), form.text("quota")
     if kind not in ENTITIES or key not in QUOTAS:
@@ -155,7 +164,7 @@ def set_quota(console: Console, visitor: Visitor, form: Form, request: Request) 
     with console.link_of(visitor).borrowed() as cluster:
         alter_quotas(cluster, entity, {key: number}, validate_only=False)
     who = f"{kind} {name}" if name else f"each {kind} without one of its own"
-    return Done(f"{key} of {who} is {'removed' if number is None else f'{number:g}'}.")
+    return Done(f"{key} of {who} is {'removed' if number is None else f'{number:.15g}'}.")
 
 
 routes = [

@@ -28,6 +28,17 @@
     const at = document.activeElement;
     return document.hidden || one("dialog[open]") || (at && at.closest("[data-live]") && at.matches("input, select, textarea, summary"));
   }
+  // Whoever walks by keyboard stays where they are: on the same link or button, or on the one at its place.
+  function focusIn(part) {
+    const reachable = () => all("a[href], button, [tabindex]", part);
+    const at = reachable().indexOf(document.activeElement);
+    if (at < 0) return null;
+    const html = document.activeElement.outerHTML;
+    return () => {
+      const now = reachable();
+      (now.find((each) => each.outerHTML === html) ?? now[Math.min(at, now.length - 1)])?.focus({ preventScroll: true });
+    };
+  }
   async function refresh() {
     if (isBusy() || !one("[data-live]")) return;
     try {
@@ -41,7 +52,9 @@
         if (!now) continue;
         if (old.innerHTML !== now.innerHTML) {
           const open = all("details[open]", old).map((each) => all("details", old).indexOf(each));
+          const back = focusIn(old);
           old.replaceChildren(...now.childNodes);
+          back?.();
           const details = all("details", old);
           for (const index of open) if (details[index]) details[index].open = true;
         }
