@@ -49,6 +49,7 @@ PICTURES = (
     ("offsets", "/groups/reporting/offsets?to=time&at=-1m", "light", 1280, 640),
     ("schema", "/schemas/orders-value", "light", 1280, 720),
     ("broker", "/brokers/1", "dark", 1280, 640),
+    ("latency", "/latency", "light", 1280, 760),
     ("phone", "/topics/orders/records", "dark", 390, 780),
     ("phone-overview", "/", "light", 390, 780),
 )
@@ -158,10 +159,21 @@ def take(browser: Browser, folder: Path, name: str, path: str, theme: str, width
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures"
     folder.mkdir(parents=True, exist_ok=True)
-    with Broker() as broker, Registry(broker.bootstrap_servers) as registry, tempfile.TemporaryDirectory() as pipelines:
+    with (
+        Broker({"ottla.metrics.listen": "127.0.0.1:0"}) as broker,
+        Registry(broker.bootstrap_servers) as registry,
+        tempfile.TemporaryDirectory() as pipelines,
+    ):
+        metrics = broker._running().metrics
+        assert metrics is not None
         for topic, partitions in PARTITIONS.items():
             broker.create_topic(topic, partitions, {"cleanup.policy": "compact"} if topic == "customers" else None)
-        settings = {"registry": registry.url, "pipelines": Path(pipelines), "interval_s": 2.0}
+        settings = {
+            "registry": registry.url,
+            "pipelines": Path(pipelines),
+            "interval_s": 2.0,
+            "metrics": (metrics.url,),
+        }
         shop = Shop(broker.bootstrap_servers)
         shop.open()
         with RunningConsole(broker.bootstrap_servers, **settings) as console:

@@ -12,12 +12,45 @@ from confluent_kafka import Consumer, TopicPartition
 
 from ottla.common.passwords import hashed
 from ottla.console.web.navigation import NAVIGATION
-from ottla.testing import Broker
+from ottla.testing import Broker, Connect
 from tests.console.browser import Browser, axe_source, browsing, require_chromium
 from tests.console.running import RunningConsole
 
 pytestmark = pytest.mark.xdist_group("browser")
 PAGES = [entry.path for _, entries in NAVIGATION for entry in entries]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker({"num.partitions": "2", "ottla.metrics.listen": "127.0.0.1:0"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def console(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningConsole]:
+    """With all that stands beside brokers, so that no page is empty."""
+    folder = tmp_path_factory.mktemp("console")
+    (folder / "files").mkdir()
+    (folder / "files" / "words.py").write_text("from ottla.streams import Application")
+    (folder / "orders.toml").write_text(
+        'name = "orders"\n[[step]]\nname = "order"\ntopic = "orders"\nid = "json:n"\n'
+        '[[step]]\nname = "payment"\ntopic = "orders"\nid = "json:paid"\nwithin = "1ms"\n'
+    )
+    metrics = broker._running().metrics
+    assert metrics is not None
+    with Connect(broker.bootstrap_servers, spark=object()) as worker:
+        config = {"connector.class": "FileStreamSource", "topic": "orders", "db.password": "x"}
+        wanted = {"name": "files", "config": config, "initial_state": "STOPPED"}
+        assert worker.ask("POST", "/connectors", wanted)[0] == 201
+        with RunningConsole(
+            broker.bootstrap_servers,
+            connect=(worker.url,),
+            metrics=(metrics.url,),
+            processes=(folder / "orders.toml",),
+            pipelines=folder / "data",
+            pipeline_files=folder / "files",
+        ) as running:
+            yield running
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +81,11 @@ def all_pages() -> list[str]:
         "/groups/billing",
         "/groups/billing/offsets?to=end",
         "/brokers/1",
+        "/processes/orders",
+        "/connectors/files",
+        "/connectors/files/edit",
+        "/connectors-new",
+        "/connectors-new?plugin=FileStreamSource",
     ]
 
 
@@ -134,6 +172,36 @@ def test_a_record_leads_to_its_path_and_to_who_has_read_it(browser: Browser) -> 
     browser.open("/trace?topic=orders&offset=99999")
     browser.says("no record at offset 99999")
     assert browser.complaints() == []
+
+
+def test_a_connector_is_made_with_its_mistakes_at_the_fields_and_deleted(browser: Browser) -> None:
+    browser.open("/connectors")
+    browser.click("a[href='/connectors-new']")
+    browser.click("a[href*='FileStreamSourceConnector']")
+    browser.fill("#new-name", "lines")
+    browser.fill("input[name='setting:tasks.max']", "many")
+    browser.click("#connector-form button.primary")
+    browser.says("Not a number of type INT")
+    assert len(browser.all(".field.wrong")) == 2 and browser.one("#new-name").get_attribute("value") == "lines"
+    browser.fill("input[name='setting:tasks.max']", "1")
+    browser.fill("input[name='setting:topic']", "orders")
+    browser.click("input[name=stopped]")
+    browser.click("#connector-form button.primary")
+    browser.says("Connector lines is made.")
+    browser.fill("input[name=confirm]", "lines")
+    browser.click("button.danger")
+    browser.says("Connector lines is deleted.")
+    # That a form was refused is an answer of 422, of which the browser makes a note.
+    assert all("422" in one for one in browser.complaints())
+
+
+def test_the_focus_stays_where_it_is_when_a_page_refreshes_itself(browser: Browser, broker: Broker) -> None:
+    browser.open("/topics")
+    browser.driver.execute_script("document.querySelector('#list a[href=\"/topics/orders/records\"]').focus()")
+    before = browser.one("#list").text
+    broker.produce("orders", b"{}")
+    browser.until(lambda: browser.one("#list").text != before)
+    assert browser.driver.switch_to.active_element.get_attribute("href").endswith("/topics/orders/records")
 
 
 def test_the_tail_goes_on_and_can_be_stopped(browser: Browser, broker: Broker) -> None:

@@ -131,7 +131,8 @@ class Search:
         self._window_until_s: float | None = None
         # A search ends when its time is over, but not before it has come further.
         self._has_come_further = False
-        self._stop: _Stopped | None = None
+        # Why, and not the exception: its frames hold what was fetched.
+        self._stopped_by: str | None = None
         self.progress = Progress()
 
     def rounds(self) -> Iterator[list[Record]]:
@@ -149,8 +150,8 @@ class Search:
                 except _TooLarge:
                     each, each_max = max(1, each // _SMALLER_BY), max(1, each // _WINDOW_STEP)
                     continue
-                if self._stop is not None:
-                    raise self._stop
+                if self._stopped_by is not None:
+                    raise _Stopped(self._stopped_by)
                 each = min(each_max, each * _WINDOW_STEP)
             progress.ended = ENOUGH if any(self._rest(bounds, left).values()) else EVERYTHING
         except _Stopped as stop:
@@ -221,7 +222,7 @@ class Search:
         try:
             self._read_window(ranges, found, wanted, full)
         except _Stopped as stop:
-            self._stop = stop
+            self._stopped_by = stop.why
         if query.is_backwards:
             # Of a partition that was not read to its end the newest records are missing: it is read again.
             ranges = {number: one for number, one in ranges.items() if self._reached[number] >= one.end}
