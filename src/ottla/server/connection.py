@@ -30,6 +30,7 @@ from ottla.server.poller import HANG_UP, READ, WRITE
 from ottla.server.transport import Transport
 
 if TYPE_CHECKING:
+    from ottla.broker.observing.request_stats import RequestStats
     from ottla.server.listener import Listener
 
 log = logging.getLogger("ottla.server")
@@ -71,7 +72,6 @@ class Connection:
         "_muted",
         "_out",
         "_output",
-        "_poller",
         "_read_scheduled",
         "_reading",
         "_task",
@@ -85,7 +85,9 @@ class Connection:
         "last_active_ms",
         "listener",
         "login",
+        "observed",
         "on_answer",
+        "poller",
         "principal",
         "request_bytes_max",
         "since_ms",
@@ -100,6 +102,8 @@ class Connection:
         self.principal = ANONYMOUS
         self.is_known = listener.is_open_to_all
         self.login: Any = None  # of a SASL listener: how far it is
+        # Who observes requests keeps here what the last one is counted with.
+        self.observed: RequestStats | None = None
         # Whoever has a say in the promised answer that is being made: quotas, and who observes requests.
         self.on_answer: Callable[[Answer], Answer] | None = None
         self.request_bytes_max = listener.first_request_bytes_max
@@ -127,8 +131,8 @@ class Connection:
         self._task: asyncio.Future[Answer] | None = None
         self._reading = True
         self._read_scheduled = False
-        self._poller = listener.poller
-        self._poller.watch(transport.fd, self, READ)
+        self.poller = listener.poller
+        self.poller.watch(transport.fd, self, READ)
 
     @property
     def is_idle(self) -> bool:
@@ -185,7 +189,7 @@ class Connection:
         if received == 0:
             self.close()
             return
-        self.last_active_ms = self._poller.now_ms
+        self.last_active_ms = self.poller.now_ms
         if _SIZED_FRAME_BYTES_MIN <= received == _SIZE.unpack_from(scratch)[0] + 4 <= self.request_bytes_max:
             self._handle(scratch[4:received])  # one whole request: what most reads bring
         else:
@@ -205,7 +209,7 @@ class Connection:
         if received == 0:
             self.close()
             return
-        self.last_active_ms = self._poller.now_ms
+        self.last_active_ms = self.poller.now_ms
         frame = frames.received(received)
         if frame is not None:
             self._end_frame()
@@ -225,7 +229,7 @@ class Connection:
             return
         self._frames.ahead += chunk
         if not self._busy and not self._out:
-            self.last_active_ms = self._poller.now_ms
+            self.last_active_ms = self.poller.now_ms
             self._take_turn()
 
     def _consume(self, data: memoryview) -> None:
@@ -322,9 +326,9 @@ class Connection:
         elif not self._hung_up:
             events |= HANG_UP
         if events:
-            self._poller.change(self._transport.fd, self, events)
+            self.poller.change(self._transport.fd, self, events)
         else:
-            self._poller.forget(self._transport.fd)  # a broken connection is told again and again to whoever is watched
+            self.poller.forget(self._transport.fd)  # a broken connection is told again and again to whoever is watched
 
     def _on_hang_up(self) -> None:
         """The client has gone, or will say no more, while we do not read. Nobody waits for what waits."""
@@ -350,9 +354,9 @@ class Connection:
     def _handle(self, frame: memoryview) -> None:
         answer = self.listener.handle(self, frame)
         # Behind what has not left yet nothing is held: it would go past it.
-        if type(answer) is bytes and self._poller.in_turn and len(answer) <= _HELD_BYTES_MAX and not self._out:
+        if type(answer) is bytes and self.poller.in_turn and len(answer) <= _HELD_BYTES_MAX and not self._out:
             if not self._held:
-                self._poller.holding.append(self)
+                self.poller.holding.append(self)
             self._held.append(answer)
             return
         if answer is None:
@@ -508,7 +512,7 @@ class Connection:
             with contextlib.suppress(OSError):
                 self._transport.send(b"".join(self._held))  # the requests before the one that we close for
             self._held.clear()
-        self._poller.forget(self._transport.fd)
+        self.poller.forget(self._transport.fd)
         self._give_up_waiting()
         self._out.clear()
         if self._frames.buffer is not None:
