@@ -200,11 +200,7 @@ async def test_a_follower_that_waits_at_a_new_leader_is_let_go_at_once(tmp_path:
 def _parked(node: Node) -> float:
     """What the metric says of fetches that wait."""
     families = [family for family in waiting_families(node.broker) if family is not None]
-    (found,) = [
-        sample.value
-        for sample in families[0].samples
-        if sample.labels == {"delayedOperation": "Fetch"}
-    ]
+    (found,) = [sample.value for sample in families[0].samples if sample.labels == {"delayedOperation": "Fetch"}]
     return found
 
 

@@ -114,7 +114,8 @@ def test_errors_of_metadata_are_counted_too(broker: Broker, client: RawClient) -
 
 def test_a_client_that_does_not_read_costs_the_api_that_it_does_not_read_from() -> None:
     """Here Produce by its shortcut, right behind something else."""
-    with Broker(SETTINGS | {"socket.send.buffer.bytes": "4096"}) as slow, RawClient.to(slow.bootstrap_servers) as client:
+    settings = SETTINGS | {"socket.send.buffer.bytes": "4096"}
+    with Broker(settings) as slow, RawClient.to(slow.bootstrap_servers) as client:
         slow.create_topic("t")
         client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.produce("t", batch_of(b"x"))
