@@ -3,7 +3,7 @@ listener directly, or where a login comes before from the router, and go (back) 
 
 It costs about half a microsecond for a request that is answered at once, which is why `observed` is one function whose
 variables are its own. It wraps no answer: those that are promised are seen through `connection.on_answer`
-(`server/connection.py` says why).
+(`server/client_end.py` `Answer` says why).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ottla.broker.observing.stages import OBSERVED
 
 if TYPE_CHECKING:
     from ottla.broker.router import Router
-    from ottla.server.connection import Answer, Connection
+    from ottla.server.client_end import Answer
+    from ottla.server.connection import Connection
 
 _KEYS = 256
 _NO_API = "Unknown"

@@ -30,7 +30,7 @@ from ottla.replication.follower import diverging
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.server.connection import Answer
+    from ottla.server.client_end import Answer
     from ottla.server.output_queue import Part
 
 _WITH_TOPIC_IDS = 13

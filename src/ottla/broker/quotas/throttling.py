@@ -29,7 +29,8 @@ from ottla.security.quotas import ClientQuotas, Windows
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.router import Router
-    from ottla.server.connection import Answer, Connection
+    from ottla.server.client_end import Answer
+    from ottla.server.connection import Connection
 
 _PRODUCE, _FETCH, _ADD_PARTITIONS_TO_TXN, _WRITE_TXN_MARKERS = 0, 1, 24, 27
 _ADD_PARTITIONS_BY_BROKERS = 4
