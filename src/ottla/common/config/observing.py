@@ -57,7 +57,7 @@ class ObservingSettings(Configuration):
     ottla_request_log_until_ms = long(
         "ottla.request.log.until.ms",
         0,
-        "When that ends by itself, in milliseconds since 1970.",
+        "When that ends by itself, in milliseconds since 1970; at most an hour ahead.",
         unit=Unit.MS,
         check=at_least(0),
         scope=Scope.CLUSTER_WIDE,
