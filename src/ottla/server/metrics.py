@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from ottla.broker.observing.collector import BrokerState, Collector
 from ottla.broker.observing.loop_lag import LoopLag
 from ottla.broker.observing.service_families import disk_space
+from ottla.common.errors import OttlaError
 from ottla.exposition.address import parse_address
 from ottla.exposition.endpoint import Endpoint, Query, Reply
+from ottla.exposition.protection import protection
 from ottla.exposition.text import CONTENT_TYPE, text_in_steps
 from ottla.server.listener import Listener
 
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("ottla.server")
 
 SETTING = "ottla.metrics.listen"
+CERTIFICATE, KEY = "ottla.metrics.ssl.certificate.location", "ottla.metrics.ssl.key.location"
 
 
 class MetricsEndpoint:
     def __init__(self, broker: Broker, listeners: list[Listener], switch: ObservingSwitch) -> None:
+        """Raises OttlaError for files that cannot be used."""
         self._broker = broker
         self._listeners = listeners
         self._switch = switch
@@ -40,7 +44,17 @@ class MetricsEndpoint:
         self.state = BrokerState.STARTING
         # One at a time: a second scraper waits for the first.
         self._scraping = asyncio.Lock()
-        self._endpoint = Endpoint({"/metrics": self._metrics, "/health/live": self._live, "/health/ready": self._ready})
+        config = broker.config
+        if config.ottla_metrics_ssl_key_location and not config.ottla_metrics_ssl_certificate_location:
+            raise OttlaError(f"{KEY} is given without {CERTIFICATE}: give both, or neither.")
+        self._endpoint = Endpoint(
+            {"/metrics": self._metrics, "/health/live": self._live, "/health/ready": self._ready},
+            protection=protection(
+                config.ottla_metrics_ssl_certificate_location,
+                config.ottla_metrics_ssl_key_location,
+                config.ottla_metrics_users_file,
+            ),
+        )
 
     def bind(self) -> None:
         """Raises OttlaError."""
