@@ -91,7 +91,7 @@ def test_what_is_hidden_or_not_asked_for_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "content", "sentence"),
     [
-        ("json", "{no json}\n", "cannot be read as json after byte 0"),
+        ("json", "{no json}\n", "line 1: cannot be read as json"),
         ("csv", "a,b\n1,2\n1,2,3\n", "cannot be read as csv"),
         ("parquet", "x" * 100, "cannot be read as parquet"),
     ],
@@ -101,6 +101,101 @@ def test_a_file_of_another_kind_is_told_by_name(tmp_path: Path, kind: str, conte
     with pytest.raises(ConnectorFailure, match=sentence) as caught:
         read_all(FilesSource({"path": str(tmp_path), "format": kind, "topic": "t"}))
     assert "odd" in str(caught.value)
+
+
+def read_pieces(source: FilesSource, offset: Any = None) -> tuple[list[Any], list[str], Any]:
+    """Rows, what was passed over, and where it goes on."""
+    (partition,) = source.partitions(1)
+    rows, failures = [], []
+    for piece in source.read(partition, offset):
+        data = piece.records.values.data
+        rows += data if isinstance(data, list) else data.to_pylist()
+        failures += piece.failures
+        offset = piece.offset
+    return rows, failures, offset
+
+
+def age(path: Path, seconds: float) -> None:
+    os.utime(path, (time.time() - seconds, time.time() - seconds))
+
+
+def test_a_quote_within_a_value_is_a_character_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id,text\n1,5" pipe\n2,"two\nlines"\n3,7\n4,"a ""b"""\n5,end\n')
+    source = FilesSource({"path": str(tmp_path), "format": "csv", "topic": "t"})
+    assert [row["text"] for row in read_all(source)] == ['5" pipe', "two\nlines", "7", 'a "b"', "end"]
+
+
+def test_a_quote_that_is_never_closed_fails_with_its_file_and_line_once_nobody_writes_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('id,text\n1,one\n2,"two\n3,three\n')
+    config = {"path": str(tmp_path), "format": "csv", "topic": "t"}
+    # Its end may still come.
+    rows, _, offset = read_pieces(FilesSource(config))
+    assert [row["id"] for row in rows] == ["1"]
+    with path.open("a") as file:
+        file.write('and more"\n')
+    assert read_pieces(FilesSource(config), offset)[0] == [{"id": "2", "text": "two\n3,three\nand more"}]
+    path.write_text('id,text\n1,one\n2,"two\n3,three\n')
+    age(path, 3600)
+    with pytest.raises(ConnectorFailure, match=r"a\.csv, line 3: a quoted value begins that does not end"):
+        read_pieces(FilesSource(config), offset)
+    rows, failures, offset = read_pieces(FilesSource({**config, "errors.tolerance": "all"}))
+    assert [row["id"] for row in rows] == ["1", "3"] and offset["position"] == path.stat().st_size
+    assert len(failures) == 1 and "a.csv, line 3" in failures[0]
+
+
+def test_a_quoted_value_without_end_is_given_up_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(reading, "ROW_BYTES_MAX", 256)
+    (tmp_path / "a.csv").write_text('id,text\n1,"one\n' + "2,two\n" * 200)
+    config = {"path": str(tmp_path), "format": "csv", "topic": "t"}
+    with pytest.raises(ConnectorFailure, match=r"a\.csv, line 2: a quoted value begins"):
+        read_pieces(FilesSource(config))
+    rows, failures, _ = read_pieces(FilesSource({**config, "errors.tolerance": "all"}))
+    assert len(rows) == 200 and len(failures) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "sentence"),
+    [
+        ("csv", ["a,b\n", "1,2\n", '3,"x\n', 'y"\n', "1,2,3\n", "5,6\n"], "line 5"),
+        ("csv", ["a,b\n", "1,2\n", "x,2\n", "5,6\n"], "line 3"),
+        ("json", ["1\n", "\n", "{no json}\n", "2\n"], "line 3"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_told_by_number_and_passed_over_if_that_is_tolerated(
+    tmp_path: Path, kind: str, lines: list[str], sentence: str
+) -> None:
+    (tmp_path / "odd").write_text("".join(lines))
+    config = {"path": str(tmp_path), "format": kind, "topic": "t", "columns.types": "a:int64" if kind == "csv" else ""}
+    with pytest.raises(ConnectorFailure, match=f"odd, {sentence}: "):
+        read_pieces(FilesSource(config))
+    rows, failures, offset = read_pieces(FilesSource({**config, "errors.tolerance": "all"}))
+    assert len(rows) >= 2 and [sentence in one for one in failures] == [True]
+    assert offset["position"] == sum(map(len, lines))
+
+
+@pytest.mark.parametrize(("kind", "write"), [("parquet", parquet.write_table), ("orc", orc.write_table)])
+def test_a_file_that_is_still_being_copied_is_waited_for_and_a_damaged_one_is_told(
+    tmp_path: Path, kind: str, write: Any
+) -> None:
+    path = tmp_path / f"a.{kind}"
+    write(pa.table({"a": list(range(1000))}), str(path))
+    whole = path.read_bytes()
+    config = {"path": str(tmp_path), "format": kind, "topic": "t"}
+    for size in (2, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert read_pieces(FilesSource(config)) == ([], [], None)
+    path.write_bytes(whole)
+    assert len(read_pieces(FilesSource(config))[0]) == 1000
+    path.write_bytes(whole[: len(whole) // 2])
+    age(path, 3600)
+    with pytest.raises(ConnectorFailure, match=rf"a\.{kind} is damaged"):
+        read_pieces(FilesSource(config))
+    rows, failures, offset = read_pieces(FilesSource({**config, "errors.tolerance": "all"}))
+    assert rows == [] and len(failures) == 1 and offset["done"]
 
 
 def records(first: int, values: list[Any], schema: Schema | None = None) -> Records:

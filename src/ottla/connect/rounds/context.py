@@ -45,6 +45,8 @@ class ConnectorContext:
     config: Mapping[str, str]
     # Topics that it writes to or reads.
     on_topics: Callable[[Sequence[str]], None]
+    # A text without the secrets that are in the configuration: states and logs are read by others.
+    hidden: Callable[[str], str] = str
 
     @property
     def tasks_max(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -15,10 +14,12 @@ from ottla.client.fetching import OffsetRange
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
 from ottla.common.ids import TopicPartition
 from ottla.connect.api import ConnectorFailure, Sink
+from ottla.connect.conversion.java_regex import NotTranslated
 from ottla.connect.rounds.context import ConnectorContext, sliced
 from ottla.connect.rounds.dead_letters import dead_letter_plan
 from ottla.connect.rounds.failing import RoundFailed
 from ottla.connect.rounds.writing import Portion, WritePlan, WriteResult, write_task
+from ottla.connect.topic_patterns import TopicPattern
 
 _LOG = logging.getLogger("ottla.connect.sink")
 _LOOK_S = 5.0
@@ -58,6 +59,7 @@ class SinkRounds:
             retry_timeout_s=_seconds(config, "errors.retry.timeout", "0"),
             retry_pause_s_max=_seconds(config, "errors.retry.delay.max.ms", "60000"),
         )
+        self._pattern: TopicPattern | None = None
         self._partitions: list[TopicPartition] = []
         self._looked_s = 0.0
         self._positions: dict[TopicPartition, int] = {}
@@ -86,8 +88,9 @@ class SinkRounds:
         config = self._connector.config
         if names := [name.strip() for name in config.get("topics", "").split(",") if name.strip()]:
             return names
-        pattern = re.compile(config["topics.regex"])
-        return [name for name in self._reader.topic_names() if pattern.fullmatch(name)]
+        if self._pattern is None:
+            self._pattern = _pattern(config["topics.regex"])
+        return self._pattern.matching(self._reader.topic_names())
 
     def _look(self) -> None:
         """Partitions of its topics; new ones are noticed within seconds. A topic that is not there yet may come."""
@@ -197,6 +200,14 @@ class SinkRounds:
     def close(self) -> None:
         self._reader.close()
         self._cluster.close()
+
+
+def _pattern(text: str) -> TopicPattern:
+    """Of a configuration that another kind of worker has written, too."""
+    try:
+        return TopicPattern(text)
+    except NotTranslated as error:
+        raise ConnectorFailure(f"topics.regex is '{text}': {error}.") from None
 
 
 def _seconds(config: Mapping[str, str], name: str, default: str) -> float:

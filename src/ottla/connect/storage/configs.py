@@ -42,6 +42,8 @@ class ConfigState:
     targets: dict[str, str] = field(default_factory=dict)
     tasks: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     levels: dict[str, str] = field(default_factory=dict)
+    # How often a connector of this name was deleted: the next one is another, though it may look the same.
+    deletions: dict[str, int] = field(default_factory=dict)
     # Of connectors whose `commit` has not come yet.
     _pending: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
     on_restart: Callable[[Restart], None] | None = None
@@ -63,7 +65,8 @@ class ConfigState:
         if key.startswith(_CONNECTOR):
             name = key.removeprefix(_CONNECTOR)
             if tree is None:
-                self.configs.pop(name, None)
+                if self.configs.pop(name, None) is not None:
+                    self.deletions[name] = self.deletions.get(name, 0) + 1
                 self.tasks.pop(name, None)
                 self._pending.pop(name, None)
             else:

@@ -132,9 +132,8 @@ def _write(worker: Worker, name: str, rows: Sequence[tuple[Mapping[str, Any], Ma
 
 def _move(worker: Worker, name: str, config: Mapping[str, str], moved: Mapping[TopicPartition, int | None]) -> None:
     group = _group(config, name)
-    sink = find(config["connector.class"]).connector(
-        resolved(effective(config, worker.settings.defaults), worker.settings.providers)
-    )
+    given = resolved(effective(config, worker.settings.defaults), worker.settings.providers)
+    sink = find(config["connector.class"]).connector(given.config)
     assert isinstance(sink, Sink)
     with ClusterClient(worker.settings.client.address) as cluster:
         known = cluster.refresh(sorted({place.topic for place in moved}))
@@ -144,6 +143,6 @@ def _move(worker: Worker, name: str, config: Mapping[str, str], moved: Mapping[T
         try:
             sink.moved(moved)
         except ConnectorFailure as error:
-            raise Refused(400, str(error)) from None
+            raise Refused(400, given.hidden(str(error))) from None
         commit_offsets(cluster, group, {place: offset for place, offset in moved.items() if offset is not None})
         delete_offsets(cluster, group, [place for place, offset in moved.items() if offset is None])

@@ -211,7 +211,10 @@ class Worker:
         for name, runner in list(self._runners.items()):
             if name not in known:
                 self._stop_runner(runner)
-                self.board.forget(name)
+                self.board.forget_own(name)
+            elif runner.wanted.incarnation != self.configs.deletions.get(name, 0):
+                # Deleted and made anew meanwhile. Whoever deleted it has forgotten its state.
+                self._stop_runner(runner)
             elif name not in mine:
                 self._stop_runner(runner)
                 self.board.let_go(name)
@@ -219,7 +222,8 @@ class Worker:
         for name in mine:
             if name in known and not self._is_stopping:
                 try:
-                    self._bring_up(name, Wanted(known[name], self.configs.target(name)))
+                    incarnation = self.configs.deletions.get(name, 0)
+                    self._bring_up(name, Wanted(known[name], self.configs.target(name), incarnation))
                 except Exception:
                     # Others are to run all the same; this one is tried again with the next look.
                     _LOG.exception("the connector %s cannot be started now", name)
@@ -288,8 +292,9 @@ class Worker:
             assert self.board is not None
             self.board.uses(name, topics)
 
-        given = resolved(effective(config, self.settings.defaults), self.settings.providers)
-        return ConnectorContext(self._context, name, given, on_topics)
+        passwords = find(config["connector.class"]).connector.config_def.passwords
+        given = resolved(effective(config, self.settings.defaults), self.settings.providers, passwords)
+        return ConnectorContext(self._context, name, given.config, on_topics, given.hidden)
 
     def mend(self) -> None:
         self._spark.revive()
