@@ -225,21 +225,41 @@ def test_a_task_that_comes_back_late_writes_nothing_twice(tmp_path: Path) -> Non
     assert not list(tmp_path.rglob(".t+*")), "nothing is left of what was refused"
 
 
-def test_a_position_moves_forwards_but_not_over_what_is_written(tmp_path: Path) -> None:
+def test_a_position_moves_forwards_and_back_and_each_record_is_shown_once(tmp_path: Path) -> None:
     sink = FilesSink({"path": str(tmp_path), "format": "text"})
-    sink.open(PLACE, 0).write(records(0, ["a", "b"], TEXT))
-    with pytest.raises(ConnectorFailure, match="has files up to offset 1"):
-        sink.moved({PLACE: None})
+
+    def shown() -> list[str]:
+        paths = [path for path in sorted(tmp_path.rglob("*.txt")) if not path.name.startswith(".")]
+        return [line for path in paths for line in path.read_text().split()]
+
+    for first, values in ((0, ["a", "b"]), (2, ["c"]), (5, ["f", "g"])):
+        sink.open(PLACE, first).write(records(first, values, TEXT))
     sink.moved({PLACE: 10})
     assert sink.positions([PLACE]) == {PLACE: 10}
+    # Behind `c` is a gap: it goes on exactly where it was told to.
+    stale = sink.open(PLACE, 10)
+    sink.moved({PLACE: 4})
+    assert sink.positions([PLACE]) == {PLACE: 4} and shown() == ["a", "b", "c"]
+    # A task from before would leave out what has to be written again.
+    with pytest.raises(Outage, match="begins anew"):
+        stale.write(records(10, ["k"], TEXT))
+    sink.open(PLACE, 4).write(records(5, ["F", "G"], TEXT))
+    assert shown() == ["a", "b", "c", "F", "G"]
+    sink.moved({PLACE: None})
+    assert sink.positions([PLACE]) == {} and shown() == []
+    sink.open(PLACE, 0).write(records(0, ["A"], TEXT))
+    assert shown() == ["A"]
+    # What was replaced is still there for whoever misses it.
+    kept = sorted(path.read_text().split() for path in tmp_path.rglob(".replaced+*"))
+    assert kept == sorted([["a", "b"], ["c"], ["f", "g"], ["F", "G"]])
 
 
 def test_positions_that_are_refused_are_not_moved_in_part(tmp_path: Path) -> None:
     sink, other = FilesSink({"path": str(tmp_path), "format": "text"}), TopicPartition("t", 4)
     for place in (PLACE, other):
         sink.open(place, 0).write(records(0, ["a", "b"], TEXT))
-    with pytest.raises(ConnectorFailure, match="partition=4 has files up to offset 1"):
-        sink.moved({PLACE: 10, other: 0})
+    with pytest.raises(ConnectorFailure, match=r"holds offsets 0 to 1.*: set the offset to 0, or to 2"):
+        sink.moved({PLACE: 0, other: 1})
     assert sink.positions([PLACE, other]) == {PLACE: 2, other: 2}
 
 
