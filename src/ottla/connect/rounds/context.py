@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ottla.client.settings import ClientSettings
 from ottla.connect.api.plugins import TASKS_MAX
 from ottla.connect.storage.compacted import CompactedTopic
-from ottla.connect.storage.offsets import OffsetState
+from ottla.connect.storage.offsets import OffsetState, Pair
 
 T = TypeVar("T")
 
@@ -32,6 +32,8 @@ class WorkerContext:
     cluster_group: str
     offsets_topic: CompactedTopic
     offsets: OffsetState
+    # Beside transactions, for what is no position of a source: read back when it returns.
+    write_offsets: Callable[[Sequence[Pair]], None]
     rounds: RoundSettings
     creates_topics: bool
 

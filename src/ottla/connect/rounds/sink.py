@@ -1,7 +1,13 @@
-"""Rounds of a sink: ranges of offsets that tasks write, and then the offsets of the consumer group `connect-NAME`."""
+"""Rounds of a sink: ranges of offsets that tasks write, and then the offsets of the consumer group `connect-NAME`.
+
+A target that keeps positions knows only what it has taken. What came after that and was left out (dead letters, records
+that a transform filters) is known by the group: the note beside its offset says how far the target was when that was
+committed. If the target is still there, the group's offset counts; else the target was set back, and counts itself.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Mapping
@@ -12,7 +18,8 @@ from ottla.client.admin.log_sizes import average_bytes
 from ottla.client.cluster import ClusterClient
 from ottla.client.fetching import OffsetRange
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
-from ottla.common.ids import TopicPartition
+from ottla.client.producing import Committed
+from ottla.common.ids import TopicId, TopicPartition
 from ottla.connect.api import ConnectorFailure, Sink
 from ottla.connect.conversion.java_regex import NotTranslated
 from ottla.connect.rounds.context import ConnectorContext, sliced
@@ -63,6 +70,9 @@ class SinkRounds:
         self._partitions: list[TopicPartition] = []
         self._looked_s = 0.0
         self._positions: dict[TopicPartition, int] = {}
+        # How far the target is, and which topics those are that it was written from.
+        self._written: dict[TopicPartition, int] = {}
+        self._topic_ids: dict[str, TopicId] = {}
         # Since when something waits, and what a record takes.
         self._since: dict[TopicPartition, float] = {}
         self._sizes: dict[TopicPartition, float] = {}
@@ -79,6 +89,9 @@ class SinkRounds:
     def begin(self) -> None:
         if self._dead_letters is not None:
             self._dead_letters.prepare()
+        worker = self._connector.worker
+        worker.offsets_topic.read_to_end()
+        self._topic_ids = worker.offsets.topic_ids(self._connector.name)
         self._look()
         self._sink.begin(self._topics())
 
@@ -98,18 +111,47 @@ class SinkRounds:
         found = self._reader.partitions(topics)
         self._partitions = [TopicPartition(topic, number) for topic in topics for number in found.get(topic, ())]
         self._looked_s = time.monotonic()
+        self._identify()
         new = [place for place in self._partitions if place not in self._positions]
         if new:
             self._positions |= self._resolved(new)
             self._connector.on_topics(sorted({place.topic for place in new}))
 
+    def _identify(self) -> None:
+        """That topics are those which they were, also where another one of the name is as long already."""
+        now = {topic: topic_id for topic, topic_id in self._reader.topic_ids.items() if topic in self._read_topics()}
+        unknown = {topic: now[topic] for topic in now if self._topic_ids.get(topic) != now[topic]}
+        for topic in sorted(unknown.keys() & self._topic_ids.keys()):
+            self._begin_anew([place for place in self._partitions if place.topic == topic], topic)
+        if unknown:
+            offsets, name = self._connector.worker.offsets, self._connector.name
+            records = [offsets.topic_id_record(name, topic, topic_id) for topic, topic_id in unknown.items()]
+            self._connector.worker.write_offsets(records)
+            self._topic_ids |= unknown
+
+    def _read_topics(self) -> set[str]:
+        return {place.topic for place in self._partitions}
+
+    def _begin_anew(self, places: list[TopicPartition], topic: str) -> None:
+        if self._sink.positions(places):
+            raise ConnectorFailure(
+                f"the topic '{topic}' was deleted and made anew, and the target holds records of the old one: stop the "
+                "connector and reset its offsets to begin with the new one, or name another connector."
+            )
+        _LOG.warning("the topic '%s' was deleted and made anew: reading begins anew", topic)
+        first = self._reader.offsets(dict.fromkeys(places, self._reset))
+        commit_offsets(self._cluster, self._group, {place: Committed(offset) for place, offset in first.items()})
+        self._positions |= first
+
     def _resolved(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
         """By the target itself, else by the group, else where new readers begin; never before what is still there."""
-        own = self._sink.positions(places)
+        own = {place: offset for place, offset in self._sink.positions(places).items() if place in places}
+        self._written |= own
         committed = committed_offsets(self._cluster, self._group)
-        known = {place: committed[place].offset for place in places if place in committed} | {
-            place: offset for place, offset in own.items() if place in places
-        }
+        known = {place: committed[place].offset for place in places if place in committed}
+        for place, offset in own.items():
+            if place not in known or committed[place].metadata != _note(offset):
+                known[place] = offset
         starts = self._reader.offsets(dict.fromkeys(places, EARLIEST))
         first = self._reader.offsets(dict.fromkeys([place for place in places if place not in known], self._reset))
         return {place: max(known.get(place, first.get(place, 0)), starts[place]) for place in places}
@@ -143,7 +185,8 @@ class SinkRounds:
 
     def _take(self, results: list[WriteResult]) -> None:
         done = {place: offset for result in results for place, offset in result.done.items()}
-        commit_offsets(self._cluster, self._group, done)
+        self._written |= {place: offset for result in results for place, offset in result.written.items()}
+        commit_offsets(self._cluster, self._group, {place: self._committed(place, done[place]) for place in done})
         self._positions |= done
         for place in done:
             self._since.pop(place, None)
@@ -153,6 +196,10 @@ class SinkRounds:
             self._positions.clear()
             self._looked_s = 0.0
             raise RoundFailed(problems[0])
+
+    def _committed(self, place: TopicPartition, offset: int) -> Committed:
+        has_own = self._sink.is_exactly_once and place in self._written
+        return Committed(offset, _note(self._written[place]) if has_own else "")
 
     def _portions(self, ends: Mapping[TopicPartition, int]) -> list[Portion]:
         """What is due, as whole batches of the size that the sink asked for, unless the oldest has waited too long."""
@@ -172,7 +219,8 @@ class SinkRounds:
             count = min(end - start, max(1, int(most / size)))
             if batch is not None and count > batch:
                 count -= count % batch
-            portions.append(Portion(OffsetRange(*place, start, start + count), batch))
+            topic_id = self._topic_ids.get(place.topic)
+            portions.append(Portion(OffsetRange(*place, start, start + count, topic_id), batch))
         return portions
 
     def _batch_records(self, size: float) -> int | None:
@@ -200,6 +248,11 @@ class SinkRounds:
     def close(self) -> None:
         self._reader.close()
         self._cluster.close()
+
+
+def _note(written: int) -> str:
+    """Beside an offset of the group: how far the target was."""
+    return json.dumps({"ottla.written": written})
 
 
 def _pattern(text: str) -> TopicPattern:

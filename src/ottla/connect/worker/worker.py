@@ -90,6 +90,7 @@ class Worker:
             settings.group,
             self.offset_topic,
             self.offsets,
+            self.offset_writer.write,
             settings.rounds,
             settings.creates_topics,
         )
