@@ -26,7 +26,14 @@ class ConnectServer:
         self.settings = settings
         self._given_spark = spark
         self._spark: WorkerSpark | None = None
-        self._http = HttpServer(refusal)
+        rest = settings.rest
+        self._http = HttpServer(
+            refusal,
+            certificate=rest.certificate,
+            key_password=rest.key_password,
+            client_ca=rest.client_ca,
+            requires_client=rest.requires_client,
+        )
         self._app: Any = None
         self.worker: Worker | None = None
 
@@ -38,7 +45,7 @@ class ConnectServer:
     async def start(self) -> None:
         """Returns when questions are answered; connectors start when the group has shared them out."""
         settings = self.settings
-        port = self._http.bind(settings.host, settings.port)
+        port = self._http.bind(settings.rest.host, settings.rest.port)
         try:
             if self._given_spark is not None:
                 self._spark = WorkerSpark(self._given_spark, None)
@@ -46,7 +53,7 @@ class ConnectServer:
                 self._spark = WorkerSpark(await asyncio.to_thread(self._open_spark), self._open_spark)
             self.worker = Worker(settings, self._spark)
             self.worker.configs.on_level = set_level
-            host = settings.advertised_host or settings.host
+            host = settings.advertised_host or settings.rest.host
             await asyncio.to_thread(self.worker.start, host, settings.advertised_port or port)
             self._app = build(self.worker)
             await self._http.start(self._app)

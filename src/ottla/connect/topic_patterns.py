@@ -30,7 +30,7 @@ class TopicPattern:
         self._python = compile_java(pattern).pattern
         try:
             self._linear = compile_pattern(self._python.replace(r"\Z", r"\z"))
-        except BadPattern:
+        except (BadPattern, ModuleNotFoundError):  # an executor may have nothing but PySpark and PyArrow
             self._linear = None
         # What was asked last: topics rarely change.
         self._names: tuple[str, ...] = ()

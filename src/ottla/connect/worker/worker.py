@@ -6,7 +6,9 @@ Each time it compares what should run here with what does.
 
 from __future__ import annotations
 
+import json
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +22,7 @@ from ottla.common.errors import OttlaError
 from ottla.connect.plugins import Plugin, UnknownPlugin, find
 from ottla.connect.rounds.context import ConnectorContext, WorkerContext
 from ottla.connect.storage.compacted import CompactedTopic
-from ottla.connect.storage.configs import ConfigState, Pair, Restart, task_records
+from ottla.connect.storage.configs import ConfigState, Pair, Restart, session_key_record, task_records
 from ottla.connect.storage.offsets import OffsetState
 from ottla.connect.storage.statuses import StatusState
 from ottla.connect.worker.assignment import Share, Told, shares
@@ -30,6 +32,7 @@ from ottla.connect.worker.errors import NotLeader
 from ottla.connect.worker.providers import resolved
 from ottla.connect.worker.runner import Pauses, Runner, Wanted
 from ottla.connect.worker.settings import WorkerSettings
+from ottla.connect.worker.signing import BETWEEN_WORKERS, SIGNATURE, signature
 from ottla.connect.worker.spark_session import WorkerSpark
 from ottla.connect.worker.writers import Fenced, LeaderWriter, PlainWriter
 
@@ -76,7 +79,7 @@ class Worker:
     def start(self, host: str, port: int) -> None:
         """`host`, `port`: what others reach us by. Returns when everything is read. Raises OttlaError."""
         shown = f"[{host}]" if ":" in host else host
-        self.url, self.worker_id = f"http://{shown}:{port}", f"{shown}:{port}"
+        self.url, self.worker_id = f"{self.settings.rest.scheme}://{shown}:{port}", f"{shown}:{port}"
         settings = self.settings
         with ClusterClient(settings.client.address) as cluster:
             self.cluster_id = str(cluster.metadata([]).cluster_id)
@@ -132,11 +135,19 @@ class Worker:
         """We lead: decide on everything that was ever written."""
         self._leader_writer.resign()
         self._leader_writer.take_over()
+        self._make_session_key()
         members = {member: Told.decode(data) for member, data in told.items()}
         names = frozenset(self.configs.configs)
         self._assigned_from = names
         given = shares(members, names)
         return {member: Share(self.url, connectors).encode() for member, connectors in given.items()}
+
+    def _make_session_key(self) -> None:
+        if self.configs.session_key is None:
+            try:
+                self._leader_writer.write([session_key_record(secrets.token_bytes(32), int(time.time() * 1000))])
+            except Fenced:
+                raise OttlaError("another worker leads the group already.") from None
 
     def _on_assigned(self, assigned: Assigned | None) -> None:
         with self._joined:
@@ -309,10 +320,21 @@ class Worker:
             if self._is_leader:
                 self.write_tasks(name, plugin.task_class, count)
             elif self._share is not None:
-                url = f"{self._share.leader_url}/ottla/tasks/{quote(name, safe='')}"
-                httpx.put(url, json={"class": plugin.task_class, "tasks": count}, timeout=_FORWARD_S, trust_env=False)
+                self._tell_tasks(self._share.leader_url, name, plugin, count)
         except (OttlaError, OSError, httpx.HTTPError, NotLeader) as error:
             _LOG.warning("the tasks of %s cannot be written now: %s", name, error)
+
+    def _tell_tasks(self, leader_url: str, name: str, plugin: Plugin, count: int) -> None:
+        path = f"{BETWEEN_WORKERS}tasks/{quote(name, safe='')}"
+        body = json.dumps({"class": plugin.task_class, "tasks": count}).encode()
+        if self.configs.session_key is None:
+            self.config_topic.read_to_end()
+        headers = {SIGNATURE: signature(self.configs.session_key or b"", path, body)}
+        verify = self.settings.rest.verify()
+        told = httpx.put(
+            leader_url + path, content=body, headers=headers, timeout=_FORWARD_S, trust_env=False, verify=verify
+        )
+        told.raise_for_status()
 
     def write_tasks(self, name: str, task_class: str, count: int) -> None:
         config = self.configs.configs.get(name)

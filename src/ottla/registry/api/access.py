@@ -16,14 +16,8 @@ Whoever may write may read. Without a file of users everybody may do everything.
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import binascii
-import hmac
-import secrets
 import tomllib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -34,7 +28,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ottla.common.errors import OttlaError
-from ottla.common.passwords import NOBODY, is_broken_hash, is_password
+from ottla.common.passwords import is_broken_hash
+from ottla.http.basic_login import BasicLogin
 from ottla.registry.api.answers import answer
 from ottla.registry.errors import RegistryError
 
@@ -112,10 +107,7 @@ class Authentication:
         self._app = app
         self._users = users
         self._by_certificate = {user.certificate: user for user in users.values() if user.certificate is not None}
-        # A hash takes tens of milliseconds: who was let in once is known by the digest of what was sent.
-        self._known: dict[bytes, User] = {}
-        self._secret = secrets.token_bytes(32)
-        self._hashing = ThreadPoolExecutor(1, "passwords")
+        self._login = BasicLogin({name: user.password for name, user in users.items()})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -138,24 +130,8 @@ class Authentication:
         return user
 
     async def _user(self, header: bytes) -> User | None:
-        digest = hmac.digest(self._secret, header, "sha256")
-        if digest in self._known:
-            return self._known[digest]
-        scheme, _, encoded = header.partition(b" ")
-        try:
-            name, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
-            return None
-        user = self._users.get(name)
-        if scheme.lower() != b"basic" or not colon:
-            return None
-        # Whoever guesses waits as long for a name that is none, and holds up nobody but others who log in first.
-        stored = NOBODY if user is None or user.password is None else user.password
-        is_right = await asyncio.get_running_loop().run_in_executor(self._hashing, is_password, password, stored)
-        if user is None or user.password is None or not is_right:
-            return None
-        self._known[digest] = user
-        return user
+        name = await self._login.user_of(header)
+        return None if name is None else self._users[name]
 
 
 def passed_on(request: Request) -> dict[str, str]:
