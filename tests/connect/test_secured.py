@@ -39,7 +39,8 @@ def grant(admin: Mapping[str, str], user: str) -> None:
         )
         for kind, name in prefixed
     ]
-    for made in AdminClient(dict(admin)).create_acls(rules).values():
+    client = AdminClient(dict(admin))
+    for made in client.create_acls(rules).values():
         made.result(30)
 
 

@@ -39,6 +39,21 @@ class WorkerContext:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """What a round has done; without tasks, what it finds when it begins."""
+
+    seconds: float
+    # Of each task, by the names that `worker/metrics.py` knows.
+    tasks: Sequence[Mapping[str, int]]
+    # Of the partition of a sink that is furthest behind.
+    lag_max: int | None = None
+
+
+def _unheard(progress: Progress) -> None:
+    """Where nobody wants to know."""
+
+
+@dataclass(frozen=True)
 class ConnectorContext:
     """One connector's, with settings of the worker that it has not set itself filled in."""
 
@@ -49,6 +64,7 @@ class ConnectorContext:
     on_topics: Callable[[Sequence[str]], None]
     # A text without the secrets that are in the configuration: states and logs are read by others.
     hidden: Callable[[str], str] = str
+    on_progress: Callable[[Progress], None] = _unheard
 
     @property
     def tasks_max(self) -> int:

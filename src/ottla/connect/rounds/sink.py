@@ -22,7 +22,7 @@ from ottla.client.producing import Committed
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.connect.api import ConnectorFailure, Sink
 from ottla.connect.conversion.java_regex import NotTranslated
-from ottla.connect.rounds.context import ConnectorContext, sliced
+from ottla.connect.rounds.context import ConnectorContext, Progress, sliced
 from ottla.connect.rounds.dead_letters import dead_letter_plan
 from ottla.connect.rounds.failing import RoundFailed
 from ottla.connect.rounds.writing import Portion, WritePlan, WriteResult, write_task
@@ -160,17 +160,25 @@ class SinkRounds:
 
     def run(self) -> bool:
         """Whether there may be more right now. Raises RoundFailed, OttlaError."""
-        if time.monotonic() > self._looked_s + _LOOK_S:
+        began_s = time.monotonic()
+        if began_s > self._looked_s + _LOOK_S:
             self._look()
         ends = self._reader.offsets(dict.fromkeys(self._partitions, LATEST))
         self._check_ends(ends)
+        self._connector.on_progress(Progress(0.0, (), self._lag_max(ends)))
         portions = self._portions(ends)
         if not portions:
             return False
         slices = sliced(portions, self._connector.tasks_max)
         results = self._connector.job(partial(write_task, self._plan), list(enumerate(slices)))
         self._take(results)
+        has_letters = self._dead_letters is not None
+        counts = [_counts(result, has_letters=has_letters) for result in results]
+        self._connector.on_progress(Progress(time.monotonic() - began_s, counts, self._lag_max(ends)))
         return bool(self._portions(ends))
+
+    def _lag_max(self, ends: Mapping[TopicPartition, int]) -> int:
+        return max((end - self._positions[place] for place, end in ends.items()), default=0)
 
     def _check_ends(self, ends: Mapping[TopicPartition, int]) -> None:
         """A log that ends before what was read of it is another one: its topic was made anew."""
@@ -248,6 +256,12 @@ class SinkRounds:
     def close(self) -> None:
         self._reader.close()
         self._cluster.close()
+
+
+def _counts(result: WriteResult, *, has_letters: bool) -> dict[str, int]:
+    failed = result.failures
+    found = {"read": result.read, "sent": result.records, "failed": failed, "skipped": failed}
+    return {**found, "dead_letters": failed} if has_letters else found
 
 
 def _note(written: int) -> str:

@@ -62,6 +62,8 @@ class WriteResult(NamedTuple):
     # How far each partition was done, and how far of that the sink itself has taken records.
     done: dict[TopicPartition, int]
     written: dict[TopicPartition, int]
+    # Records that were read, that the sink has taken, and that failed.
+    read: int
     records: int
     failures: int
     problem: Problem | None = None
@@ -73,6 +75,7 @@ class _Task:
     number: int
     done: dict[TopicPartition, int] = field(default_factory=dict)
     written: dict[TopicPartition, int] = field(default_factory=dict)
+    read: int = 0
     records: int = 0
     failures: int = 0
 
@@ -95,12 +98,12 @@ class _Task:
         try:
             for first in range(0, rows.num_rows, most):
                 part = rows.slice(first, most)
+                self.read += part.num_rows
                 converted = conversion.run(part)
                 self._fail(converted.failures)
                 for records in converted.records:
                     writer = writer or sink.open(where.where, self.done.get(where.where, where.start))
                     self._write_all(writer, where.where, records, part)
-                    self.records += len(records)
                 self.done[where.where] = part.column("offset")[part.num_rows - 1].as_py() + 1
         finally:
             if writer is not None:
@@ -111,6 +114,7 @@ class _Task:
             self._write_patiently(writer, records)
             assert records.offsets is not None
             self.written[place] = records.offsets[len(records) - 1].as_py() + 1
+            self.records += len(records)
         except BadRecords as error:
             if not self.plan.is_tolerant:
                 raise ConnectorFailure(str(error)) from error
@@ -191,8 +195,9 @@ def _failed(records: Records, rows: pa.RecordBatch, sink: type[Sink], error: Bad
 def write_task(plan: WritePlan, work: tuple[int, Sequence[Portion]]) -> WriteResult:
     """On an executor. What was written before something went wrong is told too."""
     task = _Task(plan, work[0])
+    problem: Problem | None = None
     try:
         task.run(work[1])
     except Exception as error:
-        return WriteResult(task.number, task.done, task.written, task.records, task.failures, problem_of(error))
-    return WriteResult(task.number, task.done, task.written, task.records, task.failures)
+        problem = problem_of(error)
+    return WriteResult(task.number, task.done, task.written, task.read, task.records, task.failures, problem)

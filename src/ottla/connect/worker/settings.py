@@ -30,7 +30,7 @@ _KNOWN = frozenset(  # as text: thirty names in a list would fill a screen
     status.storage.partitions rest.advertised.host.name rest.advertised.port session.timeout.ms
     heartbeat.interval.ms rebalance.timeout.ms topic.creation.enable task.shutdown.graceful.timeout.ms
     ottla.round.max.bytes ottla.round.max.ms ottla.idle.max.ms ottla.progress.timeout.ms ottla.restart.backoff.ms
-    ottla.restart.backoff.max.ms exactly.once.source.support plugin.path plugin.discovery
+    ottla.restart.backoff.max.ms ottla.metrics.listen exactly.once.source.support plugin.path plugin.discovery
     """.split()  # noqa: SIM905
 )
 
@@ -58,6 +58,8 @@ class WorkerSettings:
     master: str = "local[*]"
     spark: Mapping[str, str] = field(default_factory=dict)
     providers: Mapping[str, Provider] = field(default_factory=dict)
+    # HOST:PORT of metrics; None: nowhere.
+    metrics: str | None = None
 
 
 def parse_worker(
@@ -98,6 +100,7 @@ def parse_worker(
         grace_s=_number(given, "task.shutdown.graceful.timeout.ms", 5_000) / 1000,
         master=master,
         providers=providers_of(given),
+        metrics=given.get("ottla.metrics.listen", "").strip() or None,
         spark={name: value for name, value in given.items() if name.startswith("spark.")},
     )
 

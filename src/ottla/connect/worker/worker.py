@@ -12,6 +12,7 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from urllib.parse import quote
 
 import httpx
@@ -29,6 +30,7 @@ from ottla.connect.worker.assignment import Share, Told, shares
 from ottla.connect.worker.board import Board
 from ottla.connect.worker.effective import effective
 from ottla.connect.worker.errors import NotLeader
+from ottla.connect.worker.metrics import WorkerMetrics
 from ottla.connect.worker.providers import resolved
 from ottla.connect.worker.runner import Pauses, Runner, Wanted
 from ottla.connect.worker.settings import WorkerSettings
@@ -53,6 +55,7 @@ class Worker:
         self._leader_writer = LeaderWriter(client, self.config_topic, f"connect-cluster-{settings.group}")
         self._status_writer = PlainWriter(client, self.status_topic)
         self.offset_writer = PlainWriter(client, self.offset_topic)
+        self.metrics = WorkerMetrics()
         self.cluster_id = ""
         self.url = ""
         self.worker_id = ""
@@ -126,6 +129,10 @@ class Worker:
     def is_ready(self) -> bool:
         return self._share is not None
 
+    @property
+    def is_leader(self) -> bool:
+        return self._is_leader
+
     # --- the group
 
     def _tell(self) -> bytes:
@@ -159,6 +166,7 @@ class Worker:
                 self._held, self._lost_s = self._share.connectors, None
                 assert self.board is not None
                 self.board.generation = assigned.generation
+            self.metrics.rebalanced(None if assigned is None else assigned.generation)
             if not self._is_leader:
                 self._leader_writer.resign()
             self._joined.notify_all()
@@ -279,6 +287,7 @@ class Worker:
     def _stop_runner(self, runner: Runner) -> None:
         runner.stop(self.settings.grace_s)
         self._runners.pop(runner.name, None)
+        self.metrics.forget(runner.name)
 
     def _do_restarts(self) -> None:
         with self._restart_guard:
@@ -306,7 +315,8 @@ class Worker:
 
         passwords = find(config["connector.class"]).connector.config_def.passwords
         given = resolved(effective(config, self.settings.defaults), self.settings.providers, passwords)
-        return ConnectorContext(self._context, name, given.config, on_topics, given.hidden)
+        on_progress = partial(self.metrics.progressed, name)
+        return ConnectorContext(self._context, name, given.config, on_topics, given.hidden, on_progress)
 
     def mend(self) -> None:
         self._spark.revive()
@@ -343,6 +353,7 @@ class Worker:
 
     def report(self, name: str, state: str, tasks: int | None, trace: str | None, version: str | None) -> None:
         if name in self.configs.configs and self.board is not None:
+            self.metrics.reported(name, state, tasks or 0)
             self.board.report(name, state, tasks, trace, version)
 
 
