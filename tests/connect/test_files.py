@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -305,3 +306,21 @@ def test_lines_of_a_growing_file_are_whole_whatever_the_pieces(tmp_path: Path, m
     path.write_bytes(b"")
     with pytest.raises(ConnectorFailure, match="is shorter than the"):
         list(source.read(partition, pieces[-1].offset))
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (pa.array(["x", "a", None, "", "\u00fc", "y"]).slice(1, 4), "a\nnull\n\n\u00fc\n"),
+        (pa.array([], pa.string()), ""),
+        (pa.array([1, None]), "1\nnull\n"),
+        (pa.array([b"raw", None]), "raw\nnull\n"),
+        (["a", None, {"b": 1}], "a\nnull\n{'b': 1}\n"),
+    ],
+)
+def test_a_file_stream_has_a_line_for_each_value(tmp_path: Path, data: Any, wanted: str) -> None:
+    writer = file_stream.FileStreamSink({"file": str(tmp_path / "out")}).open(PLACE, 0)
+    given = records(0, [None] * len(data))
+    writer.write(replace(given, values=Column(None, data)))
+    writer.close()
+    assert (tmp_path / "out").read_text() == wanted
