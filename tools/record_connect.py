@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tests.connect.conversation import converse  # noqa: E402
-from tests.connect.kafka_connect import KafkaConnect  # noqa: E402
 from tests.support.brokers import OttlaProcess  # noqa: E402
+from tests.support.connect_processes import KafkaConnect  # noqa: E402
 
 RECORDED = ROOT / "tests" / "connect" / "recorded" / "conversation.json"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,20 +53,27 @@ def connect(broker: Any, spark: Any) -> Iterator[Any]:  # noqa: F811
         yield running
 
 
-MakeConnect = Callable[..., Any]
+class MakeConnect:
+    """More workers in this process, each a member of its own."""
+
+    def __init__(self, spark: Any) -> None:  # noqa: F811
+        self._spark = spark
+        self._started: list[Any] = []
+
+    def __call__(self, bootstrap: str, **settings: Any) -> Any:
+        from ottla.testing import Connect
+
+        self._started.append(Connect(bootstrap, spark=self._spark, **{**SETTINGS, **settings}).start())
+        return self._started[-1]
+
+    def stop(self) -> None:
+        """All of them; also before a cluster goes that they would wait for."""
+        for one in self._started:
+            one.stop()
 
 
 @pytest.fixture
 def make_connect(spark: Any) -> Iterator[MakeConnect]:  # noqa: F811
-    """More workers in this process, each a member of its own."""
-    from ottla.testing import Connect
-
-    started: list[Any] = []
-
-    def make(bootstrap: str, **settings: str) -> Any:
-        started.append(Connect(bootstrap, spark=spark, **{**SETTINGS, **settings}).start())
-        return started[-1]
-
-    yield make
-    for one in started:
-        one.stop()
+    made = MakeConnect(spark)
+    yield made
+    made.stop()

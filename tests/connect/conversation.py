@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from tests.support.connect_processes import ask
 
 SOURCE = {
     "connector.class": "FileStreamSource",
@@ -165,26 +165,6 @@ STEPS = [
     Step("DELETE", "/connectors/src"),
     Step("GET", "/connectors", until=lambda _, answer: answer == []),
 ]
-
-
-def ask(url: str, method: str, path: str, body: Any = None, timeout_s: float = 100.0) -> tuple[int, Any, str | None]:
-    """Status, answer, and the header Location."""
-    request = urllib.request.Request(url + path, method=method)
-    if body is not None:
-        request.data = json.dumps(body).encode()
-        request.add_header("Content-Type", "application/json")
-    try:
-        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
-            return answer.status, _tree(answer.read()), answer.headers.get("Location")
-    except urllib.error.HTTPError as error:
-        return error.code, _tree(error.read()), None
-
-
-def _tree(data: bytes) -> Any:
-    try:
-        return json.loads(data) if data else None
-    except ValueError:
-        return data.decode()
 
 
 def converse(url: str, folder: str) -> Iterator[tuple[Step, dict[str, Any]]]:

@@ -3,98 +3,27 @@ in the files once, and in order."""
 
 from __future__ import annotations
 
-import os
 import random
-import re
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests.connect.conversation import ask
-from tests.support.kafka_jars import REPO_ROOT
+from tests.support.connect_processes import STRING, OttlaConnect, ask
 
-STRING = "org.apache.kafka.connect.storage.StringConverter"
-WORKER = f"""\
-key.converter={STRING}
-value.converter={STRING}
-session.timeout.ms=6000
-heartbeat.interval.ms=500
-offset.storage.partitions=2
-status.storage.partitions=1
-ottla.restart.backoff.ms=200
-ottla.idle.max.ms=100
-ottla.round.max.bytes=200000
-"""
+WORKER = {
+    "key.converter": STRING,
+    "value.converter": STRING,
+    "session.timeout.ms": "6000",
+    "heartbeat.interval.ms": "500",
+    "offset.storage.partitions": "2",
+    "status.storage.partitions": "1",
+    "ottla.restart.backoff.ms": "200",
+    "ottla.idle.max.ms": "100",
+    "ottla.round.max.bytes": "200000",
+}
 PATIENCE_S = 300.0
-
-
-class WorkerProcess:
-    """`ottla connect start` in a session of its own, so that all of it dies: driver, JVM, Python workers."""
-
-    def __init__(self, bootstrap: str, folder: Path) -> None:
-        self._file = folder / "worker.properties"
-        self._file.write_text(WORKER)
-        self._log = folder / "worker.log"
-        self._bootstrap = bootstrap
-        self._process: subprocess.Popen[bytes] | None = None
-        self.url = ""
-
-    def start(self) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "ottla",
-            "connect",
-            "start",
-            "--config",
-            str(self._file),
-            "-b",
-            self._bootstrap,
-        ]
-        command += ["--listen", "127.0.0.1:0", "--master", "local[2]"]
-        environment = os.environ | {"PYTHONPATH": str(REPO_ROOT / "src")}
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, start_new_session=True, env=environment
-            )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline().decode()
-        match = re.match(r"ready (http://\S+)", line)
-        assert match is not None, self._log.read_text()[-3000:]
-        self.url = match[1]
-
-    def kill(self, *, whole: bool) -> None:
-        """kill -9: of everything at once, or of the driver only, whose tasks may live a moment longer."""
-        assert self._process is not None
-        if whole:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        else:
-            self._process.kill()
-        self._process.wait(30)
-
-    def kill_spark(self) -> None:
-        """kill -9 of the JVM only: the worker has to start another one."""
-        assert self._process is not None
-        for folder in Path("/proc").iterdir():
-            try:
-                is_ours = folder.name.isdigit() and os.getpgid(int(folder.name)) == self._process.pid
-                if is_ours and (folder / "comm").read_text().strip() == "java":
-                    os.kill(int(folder.name), signal.SIGKILL)
-            except (ProcessLookupError, FileNotFoundError):
-                continue
-
-    def close(self) -> None:
-        if self._process is not None:
-            try:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            self._process.wait(30)
 
 
 def rows_of(folder: Path) -> list[str]:
@@ -118,7 +47,7 @@ def endure(bootstrap: str, folder: Path, kills: int, seed: int) -> dict[str, Any
         written += count
 
     write(2_000)
-    worker = WorkerProcess(bootstrap, folder)
+    worker = OttlaConnect(bootstrap, folder, WORKER)
     try:
         worker.start()
         for name, config in (

@@ -87,7 +87,7 @@ def test_a_file_that_is_not_what_it_is_said_to_be_fails_with_a_sentence(connect:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"listeners": "https://0.0.0.0:8083"}, "a worker does not serve"),
+        ({"listeners": "https://0.0.0.0:8083"}, "which needs a certificate"),
         ({"listeners": "here"}, "is no place to listen"),
         ({"session.timeout.ms": "soon"}, "session.timeout.ms is 'soon'"),
         ({"topic.creation.enable": "maybe"}, "topic.creation.enable is 'maybe'"),

@@ -198,3 +198,30 @@ def test_a_topic_that_is_made_anew_is_read_anew(broker: Any, connect: Any, tmp_p
     broker.produce("anew", "d")
     eventually(target.read_text, lambda seen: seen == "a\nb\nc\nd\n")
     connect.ask("DELETE", "/connectors/anew")
+
+
+@pytest.mark.slow
+def test_files_are_written_again_when_offsets_are_reset(broker: Any, connect: Any, tmp_path: Path) -> None:
+    broker.create_topic("reset-rows")
+    broker.produce("reset-rows", "a", "b")
+    connect.create(
+        "reset", connector_class="FilesSink", path=tmp_path, format="text", topics="reset-rows", rotate_interval_ms=100
+    )
+
+    def shown() -> list[str]:
+        paths = [path for path in sorted(tmp_path.rglob("*.txt")) if not path.name.startswith(".")]
+        return [line for path in paths for line in path.read_text().split()]
+
+    eventually(shown, lambda seen: seen == ["a", "b"])
+    assert connect.ask("PUT", "/connectors/reset/stop")[0] == 204
+    connect.wait_for("reset", "STOPPED")
+    assert connect.ask("DELETE", "/connectors/reset/offsets")[0] == 200
+    assert shown() == []
+    assert connect.ask("PUT", "/connectors/reset/resume")[0] == 202
+    eventually(shown, lambda seen: seen == ["a", "b"])
+    # Made again as it was, it has a state.
+    config = connect.ask("GET", "/connectors/reset/config")[1]
+    assert connect.ask("DELETE", "/connectors/reset")[0] == 204
+    assert connect.ask("PUT", "/connectors/reset/config", config)[0] == 201
+    connect.wait_for("reset", "RUNNING")
+    assert connect.ask("DELETE", "/connectors/reset")[0] == 204

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def test_what_is_hidden_or_not_asked_for_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "content", "sentence"),
     [
-        ("json", "{no json}\n", "cannot be read as json after byte 0"),
+        ("json", "{no json}\n", "line 1: cannot be read as json"),
         ("csv", "a,b\n1,2\n1,2,3\n", "cannot be read as csv"),
         ("parquet", "x" * 100, "cannot be read as parquet"),
     ],
@@ -101,6 +102,101 @@ def test_a_file_of_another_kind_is_told_by_name(tmp_path: Path, kind: str, conte
     with pytest.raises(ConnectorFailure, match=sentence) as caught:
         read_all(FilesSource({"path": str(tmp_path), "format": kind, "topic": "t"}))
     assert "odd" in str(caught.value)
+
+
+def read_pieces(source: FilesSource, offset: Any = None) -> tuple[list[Any], list[str], Any]:
+    """Rows, what was passed over, and where it goes on."""
+    (partition,) = source.partitions(1)
+    rows, failures = [], []
+    for piece in source.read(partition, offset):
+        data = piece.records.values.data
+        rows += data if isinstance(data, list) else data.to_pylist()
+        failures += piece.failures
+        offset = piece.offset
+    return rows, failures, offset
+
+
+def age(path: Path, seconds: float) -> None:
+    os.utime(path, (time.time() - seconds, time.time() - seconds))
+
+
+def test_a_quote_within_a_value_is_a_character_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id,text\n1,5" pipe\n2,"two\nlines"\n3,7\n4,"a ""b"""\n5,end\n')
+    source = FilesSource({"path": str(tmp_path), "format": "csv", "topic": "t"})
+    assert [row["text"] for row in read_all(source)] == ['5" pipe', "two\nlines", "7", 'a "b"', "end"]
+
+
+def test_a_quote_that_is_never_closed_fails_with_its_file_and_line_once_nobody_writes_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('id,text\n1,one\n2,"two\n3,three\n')
+    config = {"path": str(tmp_path), "format": "csv", "topic": "t"}
+    # Its end may still come.
+    rows, _, offset = read_pieces(FilesSource(config))
+    assert [row["id"] for row in rows] == ["1"]
+    with path.open("a") as file:
+        file.write('and more"\n')
+    assert read_pieces(FilesSource(config), offset)[0] == [{"id": "2", "text": "two\n3,three\nand more"}]
+    path.write_text('id,text\n1,one\n2,"two\n3,three\n')
+    age(path, 3600)
+    with pytest.raises(ConnectorFailure, match=r"a\.csv, line 3: a quoted value begins that does not end"):
+        read_pieces(FilesSource(config), offset)
+    rows, failures, offset = read_pieces(FilesSource({**config, "errors.tolerance": "all"}))
+    assert [row["id"] for row in rows] == ["1", "3"] and offset["position"] == path.stat().st_size
+    assert len(failures) == 1 and "a.csv, line 3" in failures[0]
+
+
+def test_a_quoted_value_without_end_is_given_up_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(reading, "ROW_BYTES_MAX", 256)
+    (tmp_path / "a.csv").write_text('id,text\n1,"one\n' + "2,two\n" * 200)
+    config = {"path": str(tmp_path), "format": "csv", "topic": "t"}
+    with pytest.raises(ConnectorFailure, match=r"a\.csv, line 2: a quoted value begins"):
+        read_pieces(FilesSource(config))
+    rows, failures, _ = read_pieces(FilesSource({**config, "errors.tolerance": "all"}))
+    assert len(rows) == 200 and len(failures) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "sentence"),
+    [
+        ("csv", ["a,b\n", "1,2\n", '3,"x\n', 'y"\n', "1,2,3\n", "5,6\n"], "line 5"),
+        ("csv", ["a,b\n", "1,2\n", "x,2\n", "5,6\n"], "line 3"),
+        ("json", ["1\n", "\n", "{no json}\n", "2\n"], "line 3"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_told_by_number_and_passed_over_if_that_is_tolerated(
+    tmp_path: Path, kind: str, lines: list[str], sentence: str
+) -> None:
+    (tmp_path / "odd").write_text("".join(lines))
+    config = {"path": str(tmp_path), "format": kind, "topic": "t", "columns.types": "a:int64" if kind == "csv" else ""}
+    with pytest.raises(ConnectorFailure, match=f"odd, {sentence}: "):
+        read_pieces(FilesSource(config))
+    rows, failures, offset = read_pieces(FilesSource({**config, "errors.tolerance": "all"}))
+    assert len(rows) >= 2 and [sentence in one for one in failures] == [True]
+    assert offset["position"] == sum(map(len, lines))
+
+
+@pytest.mark.parametrize(("kind", "write"), [("parquet", parquet.write_table), ("orc", orc.write_table)])
+def test_a_file_that_is_still_being_copied_is_waited_for_and_a_damaged_one_is_told(
+    tmp_path: Path, kind: str, write: Any
+) -> None:
+    path = tmp_path / f"a.{kind}"
+    write(pa.table({"a": list(range(1000))}), str(path))
+    whole = path.read_bytes()
+    config = {"path": str(tmp_path), "format": kind, "topic": "t"}
+    for size in (2, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert read_pieces(FilesSource(config)) == ([], [], None)
+    path.write_bytes(whole)
+    assert len(read_pieces(FilesSource(config))[0]) == 1000
+    path.write_bytes(whole[: len(whole) // 2])
+    age(path, 3600)
+    with pytest.raises(ConnectorFailure, match=rf"a\.{kind} is damaged"):
+        read_pieces(FilesSource(config))
+    rows, failures, offset = read_pieces(FilesSource({**config, "errors.tolerance": "all"}))
+    assert rows == [] and len(failures) == 1 and offset["done"]
 
 
 def records(first: int, values: list[Any], schema: Schema | None = None) -> Records:
@@ -130,21 +226,41 @@ def test_a_task_that_comes_back_late_writes_nothing_twice(tmp_path: Path) -> Non
     assert not list(tmp_path.rglob(".t+*")), "nothing is left of what was refused"
 
 
-def test_a_position_moves_forwards_but_not_over_what_is_written(tmp_path: Path) -> None:
+def test_a_position_moves_forwards_and_back_and_each_record_is_shown_once(tmp_path: Path) -> None:
     sink = FilesSink({"path": str(tmp_path), "format": "text"})
-    sink.open(PLACE, 0).write(records(0, ["a", "b"], TEXT))
-    with pytest.raises(ConnectorFailure, match="has files up to offset 1"):
-        sink.moved({PLACE: None})
+
+    def shown() -> list[str]:
+        paths = [path for path in sorted(tmp_path.rglob("*.txt")) if not path.name.startswith(".")]
+        return [line for path in paths for line in path.read_text().split()]
+
+    for first, values in ((0, ["a", "b"]), (2, ["c"]), (5, ["f", "g"])):
+        sink.open(PLACE, first).write(records(first, values, TEXT))
     sink.moved({PLACE: 10})
     assert sink.positions([PLACE]) == {PLACE: 10}
+    # Behind `c` is a gap: it goes on exactly where it was told to.
+    stale = sink.open(PLACE, 10)
+    sink.moved({PLACE: 4})
+    assert sink.positions([PLACE]) == {PLACE: 4} and shown() == ["a", "b", "c"]
+    # A task from before would leave out what has to be written again.
+    with pytest.raises(Outage, match="begins anew"):
+        stale.write(records(10, ["k"], TEXT))
+    sink.open(PLACE, 4).write(records(5, ["F", "G"], TEXT))
+    assert shown() == ["a", "b", "c", "F", "G"]
+    sink.moved({PLACE: None})
+    assert sink.positions([PLACE]) == {} and shown() == []
+    sink.open(PLACE, 0).write(records(0, ["A"], TEXT))
+    assert shown() == ["A"]
+    # What was replaced is still there for whoever misses it.
+    kept = sorted(path.read_text().split() for path in tmp_path.rglob(".replaced+*"))
+    assert kept == sorted([["a", "b"], ["c"], ["f", "g"], ["F", "G"]])
 
 
 def test_positions_that_are_refused_are_not_moved_in_part(tmp_path: Path) -> None:
     sink, other = FilesSink({"path": str(tmp_path), "format": "text"}), TopicPartition("t", 4)
     for place in (PLACE, other):
         sink.open(place, 0).write(records(0, ["a", "b"], TEXT))
-    with pytest.raises(ConnectorFailure, match="partition=4 has files up to offset 1"):
-        sink.moved({PLACE: 10, other: 0})
+    with pytest.raises(ConnectorFailure, match=r"holds offsets 0 to 1.*: set the offset to 0, or to 2"):
+        sink.moved({PLACE: 0, other: 1})
     assert sink.positions([PLACE, other]) == {PLACE: 2, other: 2}
 
 
@@ -190,3 +306,21 @@ def test_lines_of_a_growing_file_are_whole_whatever_the_pieces(tmp_path: Path, m
     path.write_bytes(b"")
     with pytest.raises(ConnectorFailure, match="is shorter than the"):
         list(source.read(partition, pieces[-1].offset))
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (pa.array(["x", "a", None, "", "\u00fc", "y"]).slice(1, 4), "a\nnull\n\n\u00fc\n"),
+        (pa.array([], pa.string()), ""),
+        (pa.array([1, None]), "1\nnull\n"),
+        (pa.array([b"raw", None]), "raw\nnull\n"),
+        (["a", None, {"b": 1}], "a\nnull\n{'b': 1}\n"),
+    ],
+)
+def test_a_file_stream_has_a_line_for_each_value(tmp_path: Path, data: Any, wanted: str) -> None:
+    writer = file_stream.FileStreamSink({"file": str(tmp_path / "out")}).open(PLACE, 0)
+    given = records(0, [None] * len(data))
+    writer.write(replace(given, values=Column(None, data)))
+    writer.close()
+    assert (tmp_path / "out").read_text() == wanted

@@ -31,7 +31,7 @@ def test_references_are_looked_up_and_everything_else_stays(tmp_path: Path, monk
         "c": "${env:REGION}-1",
         "d": "${topic} and ${other:x} stay",
     }
-    assert resolved(config, providers_of(WORKER)) == {
+    assert resolved(config, providers_of(WORKER)).config == {
         "a": "jdbc:s3cret!",
         "b": "password=s3cret\n",
         "c": "north-1",
@@ -75,7 +75,7 @@ def test_what_the_worker_does_not_allow_is_not_looked_up(tmp_path: Path, monkeyp
         }
     )
     given = {"a": f"${{file:{tmp_path}/open/a:k}}", "b": f"${{dir:{tmp_path}/open:a}}", "c": "${env:APP_REGION}"}
-    assert resolved(given, providers) == {"a": "v", "b": "k=v\n", "c": "north"}
+    assert resolved(given, providers).config == {"a": "v", "b": "k=v\n", "c": "north"}
     for refused in (
         f"${{file:{tmp_path}/a:k}}",
         f"${{file:{tmp_path}/open/../a:k}}",

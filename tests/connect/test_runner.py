@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,10 +42,11 @@ class Hearing:
     def __init__(self) -> None:
         self.states: list[str] = []
         self.heard = threading.Condition()
+        self.trace: str | None = None
         self.while_settling = lambda: None
 
     def context(self, name: str, config: Mapping[str, str]) -> ConnectorContext:
-        return SimpleNamespace(cancel=lambda: None)  # type: ignore[return-value]
+        return SimpleNamespace(cancel=lambda: None, hidden=str)  # type: ignore[return-value]
 
     def set_tasks(self, name: str, plugin: Plugin, count: int) -> None:
         self.while_settling()
@@ -54,6 +56,7 @@ class Hearing:
     def report(self, name: str, state: str, tasks: int | None, trace: str | None, version: str | None) -> None:
         with self.heard:
             self.states.append(state)
+            self.trace = trace
             self.heard.notify_all()
 
     def wait_for(self, state: str) -> bool:
@@ -80,6 +83,40 @@ def test_what_is_wanted_while_tasks_are_being_told_of_counts_too(listener: Heari
         runner.stop(WAIT_S)
 
 
+def test_neither_a_state_nor_its_trace_shows_what_a_reference_stands_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It was valid when the connector was made, and is not any more."""
+    monkeypatch.setattr(runner_module, "InheritableThread", threading.Thread)
+    (tmp_path / "rate").write_text("s3cret/words\n")
+    kind = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+    settings = parse_worker({"config.providers": "dir", "config.providers.dir.class": kind})
+    worker = Worker(settings, SimpleNamespace())  # type: ignore[arg-type]
+    worker._context = SimpleNamespace()  # type: ignore[assignment]
+    listener = Hearing()
+    monkeypatch.setattr(listener, "context", worker.context)
+    reference = f"${{dir:{tmp_path}:rate}}"
+    runner = Runner("made", Wanted({**CONFIG, "rate": reference}, configs.STARTED), listener, Pauses(0.1, 1.0, 0.05))
+    runner.start()
+    try:
+        assert listener.wait_for(statuses.FAILED)
+        assert listener.trace is not None and "s3cret" not in listener.trace
+        first = listener.trace.partition("\n")[0]
+        assert first == f"Invalid value {reference} for configuration rate: Not a number of type INT"
+    finally:
+        runner.stop(WAIT_S)
+
+
+def test_a_connector_that_is_made_again_as_it_was_is_another_one(worker: Worker) -> None:
+    """Its state was forgotten with the first, so somebody has to tell it anew."""
+    worker._reconcile()
+    for key in (b"connector-a", b"target-state-a"):
+        worker.configs.apply(key, None)
+    worker.configs.apply(*configs.connector_record("a", {**CONFIG, "name": "a"}))
+    worker._reconcile()
+    assert Starting.started == ["a", "b", "a"] and Starting.stopped == ["a"]
+
+
 class Spark:
     """Its JVM is gone until it is revived."""
 
@@ -97,6 +134,7 @@ class Starting:
     spark: Spark
     fails_for: str
     started: list[str]
+    stopped: list[str]
 
     def __init__(self, name: str, wanted: Wanted, listener: Any, pauses: Pauses) -> None:
         self.name, self.wanted, self.is_alive, self.busy_since_s = name, wanted, False, None
@@ -107,10 +145,13 @@ class Starting:
         Starting.started.append(self.name)
         self.is_alive = True
 
+    def stop(self, grace_s: float) -> None:
+        Starting.stopped.append(self.name)
+
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
-    Starting.spark, Starting.fails_for, Starting.started = Spark(), "", []
+    Starting.spark, Starting.fails_for, Starting.started, Starting.stopped = Spark(), "", [], []
     monkeypatch.setattr(worker_module, "Runner", Starting)
     made = Worker(parse_worker({}), Starting.spark)  # type: ignore[arg-type]
     made.board = made._membership = SimpleNamespace()  # type: ignore[assignment]

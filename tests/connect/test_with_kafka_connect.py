@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tests.connect.conftest import MakeConnect
-from tests.connect.conversation import ask
-from tests.connect.kafka_connect import KafkaConnect
 from tests.connect.test_connectors import eventually
+from tests.support.connect_processes import KafkaConnect, ask
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow, pytest.mark.timeout(1200)]
 

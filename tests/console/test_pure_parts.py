@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.requests import Request
 
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
@@ -26,7 +29,7 @@ from ottla.console.records.columns import BinaryColumn, candidates
 from ottla.console.records.masking import HIDDEN, Masks, masked
 from ottla.console.records.query import parse_query
 from ottla.console.records.showing import as_json, read
-from ottla.console.web import charts, words
+from ottla.console.web import charts, requests, words
 from ottla.console.web.gate import Gate
 from ottla.console.web.rights import ADMIN, EDITOR, NEEDED, OF_THE_CLUSTER, VIEWER, why_not
 from ottla.console.web.sessions import LoginLimit, Sessions
@@ -571,3 +574,14 @@ def test_a_percentile_lies_between_the_limits_of_its_buckets(held: list[int], sh
 def test_differences_of_schemas_are_line_by_line() -> None:
     assert differences("a\nb\nc", "a\nx\nc") == [("", "a"), ("-", "b"), ("+", "x"), ("", "c")]
     assert differences("a", "a") == []
+
+
+async def test_a_form_that_never_arrives_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "FORM_S_MAX", 0.05)
+    pieces = [{"type": "http.request", "body": b"name=", "more_body": True}]
+
+    async def receive() -> Any:
+        return pieces.pop() if pieces else await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(OttlaError, match="did not arrive"):
+        await requests.read_form(Request({"type": "http", "method": "POST", "headers": []}, receive))

@@ -121,7 +121,7 @@ def test_a_guess_holds_up_nobody_who_is_known(name: str, guarded: Registry, monk
 
     with client(guarded, "root", "r00t") as root, ThreadPoolExecutor(1) as other:
         assert root.get("/subjects").status_code == 200
-        monkeypatch.setattr("ottla.registry.api.access.is_password", slow)
+        monkeypatch.setattr("ottla.common.basic_logins.is_password", slow)
         guess = other.submit(_guess, guarded, name)
         assert begun.wait(10)
         assert root.get("/subjects").status_code == 200

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.observing.service_families import waiting_families
 from ottla.common.config.replication import RACK_AWARE_SELECTOR
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
@@ -194,3 +195,19 @@ async def test_a_follower_that_waits_at_a_new_leader_is_let_go_at_once(tmp_path:
         cluster.deaf = set()
         cluster.publish(cluster.image)
         assert (await asyncio.wait_for(produce(cluster.nodes[2], b"y"), 60)).error_code == 0
+
+
+def _parked(node: Node) -> float:
+    """What the metric says of fetches that wait."""
+    families = [family for family in waiting_families(node.broker) if family is not None]
+    (found,) = [sample.value for sample in families[0].samples if sample.labels == {"delayedOperation": "Fetch"}]
+    return found
+
+
+async def test_a_follower_is_counted_as_waiting_while_its_fetch_waits(tmp_path: Path) -> None:
+    async with Cluster(tmp_path, count=2, properties={"replica.fetch.wait.max.ms": "3600000"}) as cluster:
+        cluster.create_topic(replicas=[(1, 2)])
+        await until(lambda: _parked(cluster.nodes[1]) == 1)
+        cluster.cut(2)
+        await until(lambda: _parked(cluster.nodes[1]) == 0)
+        assert 2 in cluster.nodes[1].broker.replica_sessions._sessions

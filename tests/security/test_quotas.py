@@ -117,6 +117,16 @@ class TestSettingThem:
 
 
 class TestThrottling:
+    def test_each_client_id_of_a_connection_counts_for_itself(self, broker: Broker, client: RawClient) -> None:
+        """Also where a request is known by its first bytes, which are those of another connection's."""
+        set_quota(client, {"client-id": "bad"}, producer_byte_rate=1)
+        with named(broker, "bad") as limited:
+            assert produced(limited, 10) > 0
+        with named(broker, "was") as one:
+            assert produced(one, 10) == 0
+            one._client_id = "bad"
+            assert produced(one, 10) > 0
+
     def test_a_producer_is_answered_at_once_and_heard_again_when_its_time_is_over(
         self, broker: Broker, client: RawClient
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import socket
 import ssl
@@ -417,7 +418,7 @@ async def test_no_answer_overtakes_those_that_leave_slowly(listener: Listener, e
         with contextlib.suppress(BlockingIOError):
             while is_readable(peer.fileno(), 0.1):
                 received += peer.recv(65536)
-        connection.release_held()
+        connection._sending.release_held()
         expected = framed(bytes(10_000)) * 15 + framed(b"the last answer")
         while len(received) < len(expected):
             received += await asyncio.wait_for(loop.sock_recv(peer, 65536), 60)
@@ -436,6 +437,35 @@ async def _small_buffers(listener: Listener) -> AsyncIterator[tuple[socket.socke
         (connection,) = listener._connections.values()
         connection._transport._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         yield peer, connection
+
+
+async def test_a_closed_connection_is_gone_without_a_search(listener: Listener, echo: Echo) -> None:
+    """Such searches are rare (`garbage.py`), and connections that have lived for a while would pile up until then."""
+    later = asyncio.get_running_loop().create_future()
+    echo.answers[b"wait a while"] = later
+
+    def alive() -> int:
+        return sum(isinstance(one, Connection) for one in gc.get_objects())
+
+    gc.collect()
+    before = alive()
+    gc.disable()
+    try:
+        reader, writer = await connect(listener)
+        for question in (b"short-question", b"x" * 300_000):
+            writer.write(framed(question))
+            await read_frame(reader)
+        writer.write(framed(b"wait a while"))
+        while len(echo.frames) < 3:
+            await asyncio.sleep(0.001)
+        assert alive() == before + 1
+        writer.close()
+        while listener.connection_count:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
+        assert alive() == before
+    finally:
+        gc.enable()
 
 
 async def test_a_connection_that_fails_is_closed_and_holds_nobody_back(listener: Listener, echo: Echo) -> None:

@@ -22,6 +22,7 @@ from ottla.server import listener as listener_module
 from ottla.server.connection import Connection
 from ottla.server.listener import Listener
 from ottla.server.poller import EpollPoller, LoopPoller
+from ottla.server.receiving import ReceivingConnection
 from tests.server.test_connection import Slice, framed, make_listener, read_frame
 from tests.support.manual_clock import ManualClock
 
@@ -71,7 +72,7 @@ class Calls:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
         for name in ("on_readable", "on_writable"):
-            monkeypatch.setattr(Connection, name, self._counted(getattr(Connection, name)))
+            monkeypatch.setattr(ReceivingConnection, name, self._counted(getattr(ReceivingConnection, name)))
 
     def _counted(self, call: Callable[[Connection], None]) -> Callable[[Connection], None]:
         def counted(connection: Connection) -> None:

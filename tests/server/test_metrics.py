@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -97,6 +98,37 @@ def test_errors_are_counted_by_name(broker: Broker, client: RawClient) -> None:
     for api in ("Produce", "Fetch", "ListOffsets"):
         name = "kafka_network_requestmetrics_errors_total"
         assert page.value(name, request=api, error="UNKNOWN_TOPIC_OR_PARTITION") == 1, api
+
+
+def test_errors_of_metadata_are_counted_too(broker: Broker, client: RawClient) -> None:
+    """Its answers are kept encoded, so nobody finds the errors in them."""
+    name = "kafka_network_requestmetrics_errors_total"
+    before = _page(broker).value(name, request="Metadata")
+    topics = [MetadataRequest.MetadataRequestTopic(name=wanted) for wanted in ("nowhere", "no/topic")]
+    client.call(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12)
+    page = _page(broker)
+    assert page.value(name, request="Metadata") == before + 2
+    assert page.value(name, request="Metadata", error="UNKNOWN_TOPIC_OR_PARTITION") == 1
+    assert page.value(name, request="Metadata", error="INVALID_TOPIC_EXCEPTION") == 1
+
+
+def test_a_client_that_does_not_read_costs_the_api_that_it_does_not_read_from() -> None:
+    """Here Produce by its shortcut, right behind something else."""
+    settings = SETTINGS | {"socket.send.buffer.bytes": "4096"}
+    with Broker(settings) as slow, RawClient.to(slow.bootstrap_servers) as client:
+        slow.create_topic("t")
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.produce("t", batch_of(b"x"))
+        client.call(MetadataRequest(topics=[]), 9)
+        for _ in range(1_000):
+            client.send(produce_request("t", batch_of(b"x")), 12)
+        for _ in range(1_000):
+            client.receive("ProduceRequest", 12)
+        name = "kafka_network_requestmetrics_responsesendtimems_sum"
+        # Told when the last of what had to wait has left, which is after the client has it.
+        while not (page := _page(slow)).value(name):
+            pass
+        assert page.value(name, request="Produce") == page.value(name)
 
 
 def test_connections_are_counted_by_what_their_clients_say_they_are(broker: Broker, client: RawClient) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from ottla.protocol.messages import MetadataRequest
@@ -134,3 +135,14 @@ def test_slow_requests_are_logged_and_those_that_wait_by_design_are_not(
 def test_a_filter_that_nobody_understands_is_refused(broker: Broker) -> None:
     with pytest.raises(Exception, match="client="):
         _set(broker, ottla_request_log="everything")
+
+
+def test_it_ends_within_an_hour_whoever_asks_for_it(broker: Broker) -> None:
+    in_two_hours = str(int((time.time() + 7_200) * 1_000))
+    with pytest.raises(KafkaException, match="more than an hour ahead"):
+        _set(broker, ottla_request_log="*", ottla_request_log_until_ms=in_two_hours)
+    assert broker._running().broker.observer is None
+    with Broker({"ottla.request.log": "*", "ottla.request.log.until.ms": in_two_hours}) as told_by_a_file:
+        assert told_by_a_file._running().broker.observer is None
+        _set(told_by_a_file, ottla_request_log_until_ms=_in_a_minute())
+        assert told_by_a_file._running().broker.observer is not None

@@ -138,8 +138,8 @@ class Broker:
         self.traffic = Traffic()
         self.produce_layouts = Layouts()
         self.encoded_topics = EncodedTopics()
-        # Fetches that wait for records (Kafka has them in a purgatory), each with what makes it answer at once; of a
-        # follower its session, whether or not it waits at the moment.
+        # Consumers' fetches that wait for records (Kafka has them in a purgatory), each with what makes it answer at
+        # once. Those of followers are in their sessions.
         self.parked_fetches: dict[int, Callable[[], None]] = {}
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.clock)
         self.fetch_bytes_max = config.fetch_max_bytes
@@ -343,6 +343,7 @@ class Broker:
         """The broker is about to stop: requests that wait for records or for other members are answered now."""
         for finish in list(self.parked_fetches.values()):
             finish()
+        self.replica_sessions.finish_waiting()
         self.groups.stop()
         self.transactions.stop()
 

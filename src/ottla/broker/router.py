@@ -39,7 +39,8 @@ from ottla.protocol.framing import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.server.connection import Answer, Connection
+    from ottla.server.client_end import Answer
+    from ottla.server.connection import Connection
 
 log = logging.getLogger("ottla.broker")
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from ottla.connect import conversion
-from ottla.connect.api.config import ConfigKey, ConfigType, ConfigValue
+from ottla.connect.api.config import HIDDEN, ConfigKey, ConfigType, ConfigValue
+from ottla.connect.api.plugins import ConnectorFailure
+from ottla.connect.conversion.java_regex import NotTranslated
 from ottla.connect.definitions import common
 from ottla.connect.plugins import Plugin
+from ottla.connect.topic_patterns import TopicPattern
 from ottla.connect.worker.effective import PARTS, effective
 
 _BOTH = "topics and topics.regex are mutually exclusive options, but both are set."
@@ -72,8 +74,8 @@ def _check_topics(config: Mapping[str, str], found: Mapping[str, dict[str, Any]]
             found[name]["errors"].append(problem)
     if pattern:
         try:
-            re.compile(pattern)
-        except re.error as error:
+            TopicPattern(pattern)
+        except NotTranslated as error:
             problem = f"Invalid value {pattern} for configuration topics.regex: {error}"
             found["topics.regex"]["errors"].append(problem)
     dead_letters = config.get("errors.deadletterqueue.topic.name", "").strip()
@@ -87,8 +89,8 @@ def _check_topics(config: Mapping[str, str], found: Mapping[str, dict[str, Any]]
 
 def _matches(pattern: str, name: str) -> bool:
     try:
-        return re.fullmatch(pattern, name) is not None
-    except re.error:
+        return bool(TopicPattern(pattern).matching([name]))
+    except (NotTranslated, ConnectorFailure):
         return False
 
 
@@ -116,7 +118,7 @@ def _value(value: ConfigValue) -> dict[str, Any]:
     elif shown is None:
         shown = None if key.required else _text(key, key.default)
     elif key.type is ConfigType.PASSWORD:
-        shown = "[hidden]"
+        shown = HIDDEN
     elif value.errors and key.type is not ConfigType.STRING:
         shown = None if _is_unparsed(value) else shown
     return {
@@ -136,7 +138,7 @@ def _text(key: ConfigKey, default: Any) -> str | None:
     if default is None:
         return None
     if key.type is ConfigType.PASSWORD:
-        return "[hidden]"
+        return HIDDEN
     if isinstance(default, bool):
         return str(default).lower()
     if isinstance(default, list | tuple):

@@ -3,6 +3,8 @@
 It serves scrapers and health checks, so it speaks as little HTTP/1.1 as they need: a head within limits of size and
 time, no body, one answer at a time, keep-alive. Whoever asks for more than that is answered 4xx and disconnected.
 
+With logins (`protection.py`) everything but health asks for one: probes have none.
+
 It runs beside a broker, so nobody may hold what it has for long: an answer that is not taken in time is thrown away
 with its connection, and connections that say nothing make room for those that do.
 """
@@ -18,6 +20,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 from ottla.common.errors import OttlaError
+from ottla.exposition.protection import OPEN, Protection
 
 log = logging.getLogger("ottla.exposition")
 
@@ -26,10 +29,12 @@ HEAD_S_MAX = 10.0
 SEND_S_MAX = 30.0
 IDLE_S_MAX = 120.0
 CONNECTIONS_MAX = 64
+_HEALTH = "/health/"
 
 _PHRASES = {
     200: "OK",
     400: "Bad Request",
+    401: "Unauthorized",
     404: "Not Found",
     405: "Method Not Allowed",
     408: "Request Timeout",
@@ -59,7 +64,10 @@ def json_reply(value: object, status: int = 200) -> Reply:
 class Endpoint:
     """`bind`, then `await start()`, then `await stop()`. The port is known before anybody is served."""
 
-    def __init__(self, pages: Mapping[str, Page], find_page: FindPage | None = None) -> None:
+    def __init__(
+        self, pages: Mapping[str, Page], find_page: FindPage | None = None, protection: Protection = OPEN
+    ) -> None:
+        self._tls, self._logins = protection
         self._pages = dict(pages)
         self._find_page = find_page
         self._listener: socket.socket | None = None
@@ -92,11 +100,18 @@ class Endpoint:
     @property
     def url(self) -> str:
         host, port = self.address
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        scheme = "http" if self._tls is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     async def start(self) -> None:
         assert self._listener is not None, "bind first"
-        self._server = await asyncio.start_server(self._serve, sock=self._listener, limit=HEAD_BYTES_MAX)
+        self._server = await asyncio.start_server(
+            self._serve,
+            sock=self._listener,
+            limit=HEAD_BYTES_MAX,
+            ssl=self._tls,
+            ssl_handshake_timeout=None if self._tls is None else HEAD_S_MAX,
+        )
 
     async def stop(self) -> None:
         if self._server is None:
@@ -115,7 +130,8 @@ class Endpoint:
         assert task is not None
         self._connections.add(task)
         # Nothing is left to be sent later: what a client does not take is noticed while it is waited for.
-        writer.transport.set_write_buffer_limits(high=0)
+        # Not 0: with TLS asyncio takes an empty buffer for a full one then, and never says that it is empty.
+        writer.transport.set_write_buffer_limits(high=1, low=0)
         try:
             if len(self._connections) > CONNECTIONS_MAX and not self._end_longest_silent():
                 await _send(writer, Reply(b"too many connections\n", status=503), keep=False)
@@ -175,10 +191,17 @@ class Endpoint:
         if method not in ("GET", "HEAD"):
             reply = Reply(b"only GET is served here\n", status=405)
             keep = False
+        elif not await self._is_let_in(target, headers.get("authorization")):
+            reply = Reply(b"log in with a user name and a password\n", status=401)
         else:
             reply = await self._answer(target)
         await _send(writer, reply, keep=keep, is_head=method == "HEAD")
         return keep
+
+    async def _is_let_in(self, target: str, authorization: str | None) -> bool:
+        if self._logins is None or target.startswith(_HEALTH):
+            return True
+        return authorization is not None and await self._logins.name(authorization.encode("latin-1")) is not None
 
     async def _answer(self, target: str) -> Reply:
         path, _, query = target.partition("?")
@@ -205,6 +228,8 @@ async def _send(writer: asyncio.StreamWriter, reply: Reply, *, keep: bool, is_he
         "X-Content-Type-Options: nosniff",
         f"Connection: {'keep-alive' if keep else 'close'}",
     ]
+    if reply.status == 401:
+        lines.append('WWW-Authenticate: Basic realm="ottla"')
     writer.write("\r\n".join([*lines, "", ""]).encode() + (b"" if is_head else reply.body))
     async with asyncio.timeout(SEND_S_MAX):
         await writer.drain()

@@ -26,12 +26,13 @@ class HttpServer:
         *,
         certificate: str | None = None,
         key: str | None = None,
+        key_password: str | None = None,
         client_ca: str | None = None,
         requires_client: bool = False,
     ) -> None:
         """`client_ca`: who may vouch for clients that show a certificate, which they must if it is required."""
         self._connection = connection_class(refusal)
-        self._certificate, self._key = certificate, key
+        self._certificate, self._key, self._key_password = certificate, key, key_password
         self._client_ca = client_ca
         self._asked = ssl.CERT_REQUIRED if requires_client else ssl.CERT_OPTIONAL
         self._listener: socket.socket | None = None
@@ -68,6 +69,7 @@ class HttpServer:
             lifespan="off",
             ssl_certfile=self._certificate,
             ssl_keyfile=self._key,
+            ssl_keyfile_password=self._key_password,
             ssl_ca_certs=self._client_ca,
             ssl_cert_reqs=ssl.CERT_NONE if self._client_ca is None else self._asked,
             timeout_graceful_shutdown=_LEAVE_S_MAX,

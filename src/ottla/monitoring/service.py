@@ -21,6 +21,7 @@ from ottla.client.address import ClusterAddress
 from ottla.common.errors import OttlaError
 from ottla.exposition.endpoint import Endpoint, Page, Query, Reply, json_reply
 from ottla.exposition.families import counter
+from ottla.exposition.protection import OPEN, Protection
 from ottla.exposition.text import CONTENT_TYPE, text_of
 from ottla.monitoring.api import cluster_json, group_json, groups_json
 from ottla.monitoring.metrics import monitor_families
@@ -45,6 +46,7 @@ class MonitorService:
         port: int,
         settings: MonitorSettings,
         webhooks: Sequence[str] = (),
+        protection: Protection = OPEN,
     ) -> None:
         self._address = address
         self._settings = settings
@@ -65,6 +67,7 @@ class MonitorService:
                 "/health/ready": self._ready,
             },
             self._find_page,
+            protection,
         )
         self._endpoint.bind(host, port, what="--listen")
 

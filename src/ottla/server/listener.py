@@ -19,8 +19,10 @@ from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
 from ottla.protocol.framing import SHARED_BUFFER_BYTES
 from ottla.security.principal_rules import NoPrincipal
-from ottla.server.connection import Answer, Connection
+from ottla.server.client_end import Answer
+from ottla.server.connection import Connection
 from ottla.server.poller import make_poller
+from ottla.server.receiving import ReceivingConnection
 from ottla.server.request_memory import RequestMemory
 from ottla.server.transport import PlainTransport
 
@@ -39,6 +41,8 @@ _ANNOUNCED_BYTES_MAX = 32 * 1024 * 1024
 _BUFFER_STEP_BYTES = 4 * 1024
 _ACCEPTS_PER_TURN = 64
 _ACCEPT_AGAIN_S = 1.0
+# How a TLS handshake begins; taken for the size of a frame it would be 369 MB.
+_TLS_HANDSHAKE = 0x1603
 # Addresses remembered because they were told about once.
 _TLS_CLIENTS_MAX = 1000
 # Connections that wait for nothing but their end: their addresses have made too many.
@@ -265,10 +269,10 @@ class Listener:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
         self._next_id += 1
         if self._tls is None:
-            self._connections[self._next_id] = Connection(self, PlainTransport(sock), host, self._next_id)
+            self._connections[self._next_id] = ReceivingConnection(self, PlainTransport(sock), host, self._next_id)
             return
         transport = self._tls.transport(sock)
-        connection = self._connections[self._next_id] = Connection(self, transport, host, self._next_id)
+        connection = self._connections[self._next_id] = ReceivingConnection(self, transport, host, self._next_id)
         if not self.has_logins:
             transport.on_open(partial(self._admit_by_certificate, connection))
 
@@ -300,7 +304,7 @@ class Listener:
         if self._connections.pop(connection.id, None) is not None:
             self._limits.release(connection.client_host)
 
-    def note_tls_client(self, host: str) -> None:
+    def _note_tls_client(self, host: str) -> None:
         """Say it once for each address: such a client tries again and again."""
         if host in self._tls_clients:
             return
@@ -313,6 +317,19 @@ class Listener:
             extra={"client": host, "listener": self.name},
         )
 
+    def note_refused_frame(self, connection: Connection, size: int) -> None:
+        if size >> 16 == _TLS_HANDSHAKE:
+            self._note_tls_client(connection.client_host)
+            return
+        log.warning(
+            "closing connection: frame size out of range",
+            extra={
+                "client": connection.client_host,
+                "frame_bytes": size,
+                "limit_bytes": connection.request_bytes_max,
+            },
+        )
+
     def note_failed_handshake(self, connection: Connection, error: OSError) -> None:
         """Also once for each address, and nothing of those that only look whether somebody is there."""
         host = connection.client_host
@@ -321,7 +338,7 @@ class Listener:
         if len(self._failed_clients) >= _TLS_CLIENTS_MAX:
             self._failed_clients.clear()
         self._failed_clients.add(host)
-        reason = getattr(error, "reason", None) or str(error)
+        reason = str(error) if self._tls is None else self._tls.reason(error)
         log.warning(
             "closing connection: no TLS came about%s",
             _ADVICE.get(reason, ""),

@@ -26,6 +26,10 @@ class Watched(Protocol):
 
     def on_writable(self) -> None: ...
 
+
+class Holder(Protocol):
+    """Whoever has something that leaves when the turn is over."""
+
     def release_held(self) -> None: ...
 
 
@@ -45,7 +49,7 @@ class EpollPoller:
         self.in_turn = False
         # By `time.perf_counter`; for whoever wants to know how long a request has waited for its turn.
         self.turn_began = 0.0
-        self.holding: list[Watched] = []
+        self.holding: list[Holder] = []
         loop.add_reader(self._epoll.fileno(), self._on_ready)
 
     def watch(self, fd: int, connection: Watched, events: int) -> None:
@@ -77,8 +81,8 @@ class EpollPoller:
         finally:
             self.in_turn = False
         holding, self.holding = self.holding, []
-        for connection in holding:
-            connection.release_held()
+        for holder in holding:
+            holder.release_held()
 
     def _serve(self, ready: list[tuple[int, int]]) -> None:
         watched = self._watched
@@ -104,7 +108,7 @@ class LoopPoller:
         self._watched: dict[int, tuple[Watched, int]] = {}
         self.in_turn = False
         self.turn_began = 0.0
-        self.holding: list[Watched] = []
+        self.holding: list[Holder] = []
 
     @property
     def now_ms(self) -> int:

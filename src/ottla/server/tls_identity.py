@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 from collections.abc import Callable
 
 from ottla.broker.context import ANONYMOUS
@@ -49,6 +50,10 @@ class TlsIdentity:
     def principal(self, certificate: bytes | None) -> str:
         """Raises NoPrincipal for a name that no rule is for."""
         return ANONYMOUS if certificate is None else f"User:{self._user(subject_of(certificate))}"
+
+    def reason(self, error: OSError) -> str:
+        """Why there was no handshake: OpenSSL's word for it, where it is its error."""
+        return (isinstance(error, ssl.SSLError) and error.reason) or str(error)
 
     # --- what changes
 

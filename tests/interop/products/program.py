@@ -13,19 +13,20 @@ import pytest
 
 from tests.support.kafka_jars import class_path, quick_java, require_kafka_libs
 
-# Short-lived JVMs on a small machine: no second compiler, no parallel collector.
-
 
 class Program:
     """`main` is a class of Kafka's jars, or a source file, which Java compiles and runs."""
 
-    def __init__(self, main: str | Path, arguments: Sequence[object], log: Path) -> None:
+    def __init__(
+        self, main: str | Path, arguments: Sequence[object], log: Path, java: Sequence[str] | None = None
+    ) -> None:
+        """`java`: the beginning of the command; a JVM for a short life, if none is named."""
         libs = require_kafka_libs()
         if not any(libs.glob("kafka-streams-*.jar")):
             pytest.skip("Streams, Connect and MirrorMaker are not there: run `python tools/fetch_kafka.py`")
         if isinstance(main, Path) and shutil.which("javac") is None:
             pytest.skip("there is a Java runtime but no javac")
-        self._command = [*quick_java("512m"), "-cp", class_path(libs), str(main), *map(str, arguments)]
+        self._command = [*(java or quick_java("512m")), "-cp", class_path(libs), str(main), *map(str, arguments)]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 

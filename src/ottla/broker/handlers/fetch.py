@@ -35,7 +35,7 @@ from ottla.protocol.framing import kept
 from ottla.protocol.messages import FetchRequest
 
 if TYPE_CHECKING:
-    from ottla.server.connection import Answer
+    from ottla.server.client_end import Answer
     from ottla.server.output_queue import Part
 
 # A request of this size, or a session with so many partitions, is worked on in turns.

@@ -25,6 +25,7 @@ from ottla.protocol.messages import MetadataRequest, MetadataResponse
 
 # Topics that one request may bring into being; whoever wants more of them at once means CreateTopics.
 _CREATED_MAX = 1000
+_METADATA = 3
 
 
 def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> Steps[bytearray]:
@@ -58,6 +59,7 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
             found = yield from each(names, partial(_by_name, broker.image))
     if ask is not None:
         found = [_described(ask, topic) for topic in found]
+    _count_errors(broker, found)
     encoded = broker.encoded_topics
     encoded.follow(broker.image.topics)
     with_operations = request.include_topic_authorized_operations
@@ -67,6 +69,15 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
         topic.name or "": ask.operations(ResourceType.TOPIC, topic.name or "", TOPIC_OPERATIONS) for topic in found
     }
     return (yield from encoded.response(response, found, version, with_operations=True, allowed=allowed))
+
+
+def _count_errors(broker: Broker, found: Sequence[TopicImage | Topic]) -> None:
+    """Here, because what leaves is encoded, and known topics have no errors."""
+    if broker.observer is None:
+        return
+    for topic in found:
+        if not isinstance(topic, TopicImage) and topic.error_code:
+            broker.observer.failed(_METADATA, topic.error_code)
 
 
 def _described(ask: Asker, topic: TopicImage | Topic) -> TopicImage | Topic:

@@ -47,7 +47,7 @@ from ottla.records.transform import needs_records, prepare_records
 from ottla.records.validate import HeaderFields, RecordErrors, header_if_valid, validate_batch
 
 if TYPE_CHECKING:
-    from ottla.server.connection import Answer
+    from ottla.server.client_end import Answer
 
 logger = logging.getLogger("ottla.broker")
 

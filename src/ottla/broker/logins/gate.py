@@ -26,7 +26,8 @@ from ottla.security.logins import LoginRefused
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.router import Router
-    from ottla.server.connection import Answer, Connection
+    from ottla.server.client_end import Answer
+    from ottla.server.connection import Connection
 
 log = logging.getLogger("ottla.broker")
 

@@ -18,6 +18,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from ottla import __version__
 from ottla.broker.observing.loop_lag import LoopLag
+from ottla.broker.observing.named_software import NamedSoftware, Software
 from ottla.broker.observing.named_topics import OTHER, NamedTopics
 from ottla.broker.observing.replica_families import IsrCounts, replica_families
 from ottla.broker.observing.request_families import request_families
@@ -36,7 +37,6 @@ from ottla.exposition.histogram import Histogram
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-_SOFTWARE_MAX = 20
 Connections = Callable[[], list[Any]]
 
 
@@ -62,6 +62,7 @@ class Collector:
         self._isr = IsrCounts(broker)
         self._flushes = Histogram()
         self._named = NamedTopics(broker.traffic, broker.config.ottla_metrics_topics_max)
+        self._software = NamedSoftware()
         self._process = ProcessCollector(registry=CollectorRegistry())
 
     def of_system(self) -> list[Metric]:
@@ -109,23 +110,27 @@ class Collector:
 
     def _connection_families(self) -> Iterator[Metric | None]:
         listeners: Counter[str] = Counter()
-        software: Counter[tuple[str, ...]] = Counter()
+        software: Counter[tuple[Software, str]] = Counter()
         for number, connection in enumerate(self._connections()):
             if number % PIECE == 0:
                 yield None
             name = connection.listener.name
             listeners[name] += 1
             cached = connection.context
-            software[(*(cached[1].client_software if cached is not None else ("", "")), name)] += 1
+            software[(cached[1].client_software if cached is not None else ("", "")), name] += 1
         yield gauges(
             "kafka_server_socket_server_metrics_connection_count",
             "Connections of clients and brokers, by listener.",
             ["listener"],
             {(name,): count for name, count in listeners.items()},
         )
+        connected: Counter[Software] = Counter()
+        for (its, _), count in software.items():
+            connected[its] += count
+        self._software.look(connected, self._broker.clock.monotonic_ms())
         told: Counter[tuple[str, ...]] = Counter()
-        for number, (key, count) in enumerate(software.most_common()):
-            told[key if number < _SOFTWARE_MAX else (OTHER, "", key[-1])] += count
+        for (its, name), count in software.items():
+            told[(*(its if its in self._software else (OTHER, "")), name)] += count
         yield gauges(
             "kafka_server_socket_server_metrics_connections",
             "Connections by the software that their clients say they are.",

@@ -34,6 +34,14 @@ _LOOKED_AT_MAX = 2_000
 _BYTES_MAX = 1024 * 1024
 _TOPIC_FIELDS = frozenset(("topic", "name", "topic_name"))
 _ID_BYTES = 16
+# For how long requests are logged at most, and what whoever says so may be ahead of us.
+_LOGGED_MS_MAX = 3_600_000
+_CLOCKS_APART_MS = 60_000
+TOO_FAR = "ottla.request.log.until.ms is more than an hour ahead; say when it ends within an hour."
+
+
+def is_too_far(until_ms: int, clock: Clock) -> bool:
+    return until_ms > clock.now_ms() + _LOGGED_MS_MAX + _CLOCKS_APART_MS
 
 
 class Seen(NamedTuple):
@@ -55,6 +63,9 @@ class RequestLog:
         self._slow_s = config.ottla_slow_request_log_ms / 1_000 if config.ottla_slow_request_log_ms >= 0 else None
         self.until_ms = config.ottla_request_log_until_ms
         filters = config.ottla_request_log if self.until_ms > clock.now_ms() else ()
+        if filters and is_too_far(self.until_ms, clock):
+            request_log.warning("requests are not logged: %s", TOO_FAR)
+            filters = ()
         self._is_for_all = "*" in filters
         self._wanted: dict[str, set[str]] = {}
         for one in filters:

@@ -3,7 +3,7 @@ listener directly, or where a login comes before from the router, and go (back) 
 
 It costs about half a microsecond for a request that is answered at once, which is why `observed` is one function whose
 variables are its own. It wraps no answer: those that are promised are seen through `connection.on_answer`
-(`server/connection.py` says why).
+(`server/client_end.py` `Answer` says why).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.apis import APIS
 from ottla.broker.observing.request_log import RequestLog, Seen
-from ottla.broker.observing.request_stats import FOLD, RequestStats
+from ottla.broker.observing.request_stats import PENDING_MAX, RequestStats
 from ottla.broker.observing.stages import OBSERVED
 
 if TYPE_CHECKING:
     from ottla.broker.router import Router
-    from ottla.server.connection import Answer, Connection
+    from ottla.server.client_end import Answer
+    from ottla.server.connection import Connection
 
 _KEYS = 256
 _NO_API = "Unknown"
@@ -50,7 +51,7 @@ class RequestObserver:
 
         def observed(connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
             nonlocal last
-            poller = connection.listener.poller
+            poller = connection.poller
             if poller.in_turn:
                 # What is served first in a turn begins with it, the next when that is done: one look at the clock less.
                 ready = poller.turn_began
@@ -58,7 +59,8 @@ class RequestObserver:
             else:
                 ready = began = perf_counter()
             # Looked at now: afterwards the frame may be somebody else's.
-            stats, version, size = by_key[frame[1]], frame[3], len(frame)
+            stats = connection.observed = by_key[frame[1]]
+            version, size = frame[3], len(frame)
             seen = None if log is None else log.look_at(connection, frame)
             answer = handle(connection, frame, OBSERVED)
             last = ended = perf_counter()
@@ -71,8 +73,8 @@ class RequestObserver:
                 self._await_answer(connection, stats, log, seen, ready, began, ended)
                 return answer
             pending = stats.pending
-            pending.append((ended - ready, ended - began, size, answer_size, version))
-            if len(pending) >= FOLD:
+            pending += (ended - ready, ended - began, size, answer_size, version)
+            if len(pending) >= PENDING_MAX:
                 stats.fold()
             if seen is not None and log is not None:
                 log.tell(seen, connection, began - ready, ended - began, 0.0, answer_size)
@@ -109,10 +111,6 @@ class RequestObserver:
 
     def throttled(self, key: int, wait_ms: float) -> None:
         self._by_key[key & 0xFF].throttle.add(wait_ms / 1_000)
-
-    def sent(self, key: int, seconds: float) -> None:
-        """An answer that its client's socket did not take at once has left."""
-        self._by_key[key & 0xFF].send.add(seconds)
 
     def failed(self, key: int, code: int) -> None:
         self._by_key[key & 0xFF].failed(code)

@@ -77,7 +77,7 @@ def waiting_families(broker: Broker) -> Iterator[Metric | None]:
         "kafka_server_delayedoperationpurgatory_purgatorysize",
         "Requests that wait: produces for replicas or the disk, fetches for records.",
         ["delayedOperation"],
-        {("Produce",): waiting, ("Fetch",): len(broker.parked_fetches)},
+        {("Produce",): waiting, ("Fetch",): len(broker.parked_fetches) + broker.replica_sessions.waiting_count},
     )
     yield gauge(
         "kafka_server_fetchsessioncache_numincrementalfetchsessions",
@@ -133,14 +133,11 @@ def storage_families(broker: Broker, flushes: Histogram, space: dict[Path, DiskS
 
 
 def _cleaner_families(broker: Broker) -> Iterator[Metric]:
-    cleaning = getattr(broker, "cleaning", None)
-    if cleaning is None:
-        return
-    totals = cleaning.totals
+    totals = broker.cleaning.totals
     yield gauge(
         "kafka_log_logcleanermanager_uncleanable_partitions_count",
         "Logs that cannot be compacted until the next start; the log says why.",
-        len(cleaning.uncleanable),
+        len(broker.cleaning.uncleanable),
     )
     yield counter("ottla_log_cleaner_rounds_total", "Compactions of a log.", totals.rounds)
     yield counter("ottla_log_cleaner_failures_total", "Compactions that failed.", totals.failures)

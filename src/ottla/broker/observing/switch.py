@@ -9,13 +9,15 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ottla.broker.observing.request_log import RequestLog
+from ottla.broker.observing.request_log import TOO_FAR, RequestLog, is_too_far
 from ottla.broker.observing.request_observer import RequestObserver
+from ottla.common.errors import OttlaError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.chores.timers import Handle
     from ottla.broker.router import Router
+    from ottla.common.config import BrokerConfig
 
 log = logging.getLogger("ottla.request")
 
@@ -32,11 +34,18 @@ class ObservingSwitch:
         self._are_metrics_served = False
         self._was_logging = False
         self._end: Handle | None = None
+        broker.config.on_trial(self._try_out)
         broker.config.on_change(self._on_change)
 
     def serve_metrics(self) -> None:
         self._are_metrics_served = True
         self.look()
+
+    def _try_out(self, wanted: BrokerConfig) -> None:
+        """What is there already is no reason to refuse another change: a clock may have been set back."""
+        until_ms = wanted.ottla_request_log_until_ms
+        if until_ms != self._broker.config.ottla_request_log_until_ms and is_too_far(until_ms, self._broker.clock):
+            raise OttlaError(TOO_FAR)
 
     def _on_change(self, changed: frozenset[str]) -> None:
         if changed & SETTINGS:

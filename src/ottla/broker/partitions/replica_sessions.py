@@ -30,7 +30,7 @@ from ottla.replication.follower import diverging
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.server.connection import Answer
+    from ottla.server.client_end import Answer
     from ottla.server.output_queue import Part
 
 _WITH_TOPIC_IDS = 13
@@ -264,6 +264,10 @@ class ReplicaSession:
 
     # --- when to answer
 
+    @property
+    def is_waiting(self) -> bool:
+        return self._future is not None and not self._future.done()
+
     def answer_now_or_later(self, max_wait_ms: int) -> Answer | Awaitable[Answer]:
         answer = self._answer_if_enough(is_over=max_wait_ms <= 0 or not self.positions)
         if answer is not None:
@@ -494,7 +498,6 @@ class ReplicaSessions:
             session_id = random.randint(1, 0x7FFFFFFF)
             session = ReplicaSession(self._broker, session_id, by_id, replica, broker_epoch)
             self._sessions[replica] = session
-            self._broker.parked_fetches[id(session)] = session.finish
             return session
         found = self._sessions.get(replica)
         if found is None or found.id != request.session_id or found.broker_epoch != broker_epoch:
@@ -509,8 +512,17 @@ class ReplicaSessions:
     def close(self, replica: int) -> None:
         session = self._sessions.pop(replica, None)
         if session is not None:
-            self._broker.parked_fetches.pop(id(session), None)
             session.close()
+
+    @property
+    def waiting_count(self) -> int:
+        """Fetches of followers that wait for records."""
+        return sum(session.is_waiting for session in self._sessions.values())
+
+    def finish_waiting(self) -> None:
+        """All that wait are answered with what is there."""
+        for session in list(self._sessions.values()):
+            session.finish()
 
 
 def replica_of(version: int, request: FetchRequest) -> tuple[int, int]:

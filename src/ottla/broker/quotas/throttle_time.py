@@ -12,7 +12,7 @@ from ottla.protocol.definitions import is_within
 from ottla.protocol.framing import API_VERSIONS, flexible_from, response_prefix
 
 if TYPE_CHECKING:
-    from ottla.server.connection import Answer
+    from ottla.server.client_end import Answer
 
 _FIELD = "throttle_time_ms"
 _INT32 = struct.Struct(">i")

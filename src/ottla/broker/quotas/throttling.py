@@ -29,13 +29,16 @@ from ottla.security.quotas import ClientQuotas, Windows
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.router import Router
-    from ottla.server.connection import Answer, Connection
+    from ottla.server.client_end import Answer
+    from ottla.server.connection import Connection
 
 _PRODUCE, _FETCH, _ADD_PARTITIONS_TO_TXN, _WRITE_TXN_MARKERS = 0, 1, 24, 27
 _ADD_PARTITIONS_BY_BROKERS = 4
 _OF_BROKERS = frozenset(key for key, api in APIS.items() if api.for_brokers) | {_WRITE_TXN_MARKERS}
 # Their handlers say it themselves, or the controller has.
 _SAY_IT_THEMSELVES = frozenset(key for key, api in APIS.items() if api.for_controller) | {_FETCH}
+# Lengths from here on are those of a client id that is null.
+_NULL = 0x8000
 # A line of a partition in an answer to Fetch, about.
 _LINE_BYTES = 40
 
@@ -43,16 +46,19 @@ _LINE_BYTES = 40
 class Charge:
     """What one request costs its client."""
 
-    __slots__ = ("connection", "context", "key", "size", "version", "worked_s")
+    __slots__ = ("client_id", "connection", "context", "key", "size", "version", "worked_s")
 
-    # Who asked; while it is set nobody else can ask through the connection.
+    # Of the connection; while it is set nobody else can ask through it.
     context: RequestContext
 
-    def __init__(self, connection: Connection, key: int, version: int, size: int) -> None:
+    def __init__(self, connection: Connection, frame: memoryview) -> None:
         self.connection = connection
-        self.key = key
-        self.version = version
-        self.size = size
+        self.key = frame[0] << 8 | frame[1]
+        self.version = frame[2] << 8 | frame[3]
+        # From the frame: the context is still that of the client id before where a request is known by its first bytes.
+        length = frame[8] << 8 | frame[9]
+        self.client_id = str(frame[10 : 10 + length], errors="replace") if length < _NULL else ""
+        self.size = len(frame)
         self.worked_s = 0.0
 
 
@@ -76,7 +82,7 @@ class Throttling:
 
     def handle(self, router: Router, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
         """`frame` is not looked at afterwards: it may be somebody else's by then."""
-        charge = Charge(connection, frame[0] << 8 | frame[1], frame[2] << 8 | frame[3], len(frame))
+        charge = Charge(connection, frame)
         turns, began = self._broker.turns, time.perf_counter()
         turns.charge = charge
         try:
@@ -99,7 +105,7 @@ class Throttling:
         if _is_between_brokers(charge):
             return answer
         quotas, now_ms = self.quotas, self._broker.clock.monotonic_ms()
-        who = user_of(context), context.client_id or ""
+        who = user_of(context), charge.client_id
         told_ms = throttle_time_of(answer, charge.key, charge.version) if charge.key in _SAY_IT_THEMSELVES else 0
         wait_ms = told_ms
         if charge.key == _PRODUCE:

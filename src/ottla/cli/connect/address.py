@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import ssl
 from typing import Any
 from urllib.parse import quote
 
@@ -16,10 +18,26 @@ DEFAULT_URL = "http://localhost:8083"
 _TIMEOUT_S = 100.0
 
 
+_CA = "ottla.connect.ca"
+
+
 def url_option(function: Any) -> Any:
-    return click.option(
-        "--url", metavar="URL", help=f"Of any worker; Kafka Connect's too [OTTLA_CONNECT_URL, or {DEFAULT_URL}]."
+    function = click.option(
+        "--ca",
+        metavar="FILE",
+        help="PEM: whom to trust, for https [OTTLA_CONNECT_CA].",
+        expose_value=False,
+        callback=_note,
     )(function)
+    return click.option(
+        "--url",
+        metavar="URL",
+        help=f"Of any worker; Kafka Connect's too; user:password@ logs in [OTTLA_CONNECT_URL, or {DEFAULT_URL}].",
+    )(function)
+
+
+def _note(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    context.meta[_CA] = value
 
 
 class Worker:
@@ -27,6 +45,9 @@ class Worker:
 
     def __init__(self, url: str | None) -> None:
         self.url = (url or os.environ.get("OTTLA_CONNECT_URL") or DEFAULT_URL).rstrip("/")
+        # As it may be shown.
+        self._shown = re.sub(r"//[^/@]*@", "//", self.url)
+        self._ca = click.get_current_context().meta.get(_CA) or os.environ.get("OTTLA_CONNECT_CA")
 
     def ask(self, method: str, *path: str, body: Any = None, **query: Any) -> Any:
         """Raises OttlaError with the worker's own sentence."""
@@ -42,16 +63,25 @@ class Worker:
                 params={name: value for name, value in query.items() if value is not None},
                 timeout=_TIMEOUT_S,
                 trust_env=False,
+                verify=self._verify(),
             )
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise OttlaError(
-                f"no worker answers at {self.url} ({error}): is it running? start one with `ottla connect start`."
+                f"no worker answers at {self._shown} ({error}): is it running? start one with `ottla connect start`."
             ) from None
         tree = _tree(told.text)
         if told.status_code >= 300:
             message = tree.get("message") if isinstance(tree, dict) else None
             raise OttlaError(f"{message or told.text or told.reason_phrase} ({told.status_code})")
         return tree
+
+    def _verify(self) -> ssl.SSLContext | bool:
+        if self._ca is None:
+            return True
+        try:
+            return ssl.create_default_context(cafile=self._ca)
+        except OSError as error:
+            raise OttlaError(f"{self._ca} has no certificates that can be read as PEM: {error}.") from None
 
 
 def _tree(text: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ottla.cli.connect.extra import needs_connect
-from ottla.cli.connect.start import announce, client_of, log_level_option
+from ottla.cli.connect.start import announce, client_of, log_level_option, metrics_of, metrics_option
 from ottla.cli.settings import Settings, command
 
 
@@ -14,6 +14,7 @@ from ottla.cli.settings import Settings, command
 @click.argument("connector_files", nargs=-1, required=True, metavar="CONNECTOR.PROPERTIES...")
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen [what the file says, or 127.0.0.1:8083].")
 @click.option("--master", default="local[*]", metavar="URL", help="Of Spark [local[*]].")
+@metrics_option
 @log_level_option
 def standalone(
     settings: Settings,
@@ -21,6 +22,7 @@ def standalone(
     connector_files: tuple[str, ...],
     listen: str | None,
     master: str,
+    metrics: str | None,
     log_level: str,
 ) -> None:
     """Run the connectors of these files, and serve the REST API, until Ctrl-C.
@@ -43,6 +45,7 @@ def standalone(
         from ottla.http.until_signal import run_until_signal
     set_up_logging(log_level, "text")
     given = read_properties(worker_file)
+    given |= metrics_of(metrics)
     worker = standalone_worker(given | client_of(settings, given), listen=listen, master=master)
     connectors = {file: read_properties(file) for file in connector_files}
     server = StandaloneServer(worker, connectors)

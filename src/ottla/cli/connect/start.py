@@ -18,12 +18,20 @@ log_level_option = click.option(
 )
 
 
+metrics_option = click.option(
+    "--metrics", metavar="HOST:PORT", help="Where /metrics and /health/ready are served over HTTP [nowhere]."
+)
+
+
 @command("start")
 @click.option("--config", "file", metavar="FILE", help="Kafka Connect's worker.properties.")
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen [what the file says, or 127.0.0.1:8083].")
 @click.option("--master", default="local[*]", metavar="URL", help="Of Spark [local[*]].")
+@metrics_option
 @log_level_option
-def start(settings: Settings, file: str | None, listen: str | None, master: str, log_level: str) -> None:
+def start(
+    settings: Settings, file: str | None, listen: str | None, master: str, metrics: str | None, log_level: str
+) -> None:
     """Start a worker of Ottla Connect and serve Kafka Connect's REST API until Ctrl-C.
 
     Connectors, their offsets and states are kept in topics of the cluster. Workers with the same group.id share them.
@@ -46,6 +54,7 @@ def start(settings: Settings, file: str | None, listen: str | None, master: str,
         from ottla.http.until_signal import run_until_signal
     set_up_logging(log_level, "text")
     given = read_properties(file) if file is not None else {}
+    given |= metrics_of(metrics)
     worker = parse_worker(given | client_of(settings, given), listen=listen, master=master)
     asyncio.run(run_until_signal(ConnectServer(worker), announce, logging.getLogger("ottla.connect")))
 
@@ -56,6 +65,10 @@ def client_of(settings: Settings, given: dict[str, str]) -> dict[str, str]:
     if not settings.bootstrap and not settings.profile and "bootstrap.servers" in given:
         said.pop("bootstrap.servers")
     return said
+
+
+def metrics_of(address: str | None) -> dict[str, str]:
+    return {} if address is None else {"ottla.metrics.listen": address}
 
 
 def announce(line: str) -> None:

@@ -16,6 +16,9 @@ from ottla.common.errors import OttlaError
 @click.option("--window", type=at_least(3), default=10, metavar="N", help="Looks by which is judged [10].")
 @click.option("--allowed-lag", type=at_least(0), default=0, metavar="N", help="Up to this much all is well [0].")
 @click.option("--webhook", "webhooks", multiple=True, metavar="URL", help="POST changes of a status there; repeatable.")
+@click.option("--users", "users_file", metavar="FILE", help="Who may log in [everybody is let in].")
+@click.option("--certificate", metavar="FILE", help="PEM: serve HTTPS.")
+@click.option("--key", metavar="FILE", help="PEM: the certificate's key.")
 @click.option(
     "--log-level",
     type=click.Choice(("debug", "info", "warning", "error")),
@@ -30,6 +33,9 @@ def start(
     window: int,
     allowed_lag: int,
     webhooks: tuple[str, ...],
+    users_file: str | None,
+    certificate: str | None,
+    key: str | None,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -42,6 +48,7 @@ def start(
     \b
       ottla monitor start -b kafka-1:9092
       ottla monitor start --interval 30 --webhook https://chat.example.com/hooks/kafka
+      ottla monitor start --listen 0.0.0.0:9410 --users users.toml --certificate monitor.pem --key monitor.key
     """
     import asyncio
     import logging
@@ -50,17 +57,20 @@ def start(
     from ottla.client.address import ClusterAddress
     from ottla.common.logging_setup import set_up_logging
     from ottla.exposition.address import parse_address
+    from ottla.exposition.protection import protection
     from ottla.http.until_signal import run_until_signal
     from ottla.monitoring.burrow import Rules
     from ottla.monitoring.monitor import MonitorSettings
     from ottla.monitoring.service import MonitorService
 
+    if key is not None and certificate is None:
+        raise click.UsageError("--key is given without --certificate.")
     host, port = parse_address(listen, what="--listen")
     client = settings.client_settings()
     address = ClusterAddress(client["bootstrap.servers"], parse_security(client))
     set_up_logging(log_level, log_format)
     given = MonitorSettings(interval_s=interval, window=window, rules=Rules(lag_allowed=allowed_lag))
-    service = MonitorService(address, host, port, given, webhooks)
+    service = MonitorService(address, host, port, given, webhooks, protection(certificate, key, users_file))
     asyncio.run(run_until_signal(service, _announce, logging.getLogger("ottla.monitor")))
 
 

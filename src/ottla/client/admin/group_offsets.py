@@ -47,15 +47,15 @@ def committed_offsets(
 
 
 def commit_offsets(
-    cluster: ClusterClient, group: str, offsets: Mapping[TopicPartition, int], *, retry_timeout_s: float = 60.0
+    cluster: ClusterClient, group: str, offsets: Mapping[TopicPartition, Committed], *, retry_timeout_s: float = 60.0
 ) -> None:
     """As somebody who assigns partitions by hand: the group must have no members. Raises OttlaError."""
     if not offsets:
         return
     schema = OffsetCommitRequest.OffsetCommitRequestPartition
     rows = by_topic(
-        (partition, schema(partition_index=partition.partition, committed_offset=offset, committed_metadata=""))
-        for partition, offset in offsets.items()
+        (partition, schema(partition_index=partition.partition, committed_offset=offset, committed_metadata=metadata))
+        for partition, (offset, metadata) in offsets.items()
     )
     request = OffsetCommitRequest(
         group_id=group,

@@ -20,7 +20,22 @@ class ObservingSettings(Configuration):
         "ottla.metrics.listen",
         "",
         "HOST:PORT at which /metrics, /health/live and /health/ready are served over HTTP, to everybody who reaches "
-        "it; port 0 is any free one. Empty: nowhere.",
+        "it unless there are users; port 0 is any free one. Empty: nowhere.",
+    )
+    ottla_metrics_ssl_certificate_location = string(
+        "ottla.metrics.ssl.certificate.location",
+        "",
+        "A PEM file with the certificate, and those that vouch for it: metrics and health are served over HTTPS. "
+        "Empty: over HTTP.",
+    )
+    ottla_metrics_ssl_key_location = string(
+        "ottla.metrics.ssl.key.location", "", "A PEM file with its key. Empty: that is in the file of the certificate."
+    )
+    ottla_metrics_users_file = string(
+        "ottla.metrics.users.file",
+        "",
+        "A TOML file with a section [users.NAME] and a password in each: /metrics asks for a login (HTTP Basic), "
+        "/health does not. Empty: nobody is asked.",
     )
     ottla_metrics_topics_max = integer(
         "ottla.metrics.topics.max",
@@ -57,7 +72,7 @@ class ObservingSettings(Configuration):
     ottla_request_log_until_ms = long(
         "ottla.request.log.until.ms",
         0,
-        "When that ends by itself, in milliseconds since 1970.",
+        "When that ends by itself, in milliseconds since 1970; at most an hour ahead.",
         unit=Unit.MS,
         check=at_least(0),
         scope=Scope.CLUSTER_WIDE,

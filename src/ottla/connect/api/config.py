@@ -35,6 +35,8 @@ class _NoDefault:
 
 
 NO_DEFAULT = _NoDefault()
+# In place of a password.
+HIDDEN = "[hidden]"
 _RANGES = {ConfigType.SHORT: 15, ConfigType.INT: 31, ConfigType.LONG: 63}
 
 
@@ -71,7 +73,8 @@ class ConfigKey:
             return self.default
         value = _parsed(self.type, text.strip() if self.type is not ConfigType.PASSWORD else text, self.name)
         if self.check is not None and (problem := self.check(value)) is not None:
-            raise ValueError(f"Invalid value {text} for configuration {self.name}: {problem}")
+            shown = HIDDEN if self.type is ConfigType.PASSWORD else text
+            raise ValueError(f"Invalid value {shown} for configuration {self.name}: {problem}")
         return value
 
 
@@ -86,6 +89,10 @@ class ConfigValue:
 @dataclass(frozen=True)
 class ConfigDef:
     keys: Sequence[ConfigKey] = field(default_factory=tuple)
+
+    @property
+    def passwords(self) -> frozenset[str]:
+        return frozenset(key.name for key in self.keys if key.type is ConfigType.PASSWORD)
 
     def __add__(self, other: ConfigDef) -> ConfigDef:
         return ConfigDef((*self.keys, *other.keys))

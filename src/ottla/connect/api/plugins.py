@@ -44,6 +44,8 @@ class Read:
 
     records: Records
     offset: Offset
+    # What could not be read and is passed over, a sentence for each: with errors.tolerance=all only.
+    failures: Sequence[str] = ()
 
 
 class Connector(ABC):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ottla.connect.api.data import Column, Header, Records, Schema
 from ottla.connect.conversion.arrow import from_python, joined, nulls, readable, take
@@ -187,9 +187,10 @@ def _joined(runs: list[Run]) -> Run:
 
 
 def _sorted(run: Run) -> Run:
-    indexes = run.indexes.to_pylist()
-    if all(before < after for before, after in pairwise(indexes)):
+    count = len(run.indexes)
+    if count < 2 or pc.all(pc.less(run.indexes.slice(0, count - 1), run.indexes.slice(1))).as_py():
         return run
+    indexes = run.indexes.to_pylist()
     order = pa.array(sorted(range(len(indexes)), key=indexes.__getitem__), pa.int64())
     return Run(taken(run.records, order), run.indexes.take(order))
 

@@ -16,14 +16,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 import ottla
+from ottla.common.basic_logins import BasicLogins
 from ottla.common.errors import OttlaError
 from ottla.connect.rest import loggers, plugin_answers
+from ottla.connect.rest.access import Login
 from ottla.connect.rest.answers import answer, nothing, on_any_error, on_http_error, on_ottla_error, on_refused
-from ottla.connect.rest.forwarding import FORWARDED, Call, by_leader
+from ottla.connect.rest.forwarding import Call, by_leader
 from ottla.connect.storage import configs
 from ottla.connect.storage.configs import Restart
 from ottla.connect.worker import moving, operations
 from ottla.connect.worker.errors import Refused
+from ottla.connect.worker.signing import SIGNATURE, is_signed
 from ottla.connect.worker.worker import Worker
 
 _FORWARD_S = 100.0
@@ -41,7 +44,7 @@ class Asked:
         self.path = request.url.path
         # As it came: decoded and quoted again, a name that has % or ? in it would be another one's.
         parts = [request.scope["raw_path"], *([query] if (query := request.scope["query_string"]) else [])]
-        self._call = Call(request.method, b"?".join(parts).decode("latin-1"), body, FORWARDED in request.headers)
+        self._call = Call(request.method, b"?".join(parts).decode("latin-1"), body, request.headers)
         self._client: httpx.Client = request.app.state.forwarding
         self._body = body
 
@@ -63,6 +66,13 @@ class Asked:
         if not isinstance(tree, dict):
             raise Refused(400, "the body of the request is a JSON object")
         return tree
+
+    def check_signed(self) -> None:
+        """That another worker asks. Raises Refused."""
+        if not is_signed(
+            self.worker.configs.session_key, self._call.path, self._body, self._call.proofs.get(SIGNATURE)
+        ):
+            raise Refused(403, "this is for workers only, who sign what they ask.")
 
     def by_leader(self, change: Callable[[], Response]) -> Response:
         return by_leader(self.worker, self._client, self._call, change)
@@ -130,8 +140,11 @@ def build(worker: Worker) -> Starlette:
             Exception: on_any_error,
         },
     )
+    rest = worker.settings.rest
+    if rest.credentials is not None:
+        app.add_middleware(Login, logins=BasicLogins(rest.credentials))
     app.state.worker = worker
-    app.state.forwarding = httpx.Client(timeout=_FORWARD_S, trust_env=False)
+    app.state.forwarding = httpx.Client(timeout=_FORWARD_S, trust_env=False, verify=rest.verify())
     return app
 
 
@@ -242,6 +255,7 @@ def _restart_task(asked: Asked) -> Response:
 
 
 def _set_tasks(asked: Asked) -> Response:
+    asked.check_signed()
     body = asked.map()
     task_class, count = body.get("class"), body.get("tasks")
     if not isinstance(task_class, str) or not isinstance(count, int) or count < 0:

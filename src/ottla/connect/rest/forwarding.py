@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import httpx
 from starlette.responses import Response
 
 from ottla.connect.worker.errors import NotLeader, Refused
+from ottla.connect.worker.signing import SIGNATURE
 from ottla.connect.worker.worker import Worker
 
 _PATIENCE_S = 90.0
@@ -19,8 +20,11 @@ FORWARDED = "x-ottla-forwarded"
 class Call:
     """A request as it came."""
 
-    def __init__(self, method: str, path: str, body: bytes, is_forwarded: bool) -> None:
-        self.method, self.path, self.body, self.is_forwarded = method, path, body, is_forwarded
+    def __init__(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> None:
+        self.method, self.path, self.body = method, path, body
+        self.is_forwarded = FORWARDED in headers
+        # Who asks has shown us who it is, and shows it to the leader.
+        self.proofs = {name: headers[name] for name in ("authorization", SIGNATURE) if name in headers}
 
 
 def by_leader(worker: Worker, client: httpx.Client, call: Call, change: Callable[[], Response]) -> Response:
@@ -46,7 +50,7 @@ def by_leader(worker: Worker, client: httpx.Client, call: Call, change: Callable
 
 
 def _forwarded(client: httpx.Client, url: str, call: Call) -> Response:
-    headers = {FORWARDED: "1", "content-type": "application/json"}
+    headers = {FORWARDED: "1", "content-type": "application/json", **call.proofs}
     told = client.request(call.method, url + call.path, content=call.body, headers=headers)
     kept = {name: told.headers[name] for name in ("location", "content-type") if name in told.headers}
     return Response(told.content, told.status_code, kept)

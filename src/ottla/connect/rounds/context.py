@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ottla.client.settings import ClientSettings
 from ottla.connect.api.plugins import TASKS_MAX
 from ottla.connect.storage.compacted import CompactedTopic
-from ottla.connect.storage.offsets import OffsetState
+from ottla.connect.storage.offsets import OffsetState, Pair
 
 T = TypeVar("T")
 
@@ -32,8 +32,25 @@ class WorkerContext:
     cluster_group: str
     offsets_topic: CompactedTopic
     offsets: OffsetState
+    # Beside transactions, for what is no position of a source: read back when it returns.
+    write_offsets: Callable[[Sequence[Pair]], None]
     rounds: RoundSettings
     creates_topics: bool
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a round has done; without tasks, what it finds when it begins."""
+
+    seconds: float
+    # Of each task, by the names that `worker/metrics.py` knows.
+    tasks: Sequence[Mapping[str, int]]
+    # Of the partition of a sink that is furthest behind.
+    lag_max: int | None = None
+
+
+def _unheard(progress: Progress) -> None:
+    """Where nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +62,9 @@ class ConnectorContext:
     config: Mapping[str, str]
     # Topics that it writes to or reads.
     on_topics: Callable[[Sequence[str]], None]
+    # A text without the secrets that are in the configuration: states and logs are read by others.
+    hidden: Callable[[str], str] = str
+    on_progress: Callable[[Progress], None] = _unheard
 
     @property
     def tasks_max(self) -> int:

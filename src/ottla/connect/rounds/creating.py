@@ -10,7 +10,9 @@ from ottla.client.cluster import ClusterClient
 from ottla.client.retrying import Deadline, retried
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.connect.api import ConnectorFailure
+from ottla.connect.conversion.java_regex import NotTranslated
 from ottla.connect.storage.topics import create_topic
+from ottla.connect.topic_patterns import TopicPattern
 
 _PREFIX = "topic.creation."
 _THERE_S_MAX = 30.0
@@ -25,9 +27,7 @@ class Rule:
     settings: dict[str, str] = field(default_factory=dict)
 
     def is_for(self, topic: str) -> bool:
-        return any(re.fullmatch(one, topic) for one in self.include) and not any(
-            re.fullmatch(one, topic) for one in self.exclude
-        )
+        return _has(self.include, topic) and not _has(self.exclude, topic)
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,11 @@ def _rule(config: Mapping[str, str], group: str) -> Rule:
     }
     include = tuple(_listed(own.pop("include", "" if group != "default" else ".*")))
     exclude = tuple(_listed(own.pop("exclude", "")))
+    for pattern in (*include, *exclude):
+        try:
+            TopicPattern(pattern)
+        except NotTranslated as error:
+            raise ConnectorFailure(f"{_PREFIX}{group} has the expression '{pattern}': {error}.") from None
     numbers = []
     for name in ("partitions", "replication.factor"):
         text = own.pop(name, "-1").strip()
@@ -85,6 +90,10 @@ def _rule(config: Mapping[str, str], group: str) -> Rule:
             raise ConnectorFailure(f"{_PREFIX}{group}.{name} is '{text}', expected a number above 0, or -1.")
         numbers.append(int(text))
     return Rule(include, exclude, numbers[0], numbers[1], own)
+
+
+def _has(patterns: tuple[str, ...], topic: str) -> bool:
+    return any(TopicPattern(one, f"{_PREFIX}*.include").matching([topic]) for one in patterns)
 
 
 def _listed(text: str) -> list[str]:

@@ -71,9 +71,9 @@ class Reading:
             with _closed(self.source.read(partition, offset)) as pieces:
                 for piece in pieces:
                     encoded = conversion.run(piece.records)
-                    for failed in encoded.failures:
-                        _LOG.warning("a record is left out: %s", failed.error)
-                    self.skipped += len(encoded.failures)
+                    for sentence in (*piece.failures, *(failed.error for failed in encoded.failures)):
+                        _LOG.warning("a record is left out: %s", sentence)
+                    self.skipped += len(piece.failures) + len(encoded.failures)
                     if encoded.rows.num_rows:
                         self._make_topics(encoded.rows, counts)
                         size += encoded.rows.nbytes

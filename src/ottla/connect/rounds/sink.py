@@ -1,9 +1,14 @@
-"""Rounds of a sink: ranges of offsets that tasks write, and then the offsets of the consumer group `connect-NAME`."""
+"""Rounds of a sink: ranges of offsets that tasks write, and then the offsets of the consumer group `connect-NAME`.
+
+A target that keeps positions knows only what it has taken. What came after that and was left out (dead letters, records
+that a transform filters) is known by the group: the note beside its offset says how far the target was when that was
+committed. If the target is still there, the group's offset counts; else the target was set back, and counts itself.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-import re
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -13,12 +18,15 @@ from ottla.client.admin.log_sizes import average_bytes
 from ottla.client.cluster import ClusterClient
 from ottla.client.fetching import OffsetRange
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
-from ottla.common.ids import TopicPartition
+from ottla.client.producing import Committed
+from ottla.common.ids import TopicId, TopicPartition
 from ottla.connect.api import ConnectorFailure, Sink
-from ottla.connect.rounds.context import ConnectorContext, sliced
+from ottla.connect.conversion.java_regex import NotTranslated
+from ottla.connect.rounds.context import ConnectorContext, Progress, sliced
 from ottla.connect.rounds.dead_letters import dead_letter_plan
 from ottla.connect.rounds.failing import RoundFailed
 from ottla.connect.rounds.writing import Portion, WritePlan, WriteResult, write_task
+from ottla.connect.topic_patterns import TopicPattern
 
 _LOG = logging.getLogger("ottla.connect.sink")
 _LOOK_S = 5.0
@@ -58,9 +66,13 @@ class SinkRounds:
             retry_timeout_s=_seconds(config, "errors.retry.timeout", "0"),
             retry_pause_s_max=_seconds(config, "errors.retry.delay.max.ms", "60000"),
         )
+        self._pattern: TopicPattern | None = None
         self._partitions: list[TopicPartition] = []
         self._looked_s = 0.0
         self._positions: dict[TopicPartition, int] = {}
+        # How far the target is, and which topics those are that it was written from.
+        self._written: dict[TopicPartition, int] = {}
+        self._topic_ids: dict[str, TopicId] = {}
         # Since when something waits, and what a record takes.
         self._since: dict[TopicPartition, float] = {}
         self._sizes: dict[TopicPartition, float] = {}
@@ -77,6 +89,9 @@ class SinkRounds:
     def begin(self) -> None:
         if self._dead_letters is not None:
             self._dead_letters.prepare()
+        worker = self._connector.worker
+        worker.offsets_topic.read_to_end()
+        self._topic_ids = worker.offsets.topic_ids(self._connector.name)
         self._look()
         self._sink.begin(self._topics())
 
@@ -86,8 +101,9 @@ class SinkRounds:
         config = self._connector.config
         if names := [name.strip() for name in config.get("topics", "").split(",") if name.strip()]:
             return names
-        pattern = re.compile(config["topics.regex"])
-        return [name for name in self._reader.topic_names() if pattern.fullmatch(name)]
+        if self._pattern is None:
+            self._pattern = _pattern(config["topics.regex"])
+        return self._pattern.matching(self._reader.topic_names())
 
     def _look(self) -> None:
         """Partitions of its topics; new ones are noticed within seconds. A topic that is not there yet may come."""
@@ -95,18 +111,47 @@ class SinkRounds:
         found = self._reader.partitions(topics)
         self._partitions = [TopicPartition(topic, number) for topic in topics for number in found.get(topic, ())]
         self._looked_s = time.monotonic()
+        self._identify()
         new = [place for place in self._partitions if place not in self._positions]
         if new:
             self._positions |= self._resolved(new)
             self._connector.on_topics(sorted({place.topic for place in new}))
 
+    def _identify(self) -> None:
+        """That topics are those which they were, also where another one of the name is as long already."""
+        now = {topic: topic_id for topic, topic_id in self._reader.topic_ids.items() if topic in self._read_topics()}
+        unknown = {topic: now[topic] for topic in now if self._topic_ids.get(topic) != now[topic]}
+        for topic in sorted(unknown.keys() & self._topic_ids.keys()):
+            self._begin_anew([place for place in self._partitions if place.topic == topic], topic)
+        if unknown:
+            offsets, name = self._connector.worker.offsets, self._connector.name
+            records = [offsets.topic_id_record(name, topic, topic_id) for topic, topic_id in unknown.items()]
+            self._connector.worker.write_offsets(records)
+            self._topic_ids |= unknown
+
+    def _read_topics(self) -> set[str]:
+        return {place.topic for place in self._partitions}
+
+    def _begin_anew(self, places: list[TopicPartition], topic: str) -> None:
+        if self._sink.positions(places):
+            raise ConnectorFailure(
+                f"the topic '{topic}' was deleted and made anew, and the target holds records of the old one: stop the "
+                "connector and reset its offsets to begin with the new one, or name another connector."
+            )
+        _LOG.warning("the topic '%s' was deleted and made anew: reading begins anew", topic)
+        first = self._reader.offsets(dict.fromkeys(places, self._reset))
+        commit_offsets(self._cluster, self._group, {place: Committed(offset) for place, offset in first.items()})
+        self._positions |= first
+
     def _resolved(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
         """By the target itself, else by the group, else where new readers begin; never before what is still there."""
-        own = self._sink.positions(places)
+        own = {place: offset for place, offset in self._sink.positions(places).items() if place in places}
+        self._written |= own
         committed = committed_offsets(self._cluster, self._group)
-        known = {place: committed[place].offset for place in places if place in committed} | {
-            place: offset for place, offset in own.items() if place in places
-        }
+        known = {place: committed[place].offset for place in places if place in committed}
+        for place, offset in own.items():
+            if place not in known or committed[place].metadata != _note(offset):
+                known[place] = offset
         starts = self._reader.offsets(dict.fromkeys(places, EARLIEST))
         first = self._reader.offsets(dict.fromkeys([place for place in places if place not in known], self._reset))
         return {place: max(known.get(place, first.get(place, 0)), starts[place]) for place in places}
@@ -115,17 +160,25 @@ class SinkRounds:
 
     def run(self) -> bool:
         """Whether there may be more right now. Raises RoundFailed, OttlaError."""
-        if time.monotonic() > self._looked_s + _LOOK_S:
+        began_s = time.monotonic()
+        if began_s > self._looked_s + _LOOK_S:
             self._look()
         ends = self._reader.offsets(dict.fromkeys(self._partitions, LATEST))
         self._check_ends(ends)
+        self._connector.on_progress(Progress(0.0, (), self._lag_max(ends)))
         portions = self._portions(ends)
         if not portions:
             return False
         slices = sliced(portions, self._connector.tasks_max)
         results = self._connector.job(partial(write_task, self._plan), list(enumerate(slices)))
         self._take(results)
+        has_letters = self._dead_letters is not None
+        counts = [_counts(result, has_letters=has_letters) for result in results]
+        self._connector.on_progress(Progress(time.monotonic() - began_s, counts, self._lag_max(ends)))
         return bool(self._portions(ends))
+
+    def _lag_max(self, ends: Mapping[TopicPartition, int]) -> int:
+        return max((end - self._positions[place] for place, end in ends.items()), default=0)
 
     def _check_ends(self, ends: Mapping[TopicPartition, int]) -> None:
         """A log that ends before what was read of it is another one: its topic was made anew."""
@@ -140,7 +193,8 @@ class SinkRounds:
 
     def _take(self, results: list[WriteResult]) -> None:
         done = {place: offset for result in results for place, offset in result.done.items()}
-        commit_offsets(self._cluster, self._group, done)
+        self._written |= {place: offset for result in results for place, offset in result.written.items()}
+        commit_offsets(self._cluster, self._group, {place: self._committed(place, done[place]) for place in done})
         self._positions |= done
         for place in done:
             self._since.pop(place, None)
@@ -150,6 +204,10 @@ class SinkRounds:
             self._positions.clear()
             self._looked_s = 0.0
             raise RoundFailed(problems[0])
+
+    def _committed(self, place: TopicPartition, offset: int) -> Committed:
+        has_own = self._sink.is_exactly_once and place in self._written
+        return Committed(offset, _note(self._written[place]) if has_own else "")
 
     def _portions(self, ends: Mapping[TopicPartition, int]) -> list[Portion]:
         """What is due, as whole batches of the size that the sink asked for, unless the oldest has waited too long."""
@@ -169,7 +227,8 @@ class SinkRounds:
             count = min(end - start, max(1, int(most / size)))
             if batch is not None and count > batch:
                 count -= count % batch
-            portions.append(Portion(OffsetRange(*place, start, start + count), batch))
+            topic_id = self._topic_ids.get(place.topic)
+            portions.append(Portion(OffsetRange(*place, start, start + count, topic_id), batch))
         return portions
 
     def _batch_records(self, size: float) -> int | None:
@@ -197,6 +256,25 @@ class SinkRounds:
     def close(self) -> None:
         self._reader.close()
         self._cluster.close()
+
+
+def _counts(result: WriteResult, *, has_letters: bool) -> dict[str, int]:
+    failed = result.failures
+    found = {"read": result.read, "sent": result.records, "failed": failed, "skipped": failed}
+    return {**found, "dead_letters": failed} if has_letters else found
+
+
+def _note(written: int) -> str:
+    """Beside an offset of the group: how far the target was."""
+    return json.dumps({"ottla.written": written})
+
+
+def _pattern(text: str) -> TopicPattern:
+    """Of a configuration that another kind of worker has written, too."""
+    try:
+        return TopicPattern(text)
+    except NotTranslated as error:
+        raise ConnectorFailure(f"topics.regex is '{text}': {error}.") from None
 
 
 def _seconds(config: Mapping[str, str], name: str, default: str) -> float:

@@ -16,7 +16,7 @@ from ottla.client.cluster import ClusterClient
 from ottla.client.producing import TransactionalProducer
 from ottla.common.ids import TopicPartition
 from ottla.connect.api import ConnectorFailure, Offset, Partition, Source
-from ottla.connect.rounds.context import ConnectorContext, sliced
+from ottla.connect.rounds.context import ConnectorContext, Progress, sliced
 from ottla.connect.rounds.creating import topic_creation
 from ottla.connect.rounds.failing import RoundFailed
 from ottla.connect.rounds.reading import Item, Reading, ReadPlan, ReadResult, read_task
@@ -82,6 +82,7 @@ class SourceRounds:
 
     def run(self) -> bool:
         """One round: whether there may be more right now. Raises RoundFailed, OttlaError."""
+        began_s = time.monotonic()
         self._look()
         before = self._offsets
         known = ((one, before.get(canonical(one))) for one in self._partitions)
@@ -104,6 +105,7 @@ class SourceRounds:
             self._publish(encoded, moved)
         for partition, offset in moved:
             self._source.published(partition, offset)
+        self._connector.on_progress(Progress(time.monotonic() - began_s, [_counts(result) for result in results]))
         return any(result.has_more for result in results) or any(result.records for result in results)
 
     # --- reading
@@ -177,6 +179,11 @@ class SourceRounds:
         self._source.close()
         self._producer.close()
         self._cluster.close()
+
+
+def _counts(result: ReadResult) -> dict[str, int]:
+    polled = result.records + result.skipped
+    return {"polled": polled, "published": result.records, "failed": result.skipped, "skipped": result.skipped}
 
 
 def _codec(name: str) -> int:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ottla.client.fetching import OffsetRange
+from ottla.client.lookup import ClusterReader
 from ottla.client.settings import ClientSettings
 from ottla.common.ids import TopicPartition
 from ottla.connect.api import BadRecords, ConnectorFailure, Outage, Records, Sink, SinkWriter
@@ -25,7 +26,6 @@ from ottla.connect.conversion import Failed, sink_side
 from ottla.connect.rounds.dead_letters import DeadLetterPlan
 from ottla.connect.rounds.failing import Problem, problem_of
 from ottla.spark.source.datasource import OttlaDataSource
-from ottla.spark.source.loss import loss_handler
 from ottla.spark.source.reading import kept_reader, read_ranges
 
 _LOG = logging.getLogger("ottla.connect.writing")
@@ -59,8 +59,11 @@ class Portion(NamedTuple):
 
 class WriteResult(NamedTuple):
     task: int
-    # How far each partition was written.
+    # How far each partition was done, and how far of that the sink itself has taken records.
     done: dict[TopicPartition, int]
+    written: dict[TopicPartition, int]
+    # Records that were read, that the sink has taken, and that failed.
+    read: int
     records: int
     failures: int
     problem: Problem | None = None
@@ -71,6 +74,8 @@ class _Task:
     plan: WritePlan
     number: int
     done: dict[TopicPartition, int] = field(default_factory=dict)
+    written: dict[TopicPartition, int] = field(default_factory=dict)
+    read: int = 0
     records: int = 0
     failures: int = 0
 
@@ -78,9 +83,13 @@ class _Task:
         sink = self.plan.sink(self.plan.config)
         reader = kept_reader(self.plan.client)
         for where, most in portions:
-            with closing(read_ranges(reader, [where], _SCHEMA, loss_handler(False), with_headers=True)) as pieces:
+            lost: list[str] = []
+            with closing(read_ranges(reader, [where], _SCHEMA, lost.append, with_headers=True)) as pieces:
                 for rows in _held(pieces, self.plan.bytes_max):
                     self._write(sink, where, rows, most or rows.num_rows)
+            if lost:
+                _check_topic(reader, where)
+                _LOG.warning("data were lost: %s", " ".join(lost))
             self.done[where.where] = where.end
 
     def _write(self, sink: Sink, where: OffsetRange, rows: pa.RecordBatch, most: int) -> None:
@@ -89,20 +98,23 @@ class _Task:
         try:
             for first in range(0, rows.num_rows, most):
                 part = rows.slice(first, most)
+                self.read += part.num_rows
                 converted = conversion.run(part)
                 self._fail(converted.failures)
                 for records in converted.records:
                     writer = writer or sink.open(where.where, self.done.get(where.where, where.start))
-                    self._write_all(writer, records, part)
-                    self.records += len(records)
+                    self._write_all(writer, where.where, records, part)
                 self.done[where.where] = part.column("offset")[part.num_rows - 1].as_py() + 1
         finally:
             if writer is not None:
                 writer.close()
 
-    def _write_all(self, writer: SinkWriter, records: Records, rows: pa.RecordBatch) -> None:
+    def _write_all(self, writer: SinkWriter, place: TopicPartition, records: Records, rows: pa.RecordBatch) -> None:
         try:
             self._write_patiently(writer, records)
+            assert records.offsets is not None
+            self.written[place] = records.offsets[len(records) - 1].as_py() + 1
+            self.records += len(records)
         except BadRecords as error:
             if not self.plan.is_tolerant:
                 raise ConnectorFailure(str(error)) from error
@@ -110,8 +122,8 @@ class _Task:
                 self._fail([_failed(records, rows, self.plan.sink, error)])
                 return
             half = len(records) // 2
-            self._write_all(writer, records.slice(0, half), rows)
-            self._write_all(writer, records.slice(half, len(records) - half), rows)
+            self._write_all(writer, place, records.slice(0, half), rows)
+            self._write_all(writer, place, records.slice(half, len(records) - half), rows)
 
     def _write_patiently(self, writer: SinkWriter, records: Records) -> None:
         """A short outage is waited for here, as errors.retry.timeout says; of a longer one the driver hears."""
@@ -137,6 +149,13 @@ class _Task:
                 contents = f" key={failed.key!r} value={failed.value!r}" if self.plan.log_contents else ""
                 _LOG.error("the record of %s fails (%s): %s%s", where, failed.stage, failed.error, contents)
         self.failures += len(failures)
+
+
+def _check_topic(reader: ClusterReader, where: OffsetRange) -> None:
+    """What retention has removed is gone. Where the topic itself is, nothing of the range was read: Raises Outage, and
+    the driver looks what there is now."""
+    if where.topic_id is not None and reader.topic_ids.get(where.topic) != where.topic_id:
+        raise Outage(f"the topic '{where.topic}' was deleted and made anew while it was read.")
 
 
 def _held(pieces: Iterator[Any], bytes_max: int) -> Iterator[Any]:
@@ -176,8 +195,9 @@ def _failed(records: Records, rows: pa.RecordBatch, sink: type[Sink], error: Bad
 def write_task(plan: WritePlan, work: tuple[int, Sequence[Portion]]) -> WriteResult:
     """On an executor. What was written before something went wrong is told too."""
     task = _Task(plan, work[0])
+    problem: Problem | None = None
     try:
         task.run(work[1])
     except Exception as error:
-        return WriteResult(task.number, task.done, task.records, task.failures, problem_of(error))
-    return WriteResult(task.number, task.done, task.records, task.failures)
+        problem = problem_of(error)
+    return WriteResult(task.number, task.done, task.written, task.read, task.records, task.failures, problem)

@@ -7,12 +7,14 @@
 | `task-NAME-N` | `{"properties": {...}}`, counted once `commit-NAME` says `{"tasks": N}` |
 | `restart-connector-NAME` | `{"include-tasks": true, "only-failed": false}` |
 | `logger-cluster-NAME` | `{"level": "DEBUG"}` |
+| `session-key` | `{"key": BASE64, "algorithm": "HmacSHA256", "creation-timestamp": MS}`: workers sign with it |
 
-What else Kafka Connect writes (session keys, task counts of its fencing) is passed over.
+What else Kafka Connect writes (task counts of its fencing) is passed over.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -22,7 +24,8 @@ from typing import Any, NamedTuple
 STARTED, PAUSED, STOPPED = "STARTED", "PAUSED", "STOPPED"
 _CONNECTOR, _TARGET, _TASK, _COMMIT = "connector-", "target-state-", "task-", "commit-"
 _RESTART, _LOGGER = "restart-connector-", "logger-cluster-"
-_OTHERS = ("session-key", "tasks-fencing-")
+_SESSION_KEY = "session-key"
+_OTHERS = ("tasks-fencing-",)
 _LOG = logging.getLogger("ottla.connect.storage")
 
 Pair = tuple[bytes | None, bytes | None]
@@ -42,6 +45,9 @@ class ConfigState:
     targets: dict[str, str] = field(default_factory=dict)
     tasks: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     levels: dict[str, str] = field(default_factory=dict)
+    # How often a connector of this name was deleted: the next one is another, though it may look the same.
+    deletions: dict[str, int] = field(default_factory=dict)
+    session_key: bytes | None = None
     # Of connectors whose `commit` has not come yet.
     _pending: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
     on_restart: Callable[[Restart], None] | None = None
@@ -63,7 +69,8 @@ class ConfigState:
         if key.startswith(_CONNECTOR):
             name = key.removeprefix(_CONNECTOR)
             if tree is None:
-                self.configs.pop(name, None)
+                if self.configs.pop(name, None) is not None:
+                    self.deletions[name] = self.deletions.get(name, 0) + 1
                 self.tasks.pop(name, None)
                 self._pending.pop(name, None)
             else:
@@ -96,6 +103,8 @@ class ConfigState:
                 self.levels[name] = tree["level"]
                 if self.on_level is not None:
                     self.on_level(name, tree["level"])
+        elif key == _SESSION_KEY:
+            self.session_key = None if tree is None else base64.b64decode(tree["key"])
         elif not key.startswith(_OTHERS):
             raise ValueError("nobody knows such a key")
 
@@ -137,3 +146,8 @@ def restart_record(restart: Restart) -> Pair:
 
 def level_record(logger: str, level: str) -> Pair:
     return _pair(_LOGGER + logger, {"level": level})
+
+
+def session_key_record(key: bytes, now_ms: int) -> Pair:
+    tree = {"algorithm": "HmacSHA256", "creation-timestamp": now_ms, "key": base64.b64encode(key).decode()}
+    return _pair(_SESSION_KEY, tree)

@@ -1,4 +1,9 @@
-"""What is in the topic of offsets: how far sources were read. Key `["NAME",{partition}]`, value `{offset}`, JSON."""
+"""What is in the topic of offsets: how far sources were read. Key `["NAME",{partition}]`, value `{offset}`, JSON.
+
+Of a sink it has the ids of the topics that it reads, under `["NAME",{"ottla.topic": "TOPIC"}]`: a cluster forgets what
+a group has read of a topic that is deleted, and a target that knows how far it is would take the next topic of that
+name for the same one.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,11 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from ottla.common.ids import TopicId, topic_id_from_text, topic_id_text
 from ottla.connect.api import Offset, Partition
 
 Pair = tuple[bytes | None, bytes | None]
+_TOPIC = "ottla.topic"
 
 
 def canonical(partition: Partition) -> str:
@@ -47,8 +54,24 @@ class OffsetState:
             return {text: offset for text, (_, _, offset) in self._known.get(connector, {}).items()}
 
     def listed(self, connector: str) -> list[tuple[Partition, Offset]]:
+        return [row for row in self._rows(connector) if _TOPIC not in row[0]]
+
+    def _rows(self, connector: str) -> list[tuple[Partition, Offset]]:
         with self._guard:
             return [(partition, offset) for _, partition, offset in self._known.get(connector, {}).values()]
+
+    def topic_ids(self, connector: str) -> dict[str, TopicId]:
+        """Of the topics that a sink has read."""
+        return {
+            partition[_TOPIC]: topic_id_from_text(offset["id"])
+            for partition, offset in self._rows(connector)
+            if _TOPIC in partition
+        }
+
+    def topic_id_record(self, connector: str, topic: str, topic_id: TopicId | None) -> Pair:
+        """None: it is forgotten."""
+        offset = None if topic_id is None else {"id": topic_id_text(topic_id)}
+        return self.record(connector, {_TOPIC: topic}, offset)
 
     def record(self, connector: str, partition: Partition, offset: Offset | None) -> Pair:
         """Under the key that it has already, if it has one: else compaction would keep both."""

@@ -46,6 +46,12 @@ class Board:
         if known is not None and known.worker == self._worker:
             self.report(name, UNASSIGNED, len(self._state.tasks.get(name, {})), None, known.version)
 
+    def forget_own(self, name: str) -> None:
+        """It was deleted. One of the same name may be there again, whose state another worker tells."""
+        known = self._state.connectors.get(name)
+        if known is not None and known.worker == self._worker:
+            self.forget(name)
+
     def forget(self, name: str) -> None:
         """It was deleted."""
         records = [connector_record(name, None)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla.client.admin.group_offsets import commit_offsets, committed_offsets, delete_offsets
 from ottla.client.cluster import ClusterClient
-from ottla.client.producing import TransactionalProducer
+from ottla.client.producing import Committed, TransactionalProducer
 from ottla.common.ids import TopicPartition
 from ottla.connect.api.plugins import ConnectorFailure, Sink
 from ottla.connect.plugins import find
@@ -71,8 +71,11 @@ def reset(worker: Worker, name: str) -> dict[str, Any]:
         _write(worker, name, [(partition, None) for partition, _ in worker.offsets.listed(name)])
     else:
         with ClusterClient(worker.settings.client.address) as cluster:
-            known = committed_offsets(cluster, _group(config, name))
-        _move(worker, name, config, dict.fromkeys(known))
+            committed = committed_offsets(cluster, _group(config, name))
+            # A target may know of more: a cluster forgets what was committed for a topic that is deleted.
+            used = cluster.refresh(list(worker.statuses.topics.get(name, {})))
+        places = [TopicPartition(topic, number) for topic, numbers in used.items() for number in numbers]
+        _move(worker, name, config, dict.fromkeys([*committed, *places]))
     return {"message": _RESET}
 
 
@@ -132,9 +135,8 @@ def _write(worker: Worker, name: str, rows: Sequence[tuple[Mapping[str, Any], Ma
 
 def _move(worker: Worker, name: str, config: Mapping[str, str], moved: Mapping[TopicPartition, int | None]) -> None:
     group = _group(config, name)
-    sink = find(config["connector.class"]).connector(
-        resolved(effective(config, worker.settings.defaults), worker.settings.providers)
-    )
+    given = resolved(effective(config, worker.settings.defaults), worker.settings.providers)
+    sink = find(config["connector.class"]).connector(given.config)
     assert isinstance(sink, Sink)
     with ClusterClient(worker.settings.client.address) as cluster:
         known = cluster.refresh(sorted({place.topic for place in moved}))
@@ -144,6 +146,12 @@ def _move(worker: Worker, name: str, config: Mapping[str, str], moved: Mapping[T
         try:
             sink.moved(moved)
         except ConnectorFailure as error:
-            raise Refused(400, str(error)) from None
-        commit_offsets(cluster, group, {place: offset for place, offset in moved.items() if offset is not None})
+            raise Refused(400, given.hidden(str(error))) from None
+        commit_offsets(
+            cluster, group, {place: Committed(offset) for place, offset in moved.items() if offset is not None}
+        )
         delete_offsets(cluster, group, [place for place, offset in moved.items() if offset is None])
+    # Whoever sets offsets means the topics that are there now.
+    topics = {place.topic for place in moved} & worker.offsets.topic_ids(name).keys()
+    if topics:
+        worker.offset_writer.write([worker.offsets.topic_id_record(name, topic, None) for topic in sorted(topics)])

@@ -104,23 +104,14 @@ def checked(worker: Worker, name: str, config: Mapping[str, Any]) -> dict[str, s
     found = _unknown_providers(worker, given)
     try:
         looked_up = resolved(given, worker.settings.providers)
-        told = errors(validate(plugin, looked_up, worker.settings.defaults))
-        found += [_without_secrets(error, given, looked_up) for error in told]
+        told = errors(validate(plugin, looked_up.config, worker.settings.defaults))
+        found += [looked_up.hidden(error) for error in told]
     except ConnectorFailure as error:
         found.append(str(error))
     if found:
         lines = [f"Connector configuration is invalid and contains the following {len(found)} error(s):", *found, _SEE]
         raise Refused(400, "\n".join(lines))
     return given
-
-
-def _without_secrets(error: str, given: Mapping[str, str], looked_up: Mapping[str, str]) -> str:
-    """With references in place of what they stand for, which is nobody's to see."""
-    for key, value in looked_up.items():
-        if value != given[key]:
-            for shown in (value, value.strip()):
-                error = error.replace(shown, given[key]) if shown else error
-    return error
 
 
 def _unknown_providers(worker: Worker, given: Mapping[str, str]) -> list[str]:

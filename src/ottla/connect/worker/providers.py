@@ -11,11 +11,14 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, quote_plus
 
 from ottla.common.errors import OttlaError
 from ottla.connect.api import ConnectorFailure
+from ottla.connect.api.config import HIDDEN
 from ottla.connect.worker.properties import read_properties
 
 REFERENCE = re.compile(r"\$\{([a-zA-Z0-9_.-]+):(?:([^}:]*):)?([^}:]+)\}")
@@ -94,9 +97,29 @@ def _by_pattern(setting: str, text: str) -> Callable[[str, str], bool]:
     return lambda _, key: pattern.fullmatch(key) is not None
 
 
-def resolved(config: Mapping[str, str], providers: Mapping[str, Provider]) -> dict[str, str]:
-    """With what references stand for. Raises ConnectorFailure. What is no reference of a known provider stays as it is:
-    `${topic}` means something to some connectors."""
+class Resolved(NamedTuple):
+    """A configuration with what its references stand for."""
+
+    config: dict[str, str]
+    # What is nobody's to see, and what is shown in its place; the longest first.
+    secrets: tuple[tuple[str, str], ...]
+
+    def hidden(self, text: str) -> str:
+        for value, shown in self.secrets:
+            text = text.replace(value, shown)
+        return text
+
+
+def resolved(config: Mapping[str, str], providers: Mapping[str, Provider], passwords: Collection[str] = ()) -> Resolved:
+    """`passwords`: settings whose values are secrets themselves. Raises ConnectorFailure. What is no reference of a
+    known provider stays as it is: `${topic}` means something to some connectors."""
+    secrets: dict[str, str] = {}
+
+    def hide(value: str, shown: str) -> None:
+        # As it is, and as addresses have it.
+        for each in (value, value.strip(), quote(value.strip(), safe=""), quote_plus(value.strip())):
+            if each:
+                secrets.setdefault(each, shown)
 
     def look_up(setting: str, match: re.Match[str]) -> str:
         provider = providers.get(match[1])
@@ -108,9 +131,15 @@ def resolved(config: Mapping[str, str], providers: Mapping[str, Provider]) -> di
             raise ConnectorFailure(f"{setting} refers to {match[0]}, which cannot be looked up: {error}") from None
         if value is None:
             raise ConnectorFailure(f"{setting} refers to {match[0]}, and there is no such value.")
+        hide(value, match[0])
         return value
 
-    return {
+    found = {
         name: REFERENCE.sub(lambda match, name=name: look_up(name, match), value)  # type: ignore[misc]
         for name, value in config.items()
     }
+    for name in passwords:
+        if name in found:
+            hide(found[name], HIDDEN)
+    ordered = sorted(secrets.items(), key=lambda pair: len(pair[0]), reverse=True)
+    return Resolved(found, tuple(ordered))

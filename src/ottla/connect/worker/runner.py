@@ -33,6 +33,8 @@ class Wanted(NamedTuple):
 
     config: Mapping[str, str]
     target: str
+    # Which of the connectors that have had this name.
+    incarnation: int = 0
 
 
 class Listener(Protocol):
@@ -91,7 +93,7 @@ class Runner:
     def want(self, wanted: Wanted) -> None:
         """Also the same again: a restart."""
         self._failures = 0
-        self._wanted = Wanted(wanted.config, wanted.target)
+        self._wanted = Wanted(*wanted)
         self._changed.set()
 
     def stop(self, grace_s: float) -> None:
@@ -188,9 +190,10 @@ class Runner:
 
     def _rest(self, wanted: Wanted, problem: Problem) -> None:
         self._failures += 1
-        sentence = self._stuck or problem.sentence
+        hidden = str if self._context is None else self._context.hidden
+        sentence = self._stuck or hidden(problem.sentence)
         self._stuck = None
-        self._report(statuses.FAILED, f"{sentence}\n{problem.trace}")
+        self._report(statuses.FAILED, f"{sentence}\n{hidden(problem.trace)}")
         _LOG.warning("the connector %s fails: %s", self.name, sentence)
         if problem.kind is Kind.LASTING:
             self._changed.wait()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from ottla.client.access.security_settings import is_about_security
 from ottla.client.membership import Timing
@@ -18,8 +17,8 @@ from ottla.common.errors import OttlaError
 from ottla.connect.rounds.context import RoundSettings
 from ottla.connect.storage.topics import TopicPlan
 from ottla.connect.worker.providers import Provider, providers_of
+from ottla.connect.worker.rest_settings import RestSettings, is_about_rest, parse_rest
 
-DEFAULT_PORT = 8083
 _CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 _LOG = logging.getLogger("ottla.connect.settings")
 # Names of the client's that a worker's file may have, beside those about security.
@@ -28,10 +27,10 @@ _KNOWN = frozenset(  # as text: thirty names in a list would fill a screen
     """
     bootstrap.servers group.id config.storage.topic config.storage.replication.factor offset.storage.topic
     offset.storage.replication.factor offset.storage.partitions status.storage.topic status.storage.replication.factor
-    status.storage.partitions listeners rest.advertised.host.name rest.advertised.port session.timeout.ms
+    status.storage.partitions rest.advertised.host.name rest.advertised.port session.timeout.ms
     heartbeat.interval.ms rebalance.timeout.ms topic.creation.enable task.shutdown.graceful.timeout.ms
     ottla.round.max.bytes ottla.round.max.ms ottla.idle.max.ms ottla.progress.timeout.ms ottla.restart.backoff.ms
-    ottla.restart.backoff.max.ms exactly.once.source.support plugin.path plugin.discovery
+    ottla.restart.backoff.max.ms ottla.metrics.listen exactly.once.source.support plugin.path plugin.discovery
     """.split()  # noqa: SIM905
 )
 
@@ -45,8 +44,7 @@ class WorkerSettings:
     status_topic: TopicPlan
     timing: Timing
     rounds: RoundSettings
-    host: str
-    port: int
+    rest: RestSettings
     advertised_host: str | None
     advertised_port: int | None
     # Converters, for connectors that name none.
@@ -60,6 +58,8 @@ class WorkerSettings:
     master: str = "local[*]"
     spark: Mapping[str, str] = field(default_factory=dict)
     providers: Mapping[str, Provider] = field(default_factory=dict)
+    # HOST:PORT of metrics; None: nowhere.
+    metrics: str | None = None
 
 
 def parse_worker(
@@ -67,8 +67,11 @@ def parse_worker(
 ) -> WorkerSettings:
     """From a worker's properties, and what the command line says instead. Raises OttlaError."""
     servers = bootstrap or given.get("bootstrap.servers", "localhost:9092")
-    client = {name: value for name, value in given.items() if name in _CLIENT or is_about_security(name)}
-    listener = _listener(listen or given.get("listeners", f"http://127.0.0.1:{DEFAULT_PORT}").split(",")[0])
+    client = {
+        name: value
+        for name, value in given.items()
+        if name in _CLIENT or (is_about_security(name) and not is_about_rest(name))
+    }
     _tell_without_effect(given)
     return WorkerSettings(
         client=parse_named(servers, client),
@@ -76,8 +79,7 @@ def parse_worker(
         config_topic=_topic(given, "config", "connect-configs", 1),
         offset_topic=_topic(given, "offset", "connect-offsets", 25),
         status_topic=_topic(given, "status", "connect-status", 5),
-        host=listener[0],
-        port=listener[1],
+        rest=parse_rest(given, listen),
         advertised_host=given.get("rest.advertised.host.name"),
         advertised_port=_number(given, "rest.advertised.port", 0) or None,
         timing=Timing(
@@ -98,6 +100,7 @@ def parse_worker(
         grace_s=_number(given, "task.shutdown.graceful.timeout.ms", 5_000) / 1000,
         master=master,
         providers=providers_of(given),
+        metrics=given.get("ottla.metrics.listen", "").strip() or None,
         spark={name: value for name, value in given.items() if name.startswith("spark.")},
     )
 
@@ -119,6 +122,7 @@ def _tell_without_effect(given: Mapping[str, str]) -> None:
         if name not in _KNOWN
         and name not in _CLIENT
         and not is_about_security(name)
+        and not is_about_rest(name)
         and not name.startswith(("key.converter", "value.converter", "header.converter", "spark.", "config.providers"))
     ]
     if idle:
@@ -131,19 +135,6 @@ def _topic(given: Mapping[str, str], which: str, default: str, partitions: int) 
     count = 1 if wanted else _number(given, f"{which}.storage.partitions", partitions)
     replication = int(given.get(f"{which}.storage.replication.factor", "-1"))
     return TopicPlan(given.get(setting, default), setting, count, replication, wanted)
-
-
-def _listener(text: str) -> tuple[str, int]:
-    parts = urlsplit(text if "://" in text else f"http://{text}")
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
-    if parts.scheme.lower() == "https":
-        raise OttlaError("listeners has https, which a worker does not serve: put a proxy in front of it.")
-    if parts.scheme.lower() != "http" or port is None:
-        raise OttlaError(f"'{text}' is no place to listen: expected HOST:PORT, or http://HOST:PORT.")
-    return parts.hostname or "0.0.0.0", port
 
 
 def _number(given: Mapping[str, str], name: str, default: int) -> int:

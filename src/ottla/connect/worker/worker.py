@@ -6,10 +6,13 @@ Each time it compares what should run here with what does.
 
 from __future__ import annotations
 
+import json
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from urllib.parse import quote
 
 import httpx
@@ -20,16 +23,18 @@ from ottla.common.errors import OttlaError
 from ottla.connect.plugins import Plugin, UnknownPlugin, find
 from ottla.connect.rounds.context import ConnectorContext, WorkerContext
 from ottla.connect.storage.compacted import CompactedTopic
-from ottla.connect.storage.configs import ConfigState, Pair, Restart, task_records
+from ottla.connect.storage.configs import ConfigState, Pair, Restart, session_key_record, task_records
 from ottla.connect.storage.offsets import OffsetState
 from ottla.connect.storage.statuses import StatusState
 from ottla.connect.worker.assignment import Share, Told, shares
 from ottla.connect.worker.board import Board
 from ottla.connect.worker.effective import effective
 from ottla.connect.worker.errors import NotLeader
+from ottla.connect.worker.metrics import WorkerMetrics
 from ottla.connect.worker.providers import resolved
 from ottla.connect.worker.runner import Pauses, Runner, Wanted
 from ottla.connect.worker.settings import WorkerSettings
+from ottla.connect.worker.signing import BETWEEN_WORKERS, SIGNATURE, signature
 from ottla.connect.worker.spark_session import WorkerSpark
 from ottla.connect.worker.writers import Fenced, LeaderWriter, PlainWriter
 
@@ -50,6 +55,7 @@ class Worker:
         self._leader_writer = LeaderWriter(client, self.config_topic, f"connect-cluster-{settings.group}")
         self._status_writer = PlainWriter(client, self.status_topic)
         self.offset_writer = PlainWriter(client, self.offset_topic)
+        self.metrics = WorkerMetrics()
         self.cluster_id = ""
         self.url = ""
         self.worker_id = ""
@@ -76,7 +82,7 @@ class Worker:
     def start(self, host: str, port: int) -> None:
         """`host`, `port`: what others reach us by. Returns when everything is read. Raises OttlaError."""
         shown = f"[{host}]" if ":" in host else host
-        self.url, self.worker_id = f"http://{shown}:{port}", f"{shown}:{port}"
+        self.url, self.worker_id = f"{self.settings.rest.scheme}://{shown}:{port}", f"{shown}:{port}"
         settings = self.settings
         with ClusterClient(settings.client.address) as cluster:
             self.cluster_id = str(cluster.metadata([]).cluster_id)
@@ -90,6 +96,7 @@ class Worker:
             settings.group,
             self.offset_topic,
             self.offsets,
+            self.offset_writer.write,
             settings.rounds,
             settings.creates_topics,
         )
@@ -122,6 +129,10 @@ class Worker:
     def is_ready(self) -> bool:
         return self._share is not None
 
+    @property
+    def is_leader(self) -> bool:
+        return self._is_leader
+
     # --- the group
 
     def _tell(self) -> bytes:
@@ -131,11 +142,19 @@ class Worker:
         """We lead: decide on everything that was ever written."""
         self._leader_writer.resign()
         self._leader_writer.take_over()
+        self._make_session_key()
         members = {member: Told.decode(data) for member, data in told.items()}
         names = frozenset(self.configs.configs)
         self._assigned_from = names
         given = shares(members, names)
         return {member: Share(self.url, connectors).encode() for member, connectors in given.items()}
+
+    def _make_session_key(self) -> None:
+        if self.configs.session_key is None:
+            try:
+                self._leader_writer.write([session_key_record(secrets.token_bytes(32), int(time.time() * 1000))])
+            except Fenced:
+                raise OttlaError("another worker leads the group already.") from None
 
     def _on_assigned(self, assigned: Assigned | None) -> None:
         with self._joined:
@@ -147,6 +166,7 @@ class Worker:
                 self._held, self._lost_s = self._share.connectors, None
                 assert self.board is not None
                 self.board.generation = assigned.generation
+            self.metrics.rebalanced(None if assigned is None else assigned.generation)
             if not self._is_leader:
                 self._leader_writer.resign()
             self._joined.notify_all()
@@ -211,7 +231,10 @@ class Worker:
         for name, runner in list(self._runners.items()):
             if name not in known:
                 self._stop_runner(runner)
-                self.board.forget(name)
+                self.board.forget_own(name)
+            elif runner.wanted.incarnation != self.configs.deletions.get(name, 0):
+                # Deleted and made anew meanwhile. Whoever deleted it has forgotten its state.
+                self._stop_runner(runner)
             elif name not in mine:
                 self._stop_runner(runner)
                 self.board.let_go(name)
@@ -219,7 +242,8 @@ class Worker:
         for name in mine:
             if name in known and not self._is_stopping:
                 try:
-                    self._bring_up(name, Wanted(known[name], self.configs.target(name)))
+                    incarnation = self.configs.deletions.get(name, 0)
+                    self._bring_up(name, Wanted(known[name], self.configs.target(name), incarnation))
                 except Exception:
                     # Others are to run all the same; this one is tried again with the next look.
                     _LOG.exception("the connector %s cannot be started now", name)
@@ -263,6 +287,7 @@ class Worker:
     def _stop_runner(self, runner: Runner) -> None:
         runner.stop(self.settings.grace_s)
         self._runners.pop(runner.name, None)
+        self.metrics.forget(runner.name)
 
     def _do_restarts(self) -> None:
         with self._restart_guard:
@@ -288,8 +313,10 @@ class Worker:
             assert self.board is not None
             self.board.uses(name, topics)
 
-        given = resolved(effective(config, self.settings.defaults), self.settings.providers)
-        return ConnectorContext(self._context, name, given, on_topics)
+        passwords = find(config["connector.class"]).connector.config_def.passwords
+        given = resolved(effective(config, self.settings.defaults), self.settings.providers, passwords)
+        on_progress = partial(self.metrics.progressed, name)
+        return ConnectorContext(self._context, name, given.config, on_topics, given.hidden, on_progress)
 
     def mend(self) -> None:
         self._spark.revive()
@@ -303,10 +330,21 @@ class Worker:
             if self._is_leader:
                 self.write_tasks(name, plugin.task_class, count)
             elif self._share is not None:
-                url = f"{self._share.leader_url}/ottla/tasks/{quote(name, safe='')}"
-                httpx.put(url, json={"class": plugin.task_class, "tasks": count}, timeout=_FORWARD_S, trust_env=False)
+                self._tell_tasks(self._share.leader_url, name, plugin, count)
         except (OttlaError, OSError, httpx.HTTPError, NotLeader) as error:
             _LOG.warning("the tasks of %s cannot be written now: %s", name, error)
+
+    def _tell_tasks(self, leader_url: str, name: str, plugin: Plugin, count: int) -> None:
+        path = f"{BETWEEN_WORKERS}tasks/{quote(name, safe='')}"
+        body = json.dumps({"class": plugin.task_class, "tasks": count}).encode()
+        if self.configs.session_key is None:
+            self.config_topic.read_to_end()
+        headers = {SIGNATURE: signature(self.configs.session_key or b"", path, body)}
+        verify = self.settings.rest.verify()
+        told = httpx.put(
+            leader_url + path, content=body, headers=headers, timeout=_FORWARD_S, trust_env=False, verify=verify
+        )
+        told.raise_for_status()
 
     def write_tasks(self, name: str, task_class: str, count: int) -> None:
         config = self.configs.configs.get(name)
@@ -315,6 +353,7 @@ class Worker:
 
     def report(self, name: str, state: str, tasks: int | None, trace: str | None, version: str | None) -> None:
         if name in self.configs.configs and self.board is not None:
+            self.metrics.reported(name, state, tasks or 0)
             self.board.report(name, state, tasks, trace, version)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from urllib.parse import parse_qs
 
@@ -11,6 +12,8 @@ from ottla.common.errors import OttlaError
 from ottla.console.web import words
 
 FORM_BYTES_MAX = 12 * 1024 * 1024
+# From the head of the request to the last byte of the form: whoever never sends it would hold what is here for ever.
+FORM_S_MAX = 60.0
 _FIELDS_MAX = 20_000
 _DIGITS_MAX = 18
 
@@ -50,12 +53,18 @@ class Form:
 
 
 async def read_form(request: Request, bytes_max: int = FORM_BYTES_MAX) -> Form:
-    """Raises OttlaError for one that is too long."""
+    """Raises OttlaError for one that is too long, or does not arrive."""
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > bytes_max:
-            raise OttlaError(f"the form is longer than {words.size(bytes_max)}: send large records with a client.")
+    try:
+        async with asyncio.timeout(FORM_S_MAX):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > bytes_max:
+                    raise OttlaError(
+                        f"the form is longer than {words.size(bytes_max)}: send large records with a client."
+                    )
+    except TimeoutError:
+        raise OttlaError(f"the form did not arrive within {FORM_S_MAX:.0f} seconds: send it again.") from None
     try:
         return Form(parse_qs(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS_MAX))
     except ValueError as error:

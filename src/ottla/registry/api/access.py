@@ -16,25 +16,18 @@ Whoever may write may read. Without a file of users everybody may do everything.
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import binascii
-import hmac
-import secrets
-import tomllib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ottla.common.basic_logins import BasicLogins
 from ottla.common.errors import OttlaError
-from ottla.common.passwords import NOBODY, is_broken_hash, is_password
+from ottla.common.users_file import check_section, read_sections
 from ottla.registry.api.answers import answer
 from ottla.registry.errors import RegistryError
 
@@ -64,15 +57,8 @@ class User:
 
 def load_users(path: str) -> dict[str, User]:
     """Raises OttlaError, which says what is wrong with the file."""
-    try:
-        tables = tomllib.loads(Path(path).read_text()).get("users", {})
-    except OSError as error:
-        raise OttlaError(f"cannot read {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise OttlaError(f"{path} is not valid TOML: {error}.") from None
-    if not isinstance(tables, dict) or not tables:
-        raise OttlaError(f"{path} names no user: write a section [users.NAME] with a password.")
-    return {name: _user(path, name, table) for name, table in tables.items()}
+    sections = read_sections(path, needs="a password")
+    return {name: _user(path, name, section) for name, section in sections.items()}
 
 
 def _user(path: str, name: str, table: Any) -> User:
@@ -82,10 +68,7 @@ def _user(path: str, name: str, table: Any) -> User:
         if not isinstance(table.get(word, ""), str):
             raise OttlaError(f"{path}: {word} of [users.{name}] is a text.")
     password = table.get("password")
-    if password is not None and is_broken_hash(password):
-        raise OttlaError(f"{path}: the password of [users.{name}] is no hash of `ottla registry password`.")
-    if unknown := table.keys() - _FIELDS:
-        raise OttlaError(f"{path}: [users.{name}] has '{min(unknown)}'; known are {', '.join(sorted(_FIELDS))}.")
+    check_section(path, name, table, _FIELDS)
     lists = {right: table.get(right, []) for right in ("read", "write")}
     for right, patterns in lists.items():
         if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
@@ -112,10 +95,7 @@ class Authentication:
         self._app = app
         self._users = users
         self._by_certificate = {user.certificate: user for user in users.values() if user.certificate is not None}
-        # A hash takes tens of milliseconds: who was let in once is known by the digest of what was sent.
-        self._known: dict[bytes, User] = {}
-        self._secret = secrets.token_bytes(32)
-        self._hashing = ThreadPoolExecutor(1, "passwords")
+        self._logins = BasicLogins({name: user.password for name, user in users.items()})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -138,24 +118,8 @@ class Authentication:
         return user
 
     async def _user(self, header: bytes) -> User | None:
-        digest = hmac.digest(self._secret, header, "sha256")
-        if digest in self._known:
-            return self._known[digest]
-        scheme, _, encoded = header.partition(b" ")
-        try:
-            name, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
-            return None
-        user = self._users.get(name)
-        if scheme.lower() != b"basic" or not colon:
-            return None
-        # Whoever guesses waits as long for a name that is none, and holds up nobody but others who log in first.
-        stored = NOBODY if user is None or user.password is None else user.password
-        is_right = await asyncio.get_running_loop().run_in_executor(self._hashing, is_password, password, stored)
-        if user is None or user.password is None or not is_right:
-            return None
-        self._known[digest] = user
-        return user
+        name = await self._logins.name(header)
+        return None if name is None else self._users[name]
 
 
 def passed_on(request: Request) -> dict[str, str]:

@@ -65,6 +65,11 @@ class Place:
         ]
         return sorted(found)
 
+    def age_s(self, path: str) -> float:
+        """Since somebody has written to it; for ever, where that is not known. Raises OSError."""
+        written_ns = self.system.get_file_info(path).mtime_ns
+        return float("inf") if written_ns is None else (time.time_ns() - written_ns) / 1e9
+
     def remove_old(self, pattern: re.Pattern[str], age_s: float) -> None:
         """Files of such names that nobody has written to for so long. That they cannot be removed is no trouble now."""
         try:

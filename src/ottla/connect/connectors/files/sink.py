@@ -5,6 +5,9 @@ another name first and then renamed, so it is there as a whole or not at all; wh
 
 When a worker is replaced, a task of the old one may still be about to rename its file. So whoever renames looks first
 whether these records are there already, and on file systems of this machine nobody else can come between (a lock).
+
+Where somebody sets offsets back, files from there on get hidden names (`.replaced+...`), and their records are written
+again. A mark tells tasks that have begun before that to begin anew.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from ottla.common.ids import TopicPartition
@@ -39,6 +42,7 @@ from ottla.connect.connectors.files.writing import EXTENSIONS, write_file
 from ottla.connect.definitions import at_least, one_of
 
 _MOVED = re.compile(r"\.moved\+(\d+)")
+_BACK = re.compile(r"\.moved-back\+[0-9a-f]{32}")
 _TEMPORARY = re.compile(r"\..+\+\d+\+\d+\.[a-z]+\.[0-9a-f]{32}")
 # What a task that was killed has left behind; no task writes one file for so long.
 _LEFTOVER_S = 24 * 3600.0
@@ -105,52 +109,116 @@ class FilesSink(Sink):
         self._place.remove_old(_TEMPORARY, _LEFTOVER_S)
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        found = {partition: position(self._place, partition) for partition in partitions}
+        found = {partition: _look(self._place, partition).position for partition in partitions}
         return {partition: next_ for partition, next_ in found.items() if next_ is not None}
 
     def open(self, partition: TopicPartition, position: int) -> SinkWriter:
         settings = self.settings
-        return _Writer(self._place, partition, position, settings["format"], settings["include.metadata"])
+        return _Writer(self._place, partition, settings["format"], settings["include.metadata"])
 
     def moved(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Files from that offset on would be there twice: they have to go first, and that is for a person to do. What
-        is passed over is noted in the folder."""
-        known = {partition: position(self._place, partition) for partition in offsets}
+        moves = [_Move(self._place, partition, offset or 0) for partition, offset in offsets.items()]
         # All of them or none: who is refused must not find some of them moved.
-        for partition, offset in offsets.items():
-            if (known[partition] or 0) > (offset or 0):
-                raise ConnectorFailure(
-                    f"{_folder(self._place, partition)} has files up to offset {(known[partition] or 0) - 1}: move "
-                    "those away that are to be written again, or records would be there twice."
-                )
-        for partition, offset in offsets.items():
-            before = known[partition]
-            if before is not None and offset is not None and offset > before:
-                mark = posixpath.join(_folder(self._place, partition), f".moved+{offset:020}")
-                with self._place.system.open_output_stream(mark):
-                    pass
+        for move in moves:
+            move.check()
+        for move in moves:
+            try:
+                move.make()
+            except OSError as error:
+                raise ConnectorFailure(f"{move.folder} cannot be changed: {error}.") from None
 
 
 def _folder(place: Place, partition: TopicPartition) -> str:
     return posixpath.join(place.path, quote(partition.topic, safe=""), f"partition={partition.partition}")
 
 
-def position(place: Place, partition: TopicPartition) -> int | None:
-    """The offset after the last that is in a file, or was passed over."""
+class _Folder(NamedTuple):
+    """What the names in the folder of a partition say."""
+
+    # First and last offset of each file, and its path.
+    files: list[tuple[int, int, str]]
+    # Offsets that were passed over, and their marks.
+    passed: list[tuple[int, str]]
+    # Marks of having been moved at all.
+    marks: frozenset[str]
+
+    @property
+    def position(self) -> int | None:
+        """The offset after the last that is in a file, or was passed over."""
+        ends = [last + 1 for _, last, _ in self.files] + [offset for offset, _ in self.passed]
+        return max(ends, default=None)
+
+
+def _look(place: Place, partition: TopicPartition) -> _Folder:
     below = _folder(place, partition)[len(place.path) :].lstrip("/")
-    names = [posixpath.basename(found.path) for found in place.listed(below, hidden=True)]
-    found = [int(match[4]) + 1 for name in names if not name.startswith(".") and (match := _NAME.fullmatch(name))]
-    found += [int(match[1]) for name in names if (match := _MOVED.fullmatch(name))]
-    return max(found, default=None)
+    named = [(posixpath.basename(found.path), found.path) for found in place.listed(below, hidden=True)]
+    files = [
+        (int(match[3]), int(match[4]), path)
+        for name, path in named
+        if not name.startswith(".") and (match := _NAME.fullmatch(name))
+    ]
+    passed = [(int(match[1]), path) for name, path in named if (match := _MOVED.fullmatch(name))]
+    marks = frozenset(name for name, _ in named if _BACK.fullmatch(name))
+    return _Folder(sorted(files), passed, marks)
+
+
+class _Move:
+    """Of one partition to an offset."""
+
+    def __init__(self, place: Place, partition: TopicPartition, offset: int) -> None:
+        self._place = place
+        self._offset = offset
+        self.folder = _folder(place, partition)
+        self._known = _look(place, partition)
+
+    def check(self) -> None:
+        """Raises ConnectorFailure where it would have to cut a file."""
+        for first, last, path in self._known.files:
+            if first < self._offset <= last:
+                raise ConnectorFailure(
+                    f"{path} holds offsets {first} to {last}, and cannot be cut at {self._offset}: set the offset to "
+                    f"{first}, or to {last + 1}."
+                )
+
+    def make(self) -> None:
+        if self._known.position is None or self._known.position == self._offset:
+            return
+        system = self._place.system
+        with _alone(self._place, self.folder):
+            self._mark(f".moved-back+{uuid.uuid4().hex}")
+            # From the last one on: if this ends in the middle, what is left is whole up to some offset.
+            for _, path in self._known.passed:
+                system.delete_file(path)
+            for first, _, path in reversed(self._known.files):
+                if first >= self._offset:
+                    name = posixpath.basename(path)
+                    system.move(path, posixpath.join(self.folder, f".replaced+{uuid.uuid4().hex}+{name}"))
+            if self._offset:
+                self._mark(f".moved+{self._offset:020}")
+
+    def _mark(self, name: str) -> None:
+        with self._place.system.open_output_stream(posixpath.join(self.folder, name)):
+            pass
+
+
+@contextmanager
+def _alone(place: Place, folder: str) -> Iterator[None]:
+    if not place.is_local:
+        yield
+        return
+    with open(posixpath.join(folder, ".lock"), "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class _Writer(SinkWriter):
-    def __init__(self, place: Place, partition: TopicPartition, start: int, kind: str, has_metadata: bool) -> None:
+    def __init__(self, place: Place, partition: TopicPartition, kind: str, has_metadata: bool) -> None:
         self._place = place
         self._partition = partition
-        self._start = start
         self._kind = kind
         self._has_metadata = has_metadata
+        # What holds when this task begins.
+        self._marks = _look(place, partition).marks
 
     def write(self, records: Records) -> None:
         assert records.offsets is not None
@@ -165,7 +233,7 @@ class _Writer(SinkWriter):
                 with system.open_output_stream(temporary) as file:
                     write_file(file, self._kind, records, has_metadata=self._has_metadata)
                 self._sync(temporary)
-                with self._alone(folder):
+                with _alone(self._place, folder):
                     self._check(first)
                     system.move(temporary, posixpath.join(folder, name))
             except BaseException:
@@ -177,21 +245,14 @@ class _Writer(SinkWriter):
             raise Outage(f"{folder} cannot be written: {error}.") from None
 
     def _check(self, first: int) -> None:
-        known = position(self._place, self._partition)
-        if known is not None and known > first:
+        known = _look(self._place, self._partition)
+        if known.marks != self._marks:
+            raise Outage(f"{_folder(self._place, self._partition)} was moved to another offset: this task begins anew.")
+        if known.position is not None and known.position > first:
             raise Outage(
                 f"{_folder(self._place, self._partition)} has offset {first} already: another task has written it, and "
                 "this one begins anew behind it."
             )
-
-    @contextmanager
-    def _alone(self, folder: str) -> Iterator[None]:
-        if not self._place.is_local:
-            yield
-            return
-        with open(posixpath.join(folder, ".lock"), "wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
     def _sync(self, path: str) -> None:
         """What a rename makes known has to be on the disk."""

@@ -28,9 +28,10 @@ from ottla.connect.api import (
     SchemaType,
     Source,
 )
+from ottla.connect.connectors.files.line_reading import LineReading
 from ottla.connect.connectors.files.places import Place
-from ottla.connect.connectors.files.reading import Reading, parse_types
-from ottla.connect.definitions import one_of
+from ottla.connect.connectors.files.reading import Piece, Reading, parse_types
+from ottla.connect.definitions import at_least, one_of
 
 FORMATS = ("csv", "json", "orc", "parquet", "text")
 _NO_KEY = Schema(SchemaType.STRING, optional=True)
@@ -81,6 +82,15 @@ class FilesSource(Source):
                 default="",
                 check=_types,
             ),
+            ConfigKey(
+                "incomplete.timeout.ms",
+                ConfigType.LONG,
+                "What has no end yet (a Parquet file that is being copied, a quoted value) counts as damaged when "
+                "nobody has written to the file for so long.",
+                default=60_000,
+                importance=Importance.LOW,
+                check=at_least(0),
+            ),
         )
     )
 
@@ -88,6 +98,7 @@ class FilesSource(Source):
         super().__init__(config)
         self._place = Place(self.settings["path"])
         self._sizes: dict[str, int] = {}
+        self._is_tolerant = config.get("errors.tolerance", "none") == "all"
 
     def partitions(self, most: int) -> Sequence[Partition]:
         found = self._place.listed()
@@ -102,23 +113,34 @@ class FilesSource(Source):
         return not known.get("done") and self._sizes[partition["file"]] > int(known.get("position", 0))
 
     def read(self, partition: Partition, offset: Offset | None) -> Iterator[Read]:
-        path, settings = partition["file"], self.settings
+        path, kind = partition["file"], self.settings["format"]
+        try:
+            with self._place.system.open_input_file(path) as file:
+                for column, behind, failures in self._pieces(file, path, offset or {}):
+                    yield Read(self._records(column, path), behind, failures)
+        except pa.ArrowInvalid as error:
+            raise ConnectorFailure(f"{path} cannot be read as {kind}: {error}.") from None
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Outage(f"{path} cannot be read: {error}.") from None
+
+    def _pieces(self, file: Any, path: str, offset: Offset) -> Iterator[Piece]:
+        settings = self.settings
         reading = Reading(
             settings["format"],
             settings["csv.delimiter"],
             settings["csv.header"],
             parse_types(settings["columns.types"]),
+            self._is_tolerant,
         )
-        try:
-            with self._place.system.open_input_file(path) as file:
-                for column, behind in reading.pieces(file, path, offset or {}):
-                    yield Read(self._records(column, path), behind)
-        except pa.ArrowInvalid as error:
-            raise ConnectorFailure(f"{path} cannot be read as {settings['format']}: {error}.") from None
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise Outage(f"{path} cannot be read: {error}.") from None
+
+        def is_settled() -> bool:
+            return bool(self._place.age_s(path) * 1000 >= settings["incomplete.timeout.ms"])
+
+        if reading.has_lines:
+            return LineReading(reading, file, path, is_settled).pieces(int(offset.get("position", 0)))
+        return reading.pieces(file, path, offset, is_settled)
 
     def _records(self, column: Column, path: str) -> Records:
         count = len(column)
@@ -132,7 +154,7 @@ class FilesSource(Source):
 
     def _keys(self, column: Column, count: int, path: str) -> Column:
         name = self.settings["key.column"]
-        if name is None:
+        if name is None or not count:
             return Column(_NO_KEY, pa.nulls(count, pa.string()))
         if column.schema is None:
             return Column(None, [value.get(name) if isinstance(value, dict) else None for value in column.data])

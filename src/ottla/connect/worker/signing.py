@@ -1,0 +1,19 @@
+"""What workers ask of each other for themselves is signed with a key that the leader keeps in the topic of
+configurations, as Kafka Connect's is (KIP-507). What they forward carries the login that it came with instead."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+
+SIGNATURE = "x-connect-authorization"
+# Paths that are for workers only: what is asked there has to be signed.
+BETWEEN_WORKERS = "/ottla/"
+
+
+def signature(key: bytes, path: str, body: bytes) -> str:
+    return base64.b64encode(hmac.digest(key, path.encode() + b"\n" + body, "sha256")).decode()
+
+
+def is_signed(key: bytes | None, path: str, body: bytes, given: str | None) -> bool:
+    return key is not None and given is not None and hmac.compare_digest(signature(key, path, body), given)
