@@ -14,7 +14,7 @@ from ottla.groups.classic_group import ClassicGroup
 from ottla.groups.config import ConsumerSettings, GroupConfig
 from ottla.groups.consumer_group import ConsumerGroup
 from ottla.groups.offsets import NO_PRODUCER, OffsetStore
-from ottla.groups.result import Record
+from ottla.groups.records import Record
 from ottla.metadata.image import ClusterImage
 from ottla.protocol.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,
