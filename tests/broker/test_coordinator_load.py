@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.coordinators.group_shard import GroupShard
+from ottla.broker.coordinators.groups.group_shard import GroupShard
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches

@@ -26,7 +26,7 @@ class DyingBroker(OttlaProcess):
 
 def die_at(step: int) -> None:
     from ottla.broker.coordinators.coordinator_log import CoordinatorLog
-    from ottla.broker.coordinators.transaction_markers import MarkerWriter
+    from ottla.broker.coordinators.transactions.transaction_markers import MarkerWriter
     from ottla.transactions.transaction import Transaction
 
     append, write = CoordinatorLog.append, MarkerWriter.write

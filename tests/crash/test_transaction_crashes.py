@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.coordinators.coordinator_log import CoordinatorLog
-from ottla.broker.coordinators.transaction_markers import MarkerWriter
+from ottla.broker.coordinators.transactions.transaction_markers import MarkerWriter
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches, read_records

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ottla.broker.coordinators.group_shard import GroupShard
+from ottla.broker.coordinators.groups.group_shard import GroupShard
 from ottla.broker.partitions.partition import Committed
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId

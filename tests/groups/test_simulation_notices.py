@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators import group_shard as shard
+from ottla.broker.coordinators.groups import group_shard as shard
 from ottla.groups import classic_rebalance, classic_sync, consumer_update, reconcile
 from ottla.groups.classic_group import ClassicGroup, ClassicMember
 from ottla.groups.consumer_group import ConsumerGroup

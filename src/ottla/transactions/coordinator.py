@@ -1,9 +1,10 @@
 """The coordinator of the transactional ids of one `__transaction_state` partition.
 
 Theory of operation. A request is answered with a `Decision`: a new value of one transactional id to append to the log,
-a reply, and markers to write. The broker appends the record and calls `apply` (`coordinators/transaction_shard.py`),
-writes the markers and comes back with `markers_written` (`transaction_markers.py`). So the outcome of a transaction is
-in the log (PREPARE_*) before any marker is written, and after a crash whatever was decided is finished from there.
+a reply, and markers to write. The broker appends the record and calls `apply` (`transaction_shard.py`), writes the
+markers when it is committed and comes back with `markers_written` (`transaction_markers.py`). So the outcome of a
+transaction is in the log (PREPARE_*) before any marker is written, and after a crash whatever was decided is finished
+from there.
 
 Epochs (KIP-360, KIP-890): a new instance gets a higher epoch, which fences the older one; with transactions v2 every
 transaction ends with a bump, so a late message of an earlier transaction can never join a later one. Aborting on behalf

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.coordinator_shard import answered
-from ottla.broker.coordinators.transaction_errors import for_version
+from ottla.broker.coordinators.transactions.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.result import Result

@@ -11,7 +11,7 @@ from functools import partial
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.coordinator_shard import answered
-from ottla.broker.coordinators.offset_pieces import answered_in_pieces
+from ottla.broker.coordinators.groups.offset_pieces import answered_in_pieces
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps

@@ -9,7 +9,7 @@ from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester, tell
 from ottla.broker.coordinators.coordinator_shard import answered
-from ottla.broker.coordinators.offset_pieces import answered_in_pieces
+from ottla.broker.coordinators.groups.offset_pieces import answered_in_pieces
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse

@@ -11,9 +11,9 @@ from functools import partial
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.coordinator_shard import answered
-from ottla.broker.coordinators.offset_pieces import answered_in_pieces
-from ottla.broker.coordinators.transaction_errors import for_offsets
-from ottla.broker.coordinators.transaction_peers import Question
+from ottla.broker.coordinators.groups.offset_pieces import answered_in_pieces
+from ottla.broker.coordinators.transactions.transaction_errors import for_offsets
+from ottla.broker.coordinators.transactions.transaction_peers import Question
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition
 from ottla.common.steps import Steps

@@ -22,7 +22,7 @@ from ottla.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersRespo
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.coordinators.transaction_markers import Completion
+    from ottla.broker.coordinators.transactions.transaction_markers import Completion
 
 log = logging.getLogger("ottla.transactions")
 

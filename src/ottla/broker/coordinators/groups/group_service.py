@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.group_shard import GroupShard
+from ottla.broker.coordinators.groups.group_shard import GroupShard
 from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.partitions.partition import Partition

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ottla.broker.coordinators.coordinator_log import CoordinatorLog
 from ottla.broker.coordinators.coordinator_shard import COORDINATOR_ERRORS, CallLater, CoordinatorShard
-from ottla.broker.coordinators.transaction_markers import Completion, MarkerWriter
+from ottla.broker.coordinators.transactions.transaction_markers import Completion, MarkerWriter
 from ottla.common.clock import Clock
 from ottla.common.errors import ErrorCode
 from ottla.common.result import Result, TimerKey

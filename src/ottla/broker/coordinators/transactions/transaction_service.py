@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from ottla.broker.coordinators.coordinator_shard import answered
 from ottla.broker.coordinators.internal_topics import TRANSACTIONS_TOPIC
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
-from ottla.broker.coordinators.transaction_markers import MarkerWriter
-from ottla.broker.coordinators.transaction_peers import TransactionPeers
-from ottla.broker.coordinators.transaction_shard import TransactionShard
+from ottla.broker.coordinators.transactions.transaction_markers import MarkerWriter
+from ottla.broker.coordinators.transactions.transaction_peers import TransactionPeers
+from ottla.broker.coordinators.transactions.transaction_shard import TransactionShard
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.coordinators.coordinator_log import check_replicas
 from ottla.broker.coordinators.coordinator_shard import give
 from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
-from ottla.broker.coordinators.marker_channels import PERMANENT, MarkerChannels
+from ottla.broker.coordinators.transactions.marker_channels import PERMANENT, MarkerChannels
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.result import Result
@@ -35,7 +35,7 @@ from ottla.transactions.coordinator import Decision, Markers
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.coordinators.transaction_shard import TransactionShard
+    from ottla.broker.coordinators.transactions.transaction_shard import TransactionShard
 
 log = logging.getLogger("ottla.transactions")
 

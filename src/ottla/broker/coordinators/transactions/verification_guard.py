@@ -19,8 +19,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ottla.broker.coordinators.coordinator_shard import promised
-from ottla.broker.coordinators.transaction_errors import for_produce
-from ottla.broker.coordinators.transaction_peers import Question
+from ottla.broker.coordinators.transactions.transaction_errors import for_produce
+from ottla.broker.coordinators.transactions.transaction_peers import Question
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol.produce_frames import ProduceRequest, Topics
@@ -29,7 +29,7 @@ from ottla.storage.producers.producer_state import Guard
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.coordinators.transaction_shard import TransactionShard
+    from ottla.broker.coordinators.transactions.transaction_shard import TransactionShard
     from ottla.broker.partitions.partition import Partition
 
 _ADDS_PARTITIONS_SINCE = 12
