@@ -15,7 +15,6 @@ from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches, read_records
 from ottla.testing import Broker
-from ottla.transactions.coordinator import Decision
 from ottla.transactions.transaction import decode_key
 from tests.broker.test_answers_are_durable import HeldDisk
 from tests.support.loop_broker import LoopBroker
@@ -187,8 +186,7 @@ async def test_a_producer_id_that_runs_out_of_epochs_is_replaced(desk: Desk) -> 
     (shard,) = desk.transactions.runtime.all()
     known = shard.coordinator.get("t")
     assert known is not None
-    last = type(known)(**{**{one: getattr(known, one) for one in known.__slots__}, "producer_epoch": 32766})
-    shard.carry_out(Decision(write=last))
+    shard.write(type(known)(**{**{one: getattr(known, one) for one in known.__slots__}, "producer_epoch": 32766}))
     who = Identity(who.producer_id, 32766)
     await desk.produce(who, b"last")
     after = await desk.end(who, True)

@@ -68,10 +68,6 @@ class Result:
     def cancel(self, key: TimerKey) -> None:
         self.timers.append(TimerOrder(key, None))
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.records or self.answers or self.timers or self.next_steps or self.follow_ups)
-
     def take_back(self) -> None:
         """The operation was refused half way."""
         for wish in (self.records, self.answers, self.timers, self.next_steps, self.follow_ups):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
-from ottla.transactions.states import TxnState, check_transition
+from ottla.transactions.states import LEGAL, IllegalTransition, TxnState
 from ottla.transactions.transaction import EPOCH_MAX, NO_EPOCH, NO_PRODUCER, Transaction
 
 V2 = 2  # the transaction version from which each transaction ends with a new epoch
@@ -71,8 +71,8 @@ class TransactionCoordinator:
     def apply(self, transaction: Transaction) -> None:
         """Take over a value that is in the log. The only way state changes, live and when loading."""
         before = self._transactions.get(transaction.transactional_id)
-        if before is not None and before != transaction:
-            check_transition(before.state, transaction.state)
+        if before is not None and transaction.state not in LEGAL[before.state] and before != transaction:
+            raise IllegalTransition(f"{before.state.text} may not become {transaction.state.text}")
         if transaction.state is TxnState.DEAD:
             self._transactions.pop(transaction.transactional_id, None)
         else:

@@ -40,7 +40,7 @@ class CoordinatorLog:
         partition: Partition,
         clock: Clock,
         serialize: Serialize,
-        codec: Callable[[], int],
+        codec: Callable[[], int] | None,
         commit_timeout_ms: int | None,
     ) -> None:
         """Without `commit_timeout_ms` a commit may take its time: nobody else has to take part in it."""
@@ -55,16 +55,16 @@ class CoordinatorLog:
         partition = self.partition
         check_replicas(partition)
         now_ms = self._clock.now_ms()
-        rows = [Record(number, now_ms, *self._serialize(record)) for number, record in enumerate(records)]
+        rows: list[Record] = []
+        for record in records:
+            key, value = self._serialize(record)
+            rows.append(Record(len(rows), now_ms, key, value))
+        codec = Codec.NONE if self._codec is None else Codec(self._codec())
         if producer is None:
-            batch = build_batch(rows, codec=Codec(self._codec()))
+            batch = build_batch(rows, codec=codec)
         else:
             batch = build_batch(
-                rows,
-                codec=Codec(self._codec()),
-                producer_id=producer[0],
-                producer_epoch=producer[1],
-                attributes=TRANSACTIONAL_BIT,
+                rows, codec=codec, producer_id=producer[0], producer_epoch=producer[1], attributes=TRANSACTIONAL_BIT
             )
         return partition.append(batch, now_ms, Origin.COORDINATOR).base_offset
 

@@ -141,7 +141,7 @@ class CoordinatorShard(ABC, Generic[M]):
             try:
                 after = self.begin()
                 follow_up(error, after)
-                if not after.is_empty:
+                if after.records or after.timers or after.answers or after.follow_ups:
                     self.settle(after)
             except Exception as failed:  # whoever waits is answered whatever happens
                 out.error, bug = ErrorCode.UNKNOWN_SERVER_ERROR, failed
@@ -206,7 +206,8 @@ def answered(out: Result) -> Steps[Any]:
     """What the operation answers, when its records are committed. Raises what it ended with."""
     if out.error is None:
         yield _until_ended(out)
-    out.check()
+    if out.error:
+        out.check()
     return out.reply
 
 

@@ -31,7 +31,6 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.common.steps import Pauses
 from ottla.metadata.image import NO_LEADER, ClusterImage
-from ottla.records.compression import Codec
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -140,7 +139,7 @@ class CoordinatorRuntime(Generic[S]):
                 self.elect(partition)
 
     def log_of(
-        self, partition: Partition, serialize: Serialize, codec: Callable[[], int] = lambda: Codec.NONE
+        self, partition: Partition, serialize: Serialize, codec: Callable[[], int] | None = None
     ) -> CoordinatorLog:
         """For the shard of a partition."""
         broker = self._broker

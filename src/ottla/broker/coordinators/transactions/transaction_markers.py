@@ -31,7 +31,7 @@ from ottla.common.steps import Steps
 from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
 from ottla.records.record import Record, build_batch
 from ottla.storage.results import Origin
-from ottla.transactions.coordinator import Decision, Markers
+from ottla.transactions.coordinator import Markers
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -59,6 +59,7 @@ class Completion:
     def __init__(self, shard: TransactionShard, markers: Markers) -> None:
         self.shard = shard
         self.markers = markers
+        self.name = markers.transactional_id
         self.lacking = dict.fromkeys(markers.partitions)
         # Markers are being written; after that they wait for destinations that did not take them.
         self.is_writing = True
@@ -66,16 +67,12 @@ class Completion:
         self.over: asyncio.Future[None] | None = None
 
     @property
-    def name(self) -> str:
-        return self.markers.transactional_id
-
-    @property
     def is_current(self) -> bool:
         return self.shard.completing.get(self.name) is self
 
     def write_end(self, now_ms: int) -> None:
         """All markers are there; raises ApiError if the record that says so cannot be written."""
-        self.shard.carry_out(Decision(write=self.shard.coordinator.markers_written(self.name, now_ms))).check()
+        self.shard.write(self.shard.coordinator.markers_written(self.name, now_ms)).check()
         self.close()
 
     def close(self) -> None:
@@ -135,11 +132,10 @@ class MarkerWriter:
             if waiting is not None:
                 self._in_background(waiting, _FAILED)
 
-    def until_answer(self, shard: TransactionShard, transactional_id: str) -> Steps[None]:
+    def until_answer(self, completion: Completion) -> Steps[None]:
         """On one node a client waits until all markers are written that can be."""
-        completion = shard.completing.get(transactional_id)
         is_clustered = self._broker.is_clustered
-        if completion is None or not (is_clustered or completion.is_writing):
+        if not (is_clustered or completion.is_writing):
             return
         if completion.over is None:
             completion.over = self._broker.loop.create_future()
@@ -152,7 +148,7 @@ class MarkerWriter:
             completion.close()  # `finish` begins anew
             raise
         completion.is_writing = False
-        if not self._broker.is_clustered:
+        if completion.over is not None and not self._broker.is_clustered:
             completion.tell()
 
     def finish_soon(self, shard: TransactionShard) -> None:

@@ -149,7 +149,8 @@ class TransactionService:
                 pass
             taken.append((yield self._broker.producer_ids.take()))
         reply: ProducerIdentity | None = yield from answered(out)
-        yield from self.markers.until_answer(shard, transactional_id)
+        if transactional_id in shard.completing:
+            yield from self.markers.until_answer(shard.completing[transactional_id])
         return reply
 
     # --- time
@@ -178,7 +179,7 @@ class TransactionService:
     def forget_unused(self) -> None:
         for shard in self.runtime.loaded():
             for forgotten in shard.coordinator.unused(self.now_ms()):
-                out = shard.carry_out(Decision(write=forgotten))
+                out = shard.write(forgotten)
                 if out.error:
                     log.error("cannot forget unused transactional ids, will try again", extra={"why": out.message})
                     break  # other partitions may be on other disks

@@ -17,6 +17,9 @@ from ottla.protocol.codec import MalformedMessage
 from ottla.transactions.coordinator import Decision, TransactionCoordinator
 from ottla.transactions.transaction import Transaction, decode_key, decode_value
 
+# The machine was told the time when it decided; its results need none.
+_TOLD = -1
+
 
 class TransactionShard(CoordinatorShard[TransactionCoordinator]):
     # After a full disk clients ask again here: it may have room by then.
@@ -39,11 +42,17 @@ class TransactionShard(CoordinatorShard[TransactionCoordinator]):
         # By transactional id: the decided transactions that are being completed.
         self.completing: dict[str, Completion] = {}
 
+    def write(self, transaction: Transaction) -> Result:
+        out = Result(_TOLD)
+        out.records = [transaction]
+        self.settle(out)
+        return out
+
     def carry_out(self, decision: Decision) -> Result:
-        out = self.begin()
+        out = Result(_TOLD)
         out.reply = decision.reply
         if decision.write is not None:
-            out.records.append(decision.write)
+            out.records = [decision.write]
         if decision.markers is not None:
             out.after_commit(partial(self._markers.on_decided, self, decision.markers))
         self.settle(out)
