@@ -12,12 +12,11 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.result import Result
 from ottla.groups import records
-from ottla.groups.client import Client
 from ottla.groups.config import ConsumerSettings, GroupConfig
 from ottla.groups.offset_requests import CommitTopic, FetchTopic, fetch_offset
 from ottla.groups.offsets import CommittedOffset
 from ottla.groups.records import Record
-from ottla.groups.state import GroupState
+from ottla.groups.state import Client, GroupState
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import (

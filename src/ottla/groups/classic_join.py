@@ -21,8 +21,7 @@ from ottla.groups.classic_rebalance import (
     session_key,
     settle_after_removal,
 )
-from ottla.groups.client import Client
-from ottla.groups.state import GroupState
+from ottla.groups.state import Client, GroupState
 from ottla.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
 # From this version on a dynamic member must know its id before it is let in, ...

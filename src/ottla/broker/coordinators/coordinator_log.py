@@ -6,20 +6,24 @@ Coordinator records are ours alone to write; while the partition is read only ma
 from __future__ import annotations
 
 import logging
+import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ottla.broker.coordinators.coordinator_shard import CoordinatorShard
 from ottla.broker.partitions.partition import Committed, Partition
 from ottla.common.clock import Clock
+from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.codec import MalformedMessage
 from ottla.records.batch import TRANSACTIONAL_BIT, BatchHeader
 from ottla.records.compression import Codec, DecompressionError
-from ottla.records.record import CorruptRecords, Record, build_batch, read_records
+from ottla.records.record import CorruptRecords, Record, build_batch, iterate_batches, read_records
+from ottla.storage.log import Log
 from ottla.storage.results import Origin
 
 _ALL = -1
+_READ_BYTES = 256 * 1024
 _MARKER_KEY = struct.Struct(">hh")
 _COMMIT_MARKER = 1
 
@@ -71,6 +75,25 @@ class CoordinatorLog:
     def when_committed(self, done: Committed) -> None:
         """To the log end: markers of transactions go into it past us."""
         self.partition.when_committed(self.partition.log.log_end_offset, done, self._commit_timeout_ms)
+
+
+def all_batches(log: Log) -> Iterator[tuple[bytes, int, BatchHeader]]:
+    """(buffer, position in it, header) of each batch. Raises ApiError or OSError.
+
+    The end of the log is looked at again when it is reached: meanwhile markers may have been added, and whoever adds
+    one knows that it will be read. A log that cannot be read to its end raises: a coordinator that knew only half of it
+    would answer with offsets of long ago, and leave decided transactions open."""
+    offset = log.log_start_offset
+    while (offset := max(offset, log.log_start_offset)) < (end := log.log_end_offset):
+        part = log.read(offset, _READ_BYTES, upper_offset=end, min_one=True)
+        data = os.pread(part.file, part.size, part.position) if part.size else b""
+        before = offset
+        for position, header in iterate_batches(data):
+            # Compaction leaves gaps: the batch says where the next one may begin, not the count (KAFKA-9065).
+            offset = header.last_offset + 1
+            yield data, position, header
+        if offset <= before:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be read on from offset {before} to {end}")
 
 
 def replay_batch(

@@ -22,10 +22,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.broker.cluster.peers import PeerUnavailable
-from ottla.broker.coordinators.coordinator_log import CoordinatorLog, Serialize, replay_batch
+from ottla.broker.coordinators.coordinator_log import CoordinatorLog, Serialize, all_batches, replay_batch
 from ottla.broker.coordinators.coordinator_shard import CoordinatorShard
 from ottla.broker.coordinators.java_hash import partition_of
-from ottla.broker.coordinators.loading import all_batches
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition

@@ -19,10 +19,9 @@ from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.partitions.partition import Partition
 from ottla.common.steps import Pauses
-from ottla.groups.client import Client
 from ottla.groups.config import ConsumerSettings, GroupConfig, MigrationPolicy
 from ottla.groups.records import serialize
-from ottla.groups.state import GroupState
+from ottla.groups.state import Client, GroupState
 from ottla.metadata.acls import Operation
 from ottla.metadata.image import ClusterImage
 

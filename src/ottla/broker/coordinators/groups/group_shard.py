@@ -17,11 +17,10 @@ from ottla.common.result import Result, Ticket, TimerKey
 from ottla.groups import consumer_heartbeat, describe, offset_requests, requests
 from ottla.groups.classic_group import refused_join
 from ottla.groups.classic_join import Join
-from ottla.groups.client import Client
 from ottla.groups.offset_requests import CommitTopic
 from ottla.groups.offsets import CommittedOffset
 from ottla.groups.records import Record, deserialize
-from ottla.groups.state import GroupState
+from ottla.groups.state import Client, GroupState
 from ottla.groups.timers import FORGET_TOPIC
 from ottla.metadata.image import TopicImage
 from ottla.protocol.codec import Message
