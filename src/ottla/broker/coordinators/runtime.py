@@ -1,7 +1,8 @@
 """What both coordinators stand on: which partitions of their topic are led here, and a shard for each of them.
 
-A shard is a machine that decides (`ottla.groups`, `ottla.transactions`) and the log of its partition. It is elected
-together with the partition, reads the whole log before it answers anybody, and resigns together with the partition.
+A shard is a machine that decides (`ottla.groups`, `ottla.transactions`) and the log of its partition; how it carries
+out an operation is the same for both (`coordinator_shard.py`). It is elected together with the partition, reads the
+whole log before it answers anybody, and resigns together with the partition.
 
 Why nothing is served that is not committed. A machine replays its records when they are appended, so it may know more
 than is committed. But every answer waits until the log is committed to its end, whether or not the request wrote

@@ -1,7 +1,7 @@
-"""The group coordinator of this broker: a shard for each `__consumer_offsets` partition, its log, timers and loading.
+"""The group coordinator of this broker: a shard for each `__consumer_offsets` partition, and what they follow.
 
 A group lives in the partition that Kafka puts it in (Java's hash of its id). The machines in `ottla.groups` decide
-everything; here is only what they cannot do themselves: write, wait, and tell the time.
+everything, and `coordinator_shard.py` carries it out; here is what they hear of the rest of the broker.
 """
 
 from __future__ import annotations
