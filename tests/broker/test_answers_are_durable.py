@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.coordinators.coordinator_shard import answered
 from ottla.broker.turns import Turns
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol import messages as m
@@ -252,7 +253,7 @@ async def test_what_follows_a_flush_and_fails_keeps_nobody_else_waiting(
     shard.settle(out)
     disk.let_go()
     with pytest.raises(ApiError) as failed:
-        await asyncio.wait_for(Turns().queue(scene.groups.finished(out)), 60)
+        await asyncio.wait_for(Turns().queue(answered(out)), 60)
     assert failed.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert any(one.exc_info and "a bug" in str(one.exc_info[1]) for one in caplog.records)
     await asyncio.wait_for(writing, 60)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.coordinators.group_shard import GroupShard
+from ottla.broker.coordinators.groups.group_shard import GroupShard
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches
@@ -109,14 +109,14 @@ def test_a_timer_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyP
     alarms: list[int] = []
     monkeypatch.setattr(desk.shard, "_set_alarm", alarms.append)
     ids, generation = desk.stable_group("one", "two")
-    fire, failures = GroupShard._fire, [RuntimeError("a bug")]
+    fire, failures = GroupShard.fire, [RuntimeError("a bug")]
 
     def fail_once(self: GroupShard, *rest: object) -> None:
         if failures:
             raise failures.pop()
         fire(self, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(GroupShard, "_fire", fail_once)
+    monkeypatch.setattr(GroupShard, "fire", fail_once)
     desk.clock.advance(10_000)
     alarms.clear()
     with pytest.raises(RuntimeError):

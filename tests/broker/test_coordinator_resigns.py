@@ -180,7 +180,7 @@ async def test_who_has_resigned_does_not_move_the_alarm_of_its_successor(tmp_pat
         await deleting
         await turns()
         assert (FORGET_TOPIC, "data", "") not in shard.timers
-        assert not groups._alarms
+        assert shard._alarm is None
 
 
 async def test_a_request_that_waited_writes_nothing_for_one_who_has_resigned(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators.group_service import GroupService
+from ottla.broker.coordinators.groups.group_service import GroupService
 from ottla.broker.coordinators.java_hash import partition_of
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol import messages as m

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ottla.broker.coordinators.offset_pieces import OFFSETS_AT_ONCE, answered_in_pieces
+from ottla.broker.coordinators.groups.offset_pieces import OFFSETS_AT_ONCE, answered_in_pieces
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps, to_the_end
 from ottla.protocol import messages as m

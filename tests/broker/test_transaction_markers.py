@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators.transaction_markers import MarkerWriter
+from ottla.broker.coordinators.transactions.transaction_markers import MarkerWriter
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol import messages as m

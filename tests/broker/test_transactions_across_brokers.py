@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators import marker_channels
+from ottla.broker.coordinators.transactions import marker_channels
 from ottla.common.errors import ErrorCode
 from ottla.metadata.image import ClusterImage, with_topics, without_topics
 from ottla.protocol import messages as m

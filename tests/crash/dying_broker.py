@@ -25,10 +25,11 @@ class DyingBroker(OttlaProcess):
 
 
 def die_at(step: int) -> None:
-    from ottla.broker.coordinators.transaction_log import TransactionLog
-    from ottla.broker.coordinators.transaction_markers import MarkerWriter
+    from ottla.broker.coordinators.coordinator_log import CoordinatorLog
+    from ottla.broker.coordinators.transactions.transaction_markers import MarkerWriter
+    from ottla.transactions.transaction import Transaction
 
-    append, write = TransactionLog.append, MarkerWriter.write
+    append, write = CoordinatorLog.append, MarkerWriter.write
     done = -1  # nothing is decided yet
 
     def advance() -> None:
@@ -37,17 +38,18 @@ def die_at(step: int) -> None:
         if done == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def appending(self: Any, transaction: Any, transaction_version: int) -> None:
-        append(self, transaction, transaction_version)
-        if transaction.state.is_decided or done >= 0:
+    def appending(self: Any, records: Any, producer: Any) -> int:
+        offset = append(self, records, producer)
+        if isinstance(records[0], Transaction) and (records[0].state.is_decided or done >= 0):
             advance()
+        return offset
 
     def writing(self: Any, *arguments: Any) -> Any:
         waiting = write(self, *arguments)
         advance()
         return waiting
 
-    TransactionLog.append = appending  # type: ignore[method-assign]
+    CoordinatorLog.append = appending  # type: ignore[method-assign]
     MarkerWriter.write = writing  # type: ignore[method-assign]
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators.transaction_log import TransactionLog
-from ottla.broker.coordinators.transaction_markers import MarkerWriter
+from ottla.broker.coordinators.coordinator_log import CoordinatorLog
+from ottla.broker.coordinators.transactions.transaction_markers import MarkerWriter
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches, read_records
@@ -211,16 +212,17 @@ async def crash_after_decision(folder: Path, clock: ManualClock, version: int, n
     disk, story = CrashDisk(), Story()
     broker = await prepare(folder, clock, disk)
 
-    class Stop(TransactionLog):
+    class Stop(CoordinatorLog):
         left = number
 
-        def append(self, transaction: Transaction, transaction_version: int) -> None:
-            super().append(transaction, transaction_version)
-            if transaction.state.is_decided:
+        def append(self, records: Sequence[Transaction], producer: tuple[int, int] | None) -> int:
+            offset = super().append(records, producer)
+            if records[0].state.is_decided:
                 Stop.left -= 1
                 if not Stop.left:
                     disk.dead = True
                     raise Crash("after a decision")
+            return offset
 
     for shard in broker.broker.transactions.runtime.all():
         shard.log.__class__ = Stop

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ottla.broker.coordinators.group_shard import GroupShard
+from ottla.broker.coordinators.groups.group_shard import GroupShard
+from ottla.broker.partitions.partition import Committed
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
+from ottla.common.result import Result
 from ottla.groups import records
 from ottla.groups.config import ConsumerSettings, GroupConfig
 from ottla.groups.offset_requests import CommitTopic, FetchTopic, fetch_offset
 from ottla.groups.offsets import CommittedOffset
-from ottla.groups.result import Client, Record, Result
-from ottla.groups.state import GroupState
+from ottla.groups.records import Record
+from ottla.groups.state import Client, GroupState
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import (
@@ -55,7 +57,7 @@ class MemoryLog:
         self.broken = False
         self.slow = False
         self.durable = 0
-        self.waiting: list[Callable[[ErrorCode], None]] = []
+        self.waiting: list[Committed] = []
 
     def append(self, batch: Sequence[Record], producer: tuple[int, int] | None) -> int:
         if self.broken:
@@ -67,17 +69,17 @@ class MemoryLog:
             self.durable = len(self.entries)
         return offset
 
-    def when_committed(self, done: Callable[[ErrorCode], None]) -> None:
+    def when_committed(self, done: Committed) -> None:
         if self.durable < len(self.entries):
             self.waiting.append(done)
         else:
-            done(ErrorCode.NONE)
+            done(None)
 
     def flush(self) -> None:
         self.durable = len(self.entries)
         waiting, self.waiting = self.waiting, []
         for done in waiting:
-            done(ErrorCode.NONE)
+            done(None)
 
     def replay_into(self, state: GroupState) -> None:
         for offset, (key, value, producer_id) in enumerate(self.entries):

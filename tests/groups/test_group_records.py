@@ -11,7 +11,7 @@ from ottla.groups import records
 from ottla.groups.classic_group import ClassicGroup, ClassicMember
 from ottla.groups.consumer_group import ClassicMetadata, Member, MemberState, ResolvedRegex
 from ottla.groups.offsets import CommittedOffset
-from ottla.groups.result import Record
+from ottla.groups.records import Record
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from ottla.broker.coordinators import group_shard
-from ottla.broker.coordinators.group_shard import GroupShard
+from ottla.broker.coordinators.groups import group_shard
+from ottla.broker.coordinators.groups.group_shard import GroupShard
+from ottla.common.result import Result
 from ottla.groups import offset_requests
 from ottla.groups.offsets import CommittedOffset, OffsetStore
-from ottla.groups.result import Result
 from ottla.groups.state import GroupState
 from ottla.metadata.image import TopicImage
 from tests.groups.sim.offsets import run_seed

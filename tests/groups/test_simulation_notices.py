@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.coordinators import group_shard as shard
-from ottla.common.errors import ErrorCode
+from ottla.broker.coordinators.groups import group_shard as shard
 from ottla.groups import classic_rebalance, classic_sync, consumer_update, reconcile
 from ottla.groups.classic_group import ClassicGroup, ClassicMember
 from ottla.groups.consumer_group import ConsumerGroup
@@ -39,11 +38,11 @@ def _answer_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
     real = shard.GroupShard.settle
 
     def settle(self: Any, out: Any) -> None:
-        real_log, self._log = self._log, _Hasty(self._log)
+        real_log, self.log = self.log, _Hasty(self.log)
         try:
             real(self, out)
         finally:
-            self._log = real_log
+            self.log = real_log
 
     patch.setattr(shard.GroupShard, "settle", settle)
 
@@ -56,7 +55,7 @@ class _Hasty:
         return self._log.append(*arguments)
 
     def when_committed(self, done: Any) -> None:
-        done(ErrorCode.NONE)
+        done(None)
 
 
 def _forget_to_answer_those_who_wait(patch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from ottla.groups.result import TimerOrder
-from ottla.groups.timers import TimerTable
+from ottla.broker.coordinators.timer_table import TimerTable
+from ottla.common.result import TimerOrder
 
 A, B = ("session", "g", "a"), ("session", "g", "b")
 

@@ -28,9 +28,9 @@ from ottla.broker.controller import controller_epoch, topic_startup
 from ottla.broker.controller.controller_rules import controller_rules
 from ottla.broker.controller.producer_ids import ProducerIds, blocks_of_controller
 from ottla.broker.controller.topic_service import TopicService
-from ottla.broker.coordinators.group_service import GroupService
+from ottla.broker.coordinators.groups.group_service import GroupService
 from ottla.broker.coordinators.internal_topics import internal_topic, internal_topic_of_cluster
-from ottla.broker.coordinators.transaction_service import TransactionService
+from ottla.broker.coordinators.transactions.transaction_service import TransactionService
 from ottla.broker.encoded_topics import EncodedTopics
 from ottla.broker.logins.delegation_tokens import DelegationTokens
 from ottla.broker.memory import Memory

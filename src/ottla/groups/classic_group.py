@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.result import Result, Ticket
 from ottla.groups import consumer_protocol
-from ottla.groups.result import Result, Ticket
 from ottla.protocol.codec import MalformedMessage
 from ottla.protocol.messages import GroupMetadataValue, JoinGroupResponse, SyncGroupResponse
 

@@ -8,6 +8,7 @@ place of the one that carried its instance id before.
 from __future__ import annotations
 
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.result import Result, Ticket
 from ottla.groups import records
 from ottla.groups.classic_group import ClassicGroup, ClassicMember, Protocols, State, refused_join
 from ottla.groups.classic_rebalance import (
@@ -20,8 +21,7 @@ from ottla.groups.classic_rebalance import (
     session_key,
     settle_after_removal,
 )
-from ottla.groups.result import Client, Result, Ticket
-from ottla.groups.state import GroupState
+from ottla.groups.state import Client, GroupState
 from ottla.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
 # From this version on a dynamic member must know its id before it is let in, ...

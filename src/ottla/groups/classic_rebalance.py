@@ -8,9 +8,9 @@ until all have rejoined or the longest rebalance timeout has passed.
 from __future__ import annotations
 
 from ottla.common.errors import ErrorCode
+from ottla.common.result import Result, TimerKey
 from ottla.groups import records
 from ottla.groups.classic_group import ClassicGroup, ClassicMember, State, refused_join
-from ottla.groups.result import Result, TimerKey
 from ottla.groups.state import GroupState
 from ottla.groups.timers import CLASSIC_JOIN, CLASSIC_SESSION, CLASSIC_SYNC
 from ottla.protocol.messages import JoinGroupResponse, SyncGroupResponse

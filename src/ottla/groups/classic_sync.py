@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.result import Result, Ticket
 from ottla.groups import records
 from ottla.groups.classic_group import ClassicGroup, State
 from ottla.groups.classic_rebalance import (
@@ -14,7 +15,6 @@ from ottla.groups.classic_rebalance import (
     settle_after_removal,
     sync_key,
 )
-from ottla.groups.result import Result, Ticket
 from ottla.groups.state import GroupState
 from ottla.protocol.messages import (
     HeartbeatRequest,

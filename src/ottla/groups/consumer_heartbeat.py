@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId
+from ottla.common.result import Result
 from ottla.groups import records
 from ottla.groups.consumer_group import (
     LEAVE_EPOCH,
@@ -21,8 +22,7 @@ from ottla.groups.consumer_group import (
 from ottla.groups.consumer_update import Update, cancel_timers, replace_static
 from ottla.groups.migration import downgrade, may_downgrade, upgrade
 from ottla.groups.reconcile import Owned
-from ottla.groups.result import Client, Result
-from ottla.groups.state import GroupState
+from ottla.groups.state import Client, GroupState
 from ottla.groups.timers import MEMBER_SESSION
 from ottla.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ottla.common.errors import ErrorCode
+from ottla.common.result import Result
 from ottla.groups import records, regex
 from ottla.groups.consumer_group import (
     ConsumerGroup,
@@ -25,7 +26,6 @@ from ottla.groups.consumer_group import (
     topics_of,
 )
 from ottla.groups.reconcile import Owned, reconcile
-from ottla.groups.result import Result
 from ottla.groups.state import GroupState
 from ottla.groups.target import compute_target, may_assign_again, target_records
 from ottla.groups.timers import MEMBER_JOIN, MEMBER_REBALANCE, MEMBER_SESSION, MEMBER_SYNC

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from ottla.common.errors import ErrorCode
 from ottla.common.ids import TopicId
+from ottla.common.result import Result
 from ottla.groups import records
 from ottla.groups.classic_group import ClassicGroup, ClassicMember, State
 from ottla.groups.consumer_group import ConsumerGroup, Member
 from ottla.groups.migration import group_tombstones
 from ottla.groups.offset_requests import delete_all_offsets
-from ottla.groups.result import Record, Result
+from ottla.groups.records import Record
 from ottla.groups.state import Group, GroupState
 from ottla.metadata.image import ClusterImage
 from ottla.protocol.messages import ConsumerGroupDescribeResponse, DescribeGroupsResponse, ListGroupsResponse

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId
+from ottla.common.result import Result
 from ottla.groups import consumer_protocol, records
 from ottla.groups.classic_group import ClassicGroup, ClassicMember, refused_join
 from ottla.groups.classic_rebalance import join_key, prepare_rebalance, renew_session, session_key, sync_key
 from ottla.groups.consumer_group import ClassicMetadata, ConsumerGroup, Member, MemberState, Target, metadata_hash
 from ottla.groups.consumer_protocol import Subscription
 from ottla.groups.consumer_update import cancel_timers
-from ottla.groups.result import Record, Result
+from ottla.groups.records import Record
 from ottla.groups.state import GroupState
 from ottla.groups.timers import MEMBER_SESSION
 from ottla.metadata.image import ClusterImage

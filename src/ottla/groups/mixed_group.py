@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.result import Result, Ticket, TimerKey
 from ottla.groups import consumer_protocol
 from ottla.groups.classic_join import MEMBER_ID_REQUIRED_SINCE, Join
 from ottla.groups.config import MigrationPolicy
@@ -18,7 +19,6 @@ from ottla.groups.consumer_heartbeat import check_instance, fence
 from ottla.groups.consumer_protocol import PROTOCOL_TYPE, Subscription
 from ottla.groups.consumer_update import Update, replace_static
 from ottla.groups.migration import assignment_bytes, downgrade, may_downgrade, owned_ids
-from ottla.groups.result import Result, Ticket, TimerKey
 from ottla.groups.state import GroupState
 from ottla.groups.timers import MEMBER_JOIN, MEMBER_SESSION, MEMBER_SYNC
 from ottla.protocol.codec import MalformedMessage

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
+from ottla.common.result import Result
 from ottla.groups import records
 from ottla.groups.classic_group import ClassicGroup, State
 from ottla.groups.classic_rebalance import renew_session
 from ottla.groups.consumer_group import ConsumerGroup, Member, check_commit_partition
 from ottla.groups.offsets import CommittedOffset
-from ottla.groups.result import Result
 from ottla.groups.state import Group, GroupState
 from ottla.protocol.messages import OffsetCommitRequest, TxnOffsetCommitRequest
 

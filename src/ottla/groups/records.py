@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
-from ottla.groups.result import Record
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage, Message
 from ottla.protocol.messages import (
@@ -38,6 +37,15 @@ if TYPE_CHECKING:
     from ottla.groups.classic_group import ClassicGroup
     from ottla.groups.consumer_group import Assigned, Member, ResolvedRegex, Target
     from ottla.groups.offsets import CommittedOffset
+
+
+class Record(NamedTuple):
+    """One coordinator record. `value` None is a tombstone; `version` is the version the value is written in."""
+
+    key: Message
+    value: Message | None
+    version: int = 0
+
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")

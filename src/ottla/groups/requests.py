@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.result import Result, Ticket, TimerKey
 from ottla.groups import classic_rebalance, consumer_heartbeat
 from ottla.groups.classic_group import ClassicGroup, State, refused_join
 from ottla.groups.classic_join import Join, join_classic
@@ -13,7 +14,6 @@ from ottla.groups.consumer_group import ConsumerGroup, MemberState
 from ottla.groups.migration import group_tombstones
 from ottla.groups.mixed_group import heartbeat_consumer, join_consumer, leave_consumer, sync_consumer
 from ottla.groups.records import empty_group_metadata
-from ottla.groups.result import Result, Ticket, TimerKey
 from ottla.groups.state import GroupState
 from ottla.groups.timers import (
     CLASSIC_JOIN,

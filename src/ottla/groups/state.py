@@ -8,13 +8,14 @@ unknown, and offsets may come before the group they belong to.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.groups.classic_group import ClassicGroup
 from ottla.groups.config import ConsumerSettings, GroupConfig
 from ottla.groups.consumer_group import ConsumerGroup
 from ottla.groups.offsets import NO_PRODUCER, OffsetStore
-from ottla.groups.result import Record
+from ottla.groups.records import Record
 from ottla.metadata.image import ClusterImage
 from ottla.protocol.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -38,6 +39,16 @@ from ottla.protocol.messages import (
 )
 
 Group = ClassicGroup | ConsumerGroup
+
+
+class Client(NamedTuple):
+    """Who asks: what group state remembers of a request's origin."""
+
+    version: int
+    client_id: str = ""
+    host: str = ""
+    # Which topics it may know of, where an authorizer says so.
+    may_describe: Callable[[str], bool] | None = None
 
 
 class GroupState:

@@ -9,7 +9,7 @@ from ottla.common.ids import TopicId
 from ottla.groups import records
 from ottla.groups.assignors import GroupSpec, MemberSpec, Partitions, assignor_named, tidy
 from ottla.groups.consumer_group import ConsumerGroup, Member, ResolvedRegex, topics_of
-from ottla.groups.result import Record
+from ottla.groups.records import Record
 from ottla.metadata.image import ClusterImage
 
 

@@ -1,9 +1,10 @@
 """The coordinator of the transactional ids of one `__transaction_state` partition.
 
 Theory of operation. A request is answered with a `Decision`: a new value of one transactional id to append to the log,
-a reply, and markers to write. The broker appends the record and calls `apply` (`coordinators/transaction_shard.py`),
-writes the markers and comes back with `markers_written` (`transaction_markers.py`). So the outcome of a transaction is
-in the log (PREPARE_*) before any marker is written, and after a crash whatever was decided is finished from there.
+a reply, and markers to write. The broker appends the record and calls `apply` (`transaction_shard.py`), writes the
+markers when it is committed and comes back with `markers_written` (`transaction_markers.py`). So the outcome of a
+transaction is in the log (PREPARE_*) before any marker is written, and after a crash whatever was decided is finished
+from there.
 
 Epochs (KIP-360, KIP-890): a new instance gets a higher epoch, which fences the older one; with transactions v2 every
 transaction ends with a bump, so a late message of an earlier transaction can never join a later one. Aborting on behalf
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
-from ottla.transactions.states import TxnState, check_transition
+from ottla.transactions.states import LEGAL, IllegalTransition, TxnState
 from ottla.transactions.transaction import EPOCH_MAX, NO_EPOCH, NO_PRODUCER, Transaction
 
 V2 = 2  # the transaction version from which each transaction ends with a new epoch
@@ -70,8 +71,8 @@ class TransactionCoordinator:
     def apply(self, transaction: Transaction) -> None:
         """Take over a value that is in the log. The only way state changes, live and when loading."""
         before = self._transactions.get(transaction.transactional_id)
-        if before is not None and before != transaction:
-            check_transition(before.state, transaction.state)
+        if before is not None and transaction.state not in LEGAL[before.state] and before != transaction:
+            raise IllegalTransition(f"{before.state.text} may not become {transaction.state.text}")
         if transaction.state is TxnState.DEAD:
             self._transactions.pop(transaction.transactional_id, None)
         else:

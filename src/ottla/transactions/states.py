@@ -47,8 +47,3 @@ LEGAL: dict[TxnState, frozenset[TxnState]] = {
 
 class IllegalTransition(RuntimeError):
     """A bug: the machine must never get here."""
-
-
-def check_transition(before: TxnState, after: TxnState) -> None:
-    if after not in LEGAL[before]:
-        raise IllegalTransition(f"{before.text} may not become {after.text}")

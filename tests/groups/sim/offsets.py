@@ -17,11 +17,12 @@ from typing import NamedTuple
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID
+from ottla.common.result import Result
 from ottla.groups import records
 from ottla.groups.config import GroupConfig
 from ottla.groups.offset_requests import CommitTopic, FetchTopic, fetch_offset
 from ottla.groups.offsets import CommittedOffset
-from ottla.groups.result import Record, Result
+from ottla.groups.records import Record
 from ottla.groups.state import GroupState
 from ottla.protocol.messages import OffsetCommitKey, OffsetCommitRequest, TxnOffsetCommitRequest
 from tests.groups.desk import Desk, MemoryLog

@@ -11,7 +11,7 @@ from ottla.groups import records
 from ottla.groups.classic_group import ClassicGroup, State
 from ottla.groups.config import ConsumerSettings, GroupConfig
 from ottla.groups.consumer_group import ConsumerGroup
-from ottla.groups.result import Record
+from ottla.groups.records import Record
 from ottla.groups.state import GroupState
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import (

@@ -1,7 +1,8 @@
 """What both coordinators stand on: which partitions of their topic are led here, and a shard for each of them.
 
-A shard is a machine that decides (`ottla.groups`, `ottla.transactions`) and the log of its partition. It is elected
-together with the partition, reads the whole log before it answers anybody, and resigns together with the partition.
+A shard is a machine that decides (`ottla.groups`, `ottla.transactions`) and the log of its partition; how it carries
+out an operation is the same for both (`coordinator_shard.py`). It is elected together with the partition, reads the
+whole log before it answers anybody, and resigns together with the partition.
 
 Why nothing is served that is not committed. A machine replays its records when they are appended, so it may know more
 than is committed. But every answer waits until the log is committed to its end, whether or not the request wrote
@@ -19,17 +20,17 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.broker.cluster.peers import PeerUnavailable
+from ottla.broker.coordinators.coordinator_log import CoordinatorLog, Serialize, all_batches, replay_batch
+from ottla.broker.coordinators.coordinator_shard import CoordinatorShard
 from ottla.broker.coordinators.java_hash import partition_of
-from ottla.broker.coordinators.loading import all_batches
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.common.steps import Pauses
 from ottla.metadata.image import NO_LEADER, ClusterImage
-from ottla.records.batch import BatchHeader
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -38,34 +39,15 @@ if TYPE_CHECKING:
 _RETRY_MS, _RETRY_MS_MAX = 1_000, 60_000
 
 
-class Shard(Protocol):
-    @property
-    def is_loading(self) -> bool: ...
-
-    def begin_loading(self) -> None:
-        """The log is read from its beginning: what a try that failed has left is forgotten."""
-
-    def loaded(self) -> None:
-        """The log has been read: from now on it answers."""
-
-    def resign(self) -> None:
-        """The partition is not ours any more: those who wait are told so, and nothing is written from now on."""
-
-
-S = TypeVar("S", bound=Shard)
-# One batch of the log, as (buffer, position in it, header); how many records it had.
-Replay = Callable[[S, bytes, int, BatchHeader], int]
+S = TypeVar("S", bound=CoordinatorShard[Any])
 
 
 class CoordinatorRuntime(Generic[S]):
-    def __init__(
-        self, broker: Broker, topic: str, log: logging.Logger, make_shard: Callable[[Partition], S], replay: Replay[S]
-    ) -> None:
+    def __init__(self, broker: Broker, topic: str, log: logging.Logger, make_shard: Callable[[Partition], S]) -> None:
         self._broker = broker
         self._topic = topic
         self._log = log
         self._make_shard = make_shard
-        self._replay = replay
         self._topic_id: TopicId = ZERO_TOPIC_ID
         self._count = 0
         # Of the partitions that are led here, by number; and the partition that each shard was elected with.
@@ -75,6 +57,11 @@ class CoordinatorRuntime(Generic[S]):
         self._to_load: deque[tuple[Partition, S, int]] = deque()
         self._loading: asyncio.Task[None] | None = None
         self._is_stopped = False
+        # What ages does so by a clock that no one can set: wall time at the start, and what has passed since then.
+        self._ahead_ms = broker.clock.now_ms() - broker.clock.monotonic_ms()
+
+    def now_ms(self) -> int:
+        return self._broker.clock.monotonic_ms() + self._ahead_ms
 
     # --- finding the shard of a group or a transactional id
 
@@ -124,6 +111,9 @@ class CoordinatorRuntime(Generic[S]):
     def all(self) -> list[S]:
         return list(self._shards.values())
 
+    def loaded(self) -> list[S]:
+        return [shard for shard in self._shards.values() if not shard.is_loading]
+
     @property
     def is_loading(self) -> bool:
         return any(shard.is_loading for shard in self._shards.values())
@@ -147,6 +137,14 @@ class CoordinatorRuntime(Generic[S]):
         for index, partition in led.items():
             if index not in self._shards:
                 self.elect(partition)
+
+    def log_of(
+        self, partition: Partition, serialize: Serialize, codec: Callable[[], int] | None = None
+    ) -> CoordinatorLog:
+        """For the shard of a partition."""
+        broker = self._broker
+        timeout_ms = broker.config.offsets_commit_timeout_ms if broker.is_clustered else None
+        return CoordinatorLog(partition, broker.clock, serialize, codec, timeout_ms)
 
     def elect(self, partition: Partition) -> None:
         self._partitions[partition.index] = partition
@@ -185,7 +183,7 @@ class CoordinatorRuntime(Generic[S]):
         records = 0
         shard.begin_loading()
         for data, position, header in all_batches(partition.log):
-            records += self._replay(shard, data, position, header)
+            records += replay_batch(shard, self._log, data, position, header)
             yield None
             if self._shards.get(partition.index) is not shard:
                 return records  # it has resigned meanwhile

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.transaction_errors import for_version
+from ottla.broker.coordinators.coordinator_shard import answered
+from ottla.broker.coordinators.transactions.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -21,8 +22,10 @@ def handle(broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequ
         if not broker.groups.runtime.has_topic:
             yield broker.groups.runtime.make_topic()
         partition = broker.groups.runtime.partition_of(request.group_id)
-        yield from broker.transactions.add_partitions(
-            request.transactional_id, request.producer_id, request.producer_epoch, [partition], _CLASSIC
+        yield from answered(
+            broker.transactions.add_partitions(
+                request.transactional_id, request.producer_id, request.producer_epoch, [partition], _CLASSIC
+            )
         )
     except ApiError as error:
         return AddOffsetsToTxnResponse(error_code=for_version(error.code, version, _KNOWS_FENCED_SINCE))

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.transaction_errors import for_version
-from ottla.broker.coordinators.transaction_shard import TransactionShard
+from ottla.broker.coordinators.coordinator_shard import answered
+from ottla.broker.coordinators.transactions.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.common.result import Result
 from ottla.common.steps import Steps, all_of, in_pieces
 from ottla.metadata.image import INTERNAL_TOPICS
 from ottla.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
@@ -27,8 +28,8 @@ _Asked = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 _Topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 _TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
-# The answer, and the shard whose log it rests on, if it has come so far.
-_Outcome = tuple[TransactionShard | None, list[_TopicResult]]
+# The answer, and the operation that it rests on, if it has come so far.
+_Outcome = tuple[Result | None, list[_TopicResult]]
 
 
 def handle(
@@ -42,24 +43,24 @@ def handle(
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        topics = yield from _committed(broker, version, asked, (yield from _add(broker, version, asked)))
+        topics = yield from _committed(version, asked, (yield from _add(broker, version, asked)))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
     # All are written before the first is waited for.
     outcomes = yield from all_of(_add(broker, version, asked) for asked in request.transactions)
     results = []
     for asked, outcome in zip(request.transactions, outcomes, strict=True):
-        topics = yield from _committed(broker, version, asked, outcome)
+        topics = yield from _committed(version, asked, outcome)
         result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
         results.append(result(transactional_id=asked.transactional_id, topic_results=topics))
     return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-def _committed(broker: Broker, version: int, asked: _Asked, outcome: _Outcome) -> Steps[list[_TopicResult]]:
+def _committed(version: int, asked: _Asked, outcome: _Outcome) -> Steps[list[_TopicResult]]:
     """What was found rests on the log of the coordinator, so it is told when that is committed."""
-    shard, topics = outcome
-    if shard is not None:
+    out, topics = outcome
+    if out is not None:
         try:
-            yield from broker.transactions.committed(shard)
+            yield from answered(out)
         except ApiError as error:
             return (yield from _all(asked, for_version(error.code, version, _KNOWS_FENCED_SINCE)))
     return topics
@@ -76,14 +77,15 @@ def _add(broker: Broker, version: int, asked: _Asked) -> Steps[_Outcome]:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         if asked.verify_only:
             shard = broker.transactions.shard(name)
-            return shard, (yield from _verify_all(broker, asked))
+            verified = yield from _verify_all(broker, asked)
+            return shard.read(lambda _: None), verified
         client_version = _V2 if version >= _BATCHED_SINCE else _CLASSIC
-        shard = broker.transactions.note_partitions(
+        out = broker.transactions.add_partitions(
             name, asked.producer_id, asked.producer_epoch, partitions, client_version
         )
     except ApiError as error:
         return None, (yield from _all(asked, for_version(error.code, version, _KNOWS_FENCED_SINCE)))
-    return shard, (yield from _all(asked, ErrorCode.NONE))
+    return out, (yield from _all(asked, ErrorCode.NONE))
 
 
 def _all(asked: _Asked, code: ErrorCode) -> Steps[list[_TopicResult]]:

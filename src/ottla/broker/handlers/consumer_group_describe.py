@@ -5,6 +5,7 @@ from __future__ import annotations
 from ottla.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.coordinator_shard import answered
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps, all_of
 from ottla.groups.describe import describe_consumer
@@ -27,7 +28,7 @@ def _describe(broker: Broker, operations: int, group_id: str) -> Steps[Described
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID)
         out = broker.groups.shard(group_id).read(lambda state: describe_consumer(state, group_id))
-        described: Described = yield from broker.groups.finished(out)
+        described: Described = yield from answered(out)
         if not described.error_code:
             described.authorized_operations = operations
         return described

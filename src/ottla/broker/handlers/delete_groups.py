@@ -5,6 +5,7 @@ from __future__ import annotations
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester, tell
+from ottla.broker.coordinators.coordinator_shard import answered
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
@@ -23,7 +24,7 @@ def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest
 def _delete(broker: Broker, by: Requester, group_id: str) -> Steps[ErrorCode]:
     try:
         out = broker.groups.shard(group_id).delete_group(group_id)
-        reply: ErrorCode = yield from broker.groups.finished(out)
+        reply: ErrorCode = yield from answered(out)
     except ApiError as error:
         # A group that we would be the coordinator of, if there were any.
         missing = error.code is ErrorCode.NOT_COORDINATOR and not broker.groups.runtime.has_topic

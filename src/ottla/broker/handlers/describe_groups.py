@@ -7,6 +7,7 @@ from functools import partial
 from ottla.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.coordinator_shard import answered
 from ottla.common.errors import ApiError
 from ottla.common.steps import Steps, all_of
 from ottla.groups.describe import describe_classic
@@ -26,7 +27,7 @@ def _describe(
 ) -> Steps[DescribeGroupsResponse.DescribedGroup]:
     try:
         out = broker.groups.shard(group_id).read(lambda state: describe_classic(state, group_id, version))
-        described: DescribeGroupsResponse.DescribedGroup = yield from broker.groups.finished(out)
+        described: DescribeGroupsResponse.DescribedGroup = yield from answered(out)
         if not described.error_code:
             described.authorized_operations = operations
         return described

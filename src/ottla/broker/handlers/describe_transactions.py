@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.coordinator_shard import answered
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import partitions_by_topic
 from ottla.common.steps import Steps, all_of
@@ -26,8 +27,7 @@ def _describe(broker: Broker, transactional_id: str) -> Steps[_State]:
         return _State(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
     try:
         shard = broker.transactions.shard(transactional_id)
-        known = shard.coordinator.get(transactional_id)
-        yield from broker.transactions.committed(shard)
+        known = yield from answered(shard.read(lambda coordinator: coordinator.get(transactional_id)))
     except ApiError as error:
         if error.code is not ErrorCode.NOT_COORDINATOR or broker.transactions.runtime.has_topic:
             return _State(transactional_id=transactional_id, error_code=error.code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.transaction_errors import for_version
+from ottla.broker.coordinators.transactions.transaction_errors import for_version
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import EndTxnRequest, EndTxnResponse

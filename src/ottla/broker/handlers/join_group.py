@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.coordinator_shard import asked
 from ottla.common.errors import ApiError
 from ottla.common.steps import Steps
 from ottla.groups.classic_group import refused_join
@@ -16,7 +17,7 @@ def handle(broker: Broker, context: RequestContext, request: JoinGroupRequest) -
     version, client = context.version, broker.groups.client(context)
     try:
         shard = broker.groups.shard(request.group_id)
-        answer = yield from broker.groups.ask(lambda ticket: shard.join(client, request, ticket))
+        answer = yield from asked(lambda ticket: shard.join(client, request, ticket))
     except ApiError as error:
         answer = refused_join(error.code, request.member_id)
     return _for_version(answer, version)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.coordinator_shard import answered
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.groups.describe import list_groups
@@ -18,12 +19,12 @@ def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest) 
     found = []
     for shard in broker.groups.runtime.all():
         yield None
-        if shard.state.is_loading:
+        if shard.is_loading:
             response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             continue
         try:
             out = shard.read(lambda state: list_groups(state, request.states_filter, request.types_filter))
-            found += yield from broker.groups.finished(out)
+            found += yield from answered(out)
         except ApiError as error:
             response.error_code = error.code
     response.groups = found

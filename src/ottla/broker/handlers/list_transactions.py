@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.coordinator_shard import answered
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.linear_regex import BadPattern, compile_pattern
 from ottla.common.steps import Steps
@@ -30,9 +31,8 @@ def handle(
     now_ms = broker.transactions.now_ms()
     known: list[Transaction] = []
     for shard in broker.transactions.runtime.all():
-        known += shard.coordinator
         try:
-            yield from broker.transactions.committed(shard)
+            known += yield from answered(shard.read(list))
         except ApiError as error:
             return ListTransactionsResponse(error_code=error.code)
     states, producer_ids = frozenset(request.state_filters), frozenset(request.producer_id_filters)

@@ -10,7 +10,8 @@ from functools import partial
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.offset_pieces import answered_in_pieces
+from ottla.broker.coordinators.coordinator_shard import answered
+from ottla.broker.coordinators.groups.offset_pieces import answered_in_pieces
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps
@@ -33,7 +34,7 @@ def _commit(broker: Broker, version: int, request: OffsetCommitRequest) -> Steps
         errors: Sequence[Sequence[ErrorCode]] = []
         if known:
             out = broker.groups.shard(request.group_id).commit(request, version, known)
-            errors = yield from broker.groups.finished(out)
+            errors = yield from answered(out)
     except ApiError as error:
         return _refused(request, error.code)
     return _answer(request, errors, refused)

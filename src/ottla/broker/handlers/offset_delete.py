@@ -8,7 +8,8 @@ from functools import partial
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.controller.change_log import Requester, tell
-from ottla.broker.coordinators.offset_pieces import answered_in_pieces
+from ottla.broker.coordinators.coordinator_shard import answered
+from ottla.broker.coordinators.groups.offset_pieces import answered_in_pieces
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
@@ -27,7 +28,7 @@ def _delete(broker: Broker, by: Requester, request: OffsetDeleteRequest) -> Step
         if topic.name in counts
     ]
     out = broker.groups.shard(request.group_id).delete_offsets(request.group_id, known)
-    errors: Sequence[Sequence[ErrorCode]] = yield from broker.groups.finished(out)
+    errors: Sequence[Sequence[ErrorCode]] = yield from answered(out)
     outcome = {
         (name, partition): error
         for (name, partitions), row in zip(known, errors, strict=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.coordinator_shard import answered
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId
 from ottla.common.steps import Steps, all_of
@@ -59,7 +60,7 @@ def _fetch(broker: Broker, asked: _Asked, require_stable: bool, version: int) ->
     try:
         shard = broker.groups.shard(asked.group_id)
         group = yield from _look_up(broker, shard.state, asked, require_stable, version)
-        yield from broker.groups.finished(shard.read(lambda _: None))  # what was seen may not be durable yet
+        yield from answered(shard.read(lambda _: None))  # what was seen may not be durable yet
         return group
     except ApiError as error:
         return _Group(group_id=asked.group_id, error_code=error.code)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ottla.broker.access.access import Asker
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.verification_guard import VerificationGuard, add_together
+from ottla.broker.coordinators.transactions.verification_guard import VerificationGuard, add_together
 from ottla.broker.partitions.key_check import check_keys
 from ottla.broker.partitions.leader_hints import endpoints_of, leader_hint
 from ottla.broker.partitions.partition import Partition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
+from ottla.broker.coordinators.coordinator_shard import asked
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.steps import Steps
 from ottla.protocol.messages import SyncGroupRequest, SyncGroupResponse
@@ -16,4 +17,4 @@ def handle(broker: Broker, context: RequestContext, request: SyncGroupRequest) -
     if context.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     shard = broker.groups.shard(request.group_id)
-    return broker.groups.ask(lambda ticket: shard.sync(request, ticket))
+    return asked(lambda ticket: shard.sync(request, ticket))

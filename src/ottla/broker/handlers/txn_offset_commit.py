@@ -10,9 +10,10 @@ from functools import partial
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.offset_pieces import answered_in_pieces
-from ottla.broker.coordinators.transaction_errors import for_offsets
-from ottla.broker.coordinators.transaction_peers import Question
+from ottla.broker.coordinators.coordinator_shard import answered
+from ottla.broker.coordinators.groups.offset_pieces import answered_in_pieces
+from ottla.broker.coordinators.transactions.transaction_errors import for_offsets
+from ottla.broker.coordinators.transactions.transaction_peers import Question
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition
 from ottla.common.steps import Steps
@@ -41,7 +42,7 @@ def _commit(broker: Broker, version: int, request: TxnOffsetCommitRequest) -> St
         yield from _join_transaction(broker, version, request)
         topics = _known_topics(broker, request)  # some may have been deleted while we waited
         out = broker.groups.shard(request.group_id).commit_transactional(request, topics)
-        rows: Sequence[Sequence[ErrorCode]] = yield from broker.groups.finished(out)
+        rows: Sequence[Sequence[ErrorCode]] = yield from answered(out)
     except ApiError as error:
         code = for_offsets(error.code, version)
         rows = [[code] * len(topic.partitions) for topic in topics]
@@ -82,7 +83,7 @@ def _join_transaction(broker: Broker, version: int, request: TxnOffsetCommitRequ
         yield from _ask(broker, elsewhere, Question(*identity, verify_only=not adds), partition)
         return
     if adds:
-        yield from transactions.add_partitions(*identity, [partition], _V2)
+        yield from answered(transactions.add_partitions(*identity, [partition], _V2))
     transactions.verify(*identity, partition)  # it may have ended while its record went to the disk
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.transaction_markers import control_batch
+from ottla.broker.coordinators.transactions.transaction_markers import control_batch
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps

@@ -11,21 +11,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ottla.broker.coordinators.coordinator_shard import answered
 from ottla.broker.coordinators.internal_topics import TRANSACTIONS_TOPIC
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
-from ottla.broker.coordinators.transaction_log import TransactionLog, replay_batch
-from ottla.broker.coordinators.transaction_markers import MarkerWriter
-from ottla.broker.coordinators.transaction_peers import TransactionPeers
-from ottla.broker.coordinators.transaction_shard import TransactionShard
+from ottla.broker.coordinators.transactions.transaction_markers import MarkerWriter
+from ottla.broker.coordinators.transactions.transaction_peers import TransactionPeers
+from ottla.broker.coordinators.transactions.transaction_shard import TransactionShard
 from ottla.broker.partitions.partition import Partition
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
+from ottla.common.result import Result
 from ottla.common.steps import Steps
 from ottla.metadata.image import ClusterImage
-from ottla.records.batch import BatchHeader
 from ottla.transactions.coordinator import Decision, NewProducerId, ProducerIdentity, TransactionCoordinator
+from ottla.transactions.states import TxnState
+from ottla.transactions.transaction import Transaction, encode_key, encode_value
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -40,15 +43,11 @@ class _NeedsProducerId(Exception):
 class TransactionService:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self.runtime = CoordinatorRuntime(broker, TRANSACTIONS_TOPIC, log, self._make_shard, self._replay)
+        self.runtime = CoordinatorRuntime(broker, TRANSACTIONS_TOPIC, log, self._make_shard)
         self.shard = self.runtime.shard
+        self.now_ms = self.runtime.now_ms
         self.markers = MarkerWriter(broker)
         self.peers = TransactionPeers(broker)
-        # Transactions age by a clock that no one can set: wall time at the start, and what has passed since then.
-        self._ahead_ms = broker.clock.now_ms() - broker.clock.monotonic_ms()
-
-    def now_ms(self) -> int:
-        return self._broker.clock.monotonic_ms() + self._ahead_ms
 
     def start(self) -> None:
         """Call when partitions are there and follow the image."""
@@ -83,10 +82,9 @@ class TransactionService:
             return shard.coordinator.init_producer(transactional_id, timeout_ms, expected, new_id, self.now_ms())
 
         while True:
-            decision = yield from self._decide(decide)
-            yield from self._perform(shard, decision)
-            if decision.reply is not None:
-                return decision.reply
+            reply = yield from self._decided(shard, transactional_id, decide)
+            if reply is not None:
+                return reply
 
     def add_partitions(
         self,
@@ -95,27 +93,13 @@ class TransactionService:
         epoch: int,
         partitions: Iterable[TopicPartition],
         transaction_version: int,
-    ) -> Steps[None]:
-        yield from self.committed(
-            self.note_partitions(transactional_id, producer_id, epoch, partitions, transaction_version)
-        )
-
-    def note_partitions(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        epoch: int,
-        partitions: Iterable[TopicPartition],
-        transaction_version: int,
-    ) -> TransactionShard:
-        """As `add_partitions`, without waiting for the disk."""
+    ) -> Result:
         shard = self.shard(transactional_id)
-        decision = shard.coordinator.add_partitions(
-            transactional_id, producer_id, epoch, partitions, transaction_version, self.now_ms()
+        return shard.carry_out(
+            shard.coordinator.add_partitions(
+                transactional_id, producer_id, epoch, partitions, transaction_version, self.now_ms()
+            )
         )
-        if decision.write is not None:
-            shard.write(decision.write)
-        return shard
 
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partition: TopicPartition
@@ -142,12 +126,14 @@ class TransactionService:
                 transactional_id, producer_id, epoch, commit, transaction_version, new_id, self.now_ms()
             )
 
-        decision = yield from self._decide(decide)
-        yield from self._perform(shard, decision)
-        assert decision.reply is not None
-        return decision.reply
+        reply = yield from self._decided(shard, transactional_id, decide)
+        assert reply is not None
+        return reply
 
-    def _decide(self, decide: Callable[[NewProducerId], Decision]) -> Steps[Decision]:
+    def _decided(
+        self, shard: TransactionShard, transactional_id: str, decide: Callable[[NewProducerId], Decision]
+    ) -> Steps[ProducerIdentity | None]:
+        """The reply, when what was decided is committed and its markers have had their time."""
         taken: list[int] = []
 
         def new_id() -> int:
@@ -157,31 +143,21 @@ class TransactionService:
 
         while True:
             try:
-                return decide(new_id)
+                out = shard.carry_out(decide(new_id))
+                break
             except _NeedsProducerId:
                 pass
             taken.append((yield self._broker.producer_ids.take()))
-
-    def _perform(self, shard: TransactionShard, decision: Decision) -> Steps[None]:
-        if decision.write is not None:
-            shard.write(decision.write)
-        if decision.markers is not None:
-            yield from self.markers.complete(shard, decision.markers)
-        else:
-            yield from self.committed(shard)
-
-    def committed(self, shard: TransactionShard) -> Steps[None]:
-        """Before an answer goes out, also if nothing was written for it: what it stands on may be on its way."""
-        if (waiting := shard.log.wait_for_commit()) is not None:
-            yield waiting
+        reply: ProducerIdentity | None = yield from answered(out)
+        if transactional_id in shard.completing:
+            yield from self.markers.until_answer(shard.completing[transactional_id])
+        return reply
 
     # --- time
 
     async def abort_overdue(self) -> None:
         """Also finishes what a failed write left undone."""
-        for shard in self.runtime.all():
-            if shard.is_loading:
-                continue
+        for shard in self.runtime.loaded():
             for transactional_id in shard.coordinator.overdue(self.now_ms()):
                 try:
                     await self._broker.turns.queue(self._abort_overdue(shard, transactional_id))
@@ -193,21 +169,19 @@ class TransactionService:
             await self.markers.finish(shard)
 
     def _abort_overdue(self, shard: TransactionShard, transactional_id: str) -> Steps[None]:
-        decision = yield from self._decide(
-            lambda new_id: shard.coordinator.abort_overdue(transactional_id, new_id, self.now_ms())
+        yield from self._decided(
+            shard,
+            transactional_id,
+            lambda new_id: shard.coordinator.abort_overdue(transactional_id, new_id, self.now_ms()),
         )
-        yield from self._perform(shard, decision)
         log.info("aborted a transaction that was open for too long", extra={"transactional_id": transactional_id})
 
     def forget_unused(self) -> None:
-        for shard in self.runtime.all():
-            if shard.is_loading:
-                continue
+        for shard in self.runtime.loaded():
             for forgotten in shard.coordinator.unused(self.now_ms()):
-                try:
-                    shard.write(forgotten)
-                except ApiError as error:
-                    log.error("cannot forget unused transactional ids, will try again", extra={"why": str(error)})
+                out = shard.write(forgotten)
+                if out.error:
+                    log.error("cannot forget unused transactional ids, will try again", extra={"why": out.message})
                     break  # other partitions may be on other disks
 
     # --- taking over partitions
@@ -228,11 +202,14 @@ class TransactionService:
             id_expiration_ms=config.transactional_id_expiration_ms,
             version=_version(self._broker.image),
         )
-        timeout_ms = config.offsets_commit_timeout_ms if self._broker.is_clustered else None
-        return TransactionShard(coordinator, TransactionLog(partition, self._broker.clock, timeout_ms), self.markers)
+        log_ = self.runtime.log_of(partition, partial(_serialize, coordinator))
+        broker = self._broker
+        return TransactionShard(coordinator, log_, broker.clock, broker.call_later, self.markers, self.now_ms)
 
-    def _replay(self, shard: TransactionShard, data: bytes, position: int, header: BatchHeader) -> int:
-        return replay_batch(shard.coordinator, data, position, header, self.now_ms())
+
+def _serialize(coordinator: TransactionCoordinator, transaction: Transaction) -> tuple[bytes, bytes | None]:
+    value = None if transaction.state is TxnState.DEAD else encode_value(transaction, coordinator.version)
+    return encode_key(transaction.transactional_id), value
 
 
 def _version(image: ClusterImage) -> int:

@@ -20,11 +20,13 @@ from collections import deque
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
-from ottla.broker.coordinators.enough_replicas import check_replicas
+from ottla.broker.coordinators.coordinator_log import check_replicas
+from ottla.broker.coordinators.coordinator_shard import give
 from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
-from ottla.broker.coordinators.marker_channels import PERMANENT, MarkerChannels
+from ottla.broker.coordinators.transactions.marker_channels import PERMANENT, MarkerChannels
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.common.result import Result
 from ottla.common.steps import Steps
 from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
 from ottla.records.record import Record, build_batch
@@ -33,7 +35,7 @@ from ottla.transactions.coordinator import Markers
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.coordinators.transaction_shard import TransactionShard
+    from ottla.broker.coordinators.transactions.transaction_shard import TransactionShard
 
 log = logging.getLogger("ottla.transactions")
 
@@ -43,6 +45,8 @@ _ABORT, _COMMIT = 0, 1
 # Half a millisecond. Most transactions are narrower, and complete before anybody else is served.
 _MARKERS_PER_STEP = 16
 _RETRY_MS = 1_000
+# The timer of a decision that is not committed yet.
+_COMPLETE = "complete"
 _FAILED = "completing a transaction failed, will try again"
 # Markers take some milliseconds. Who is answered before they are there meets CONCURRENT_TRANSACTIONS with the next
 # transaction, and then waits longer than this.
@@ -55,14 +59,12 @@ class Completion:
     def __init__(self, shard: TransactionShard, markers: Markers) -> None:
         self.shard = shard
         self.markers = markers
+        self.name = markers.transactional_id
         self.lacking = dict.fromkeys(markers.partitions)
-        # In a cluster: done when the decision is committed, and when there is nothing left to do.
-        self.decided: asyncio.Future[None] | None = None
+        # Markers are being written; after that they wait for destinations that did not take them.
+        self.is_writing = True
+        # Who waits for it.
         self.over: asyncio.Future[None] | None = None
-
-    @property
-    def name(self) -> str:
-        return self.markers.transactional_id
 
     @property
     def is_current(self) -> bool:
@@ -70,19 +72,18 @@ class Completion:
 
     def write_end(self, now_ms: int) -> None:
         """All markers are there; raises ApiError if the record that says so cannot be written."""
-        self.shard.write(self.shard.coordinator.markers_written(self.name, now_ms))
+        self.shard.write(self.shard.coordinator.markers_written(self.name, now_ms)).check()
         self.close()
 
     def close(self) -> None:
         """It is complete, or somebody else's to complete."""
         if self.is_current:
             del self.shard.completing[self.name]
-        _resolve(self.over)
+        self.tell()
 
-
-def _resolve(future: asyncio.Future[None] | None) -> None:
-    if future is not None and not future.done():
-        future.set_result(None)
+    def tell(self) -> None:
+        if self.over is not None:
+            give(self.over, None)
 
 
 class MarkerWriter:
@@ -118,58 +119,37 @@ class MarkerWriter:
 
     # --- a decided transaction
 
-    def complete(self, shard: TransactionShard, markers: Markers) -> Steps[None]:
-        """The decision is in the log. Raises ApiError if it cannot be made durable; nothing is marked then. What has to
-        wait goes on although its client hangs up."""
-        if markers.transactional_id in shard.completing:
-            return
-        completion = Completion(shard, markers)
-        if self._broker.is_clustered:
-            completion.decided = self._broker.loop.create_future()
-            completion.over = self._broker.loop.create_future()
-        waiting = self._broker.turns.start(self._complete(completion))
-        task = None if waiting is None else self._in_background(waiting, _FAILED)
-        if completion.over is not None:
-            if not completion.over.done():
-                yield self._until_answer(completion, task)
-        elif task is not None:
-            yield asyncio.shield(task)
+    def on_decided(self, shard: TransactionShard, markers: Markers, error: ErrorCode, out: Result) -> None:
+        """The decision is committed, and no marker may outlive it; or it cannot be now. Then it stays in the log, and
+        is committed when the replicas are back. What has to wait goes on although its client hangs up."""
+        name = markers.transactional_id
+        if error:
+            if shard.coordinator.markers_of(name) is not None:
+                out.schedule((_COMPLETE, name, ""), _RETRY_MS)
+        elif name not in shard.completing:
+            completion = shard.completing[name] = Completion(shard, markers)
+            waiting = self._broker.turns.start(self._complete(completion))
+            if waiting is not None:
+                self._in_background(waiting, _FAILED)
 
-    async def _until_answer(self, completion: Completion, task: asyncio.Future[None] | None) -> None:
-        """Raises ApiError unless the decision is committed."""
-        assert completion.decided is not None and completion.over is not None
-        if task is not None:
-            timeout_s = self._broker.config.offsets_commit_timeout_ms / 1000
-            both: set[asyncio.Future[None]] = {task, completion.decided}
-            await asyncio.wait(both, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-            if not completion.decided.done():
-                if task.done() and not task.cancelled() and (failure := task.exception()) is not None:
-                    raise failure
-                raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the replicas have not taken it in time")
-        await asyncio.wait({completion.over}, timeout=_ANSWER_WITHIN_S)
+    def until_answer(self, completion: Completion) -> Steps[None]:
+        """On one node a client waits until all markers are written that can be."""
+        is_clustered = self._broker.is_clustered
+        if not (is_clustered or completion.is_writing):
+            return
+        if completion.over is None:
+            completion.over = self._broker.loop.create_future()
+        yield asyncio.wait({completion.over}, timeout=_ANSWER_WITHIN_S if is_clustered else None)
 
     def _complete(self, completion: Completion) -> Steps[None]:
-        shard = completion.shard
-        shard.completing[completion.name] = completion
         try:
-            # No marker may outlive the decision that it stands for.
-            yield from self._until_decided(shard)
-            _resolve(completion.decided)
             yield from self._write_all(completion)
         except BaseException:
             completion.close()  # `finish` begins anew
             raise
-
-    def _until_decided(self, shard: TransactionShard) -> Steps[None]:
-        while (waiting := shard.log.wait_for_commit(in_time=False)) is not None:
-            try:
-                yield waiting
-                return
-            except ApiError:
-                # With too few replicas what is decided stays in the log, and is committed when they are back.
-                if not self._broker.is_clustered or shard.has_resigned:
-                    raise
-            yield self._broker.timers.sleep(_RETRY_MS)
+        completion.is_writing = False
+        if completion.over is not None and not self._broker.is_clustered:
+            completion.tell()
 
     def finish_soon(self, shard: TransactionShard) -> None:
         if shard.coordinator.unfinished():
@@ -177,16 +157,8 @@ class MarkerWriter:
 
     async def finish(self, shard: TransactionShard) -> None:
         """Go on with what is decided and not complete."""
-        for name in [transaction.transactional_id for transaction in shard.coordinator.unfinished()]:
-            markers = shard.coordinator.markers_of(name)  # it may have been completed since the last turn
-            if markers is None or name in shard.completing or shard.has_resigned:
-                continue
-            try:
-                waiting = self._broker.turns.start(self._complete(Completion(shard, markers)))
-                if waiting is not None:
-                    self._in_background(waiting, _FAILED)
-            except ApiError as error:
-                log.error(_FAILED, extra={"transactional_id": name, "why": str(error)})
+        for markers in shard.coordinator.unfinished():
+            shard.complete(markers.transactional_id)
             await asyncio.sleep(0)
 
     def _write_all(self, completion: Completion) -> Steps[None]:
@@ -234,7 +206,7 @@ class MarkerWriter:
         try:
             completion.write_end(self._broker.transactions.now_ms())
         except ApiError as error:
-            self._put_off(completion.shard.log.topic_partition, completion, error)
+            self._put_off(completion.shard.partition.log.topic_partition, completion, error)
 
     # --- the way of a marker
 
@@ -365,7 +337,7 @@ class MarkerWriter:
     # --- one marker
 
     def _batch(self, completion: Completion) -> bytearray:
-        markers, epoch = completion.markers, completion.shard.log.coordinator_epoch
+        markers, epoch = completion.markers, completion.shard.partition.leader_epoch
         return control_batch(markers.producer_id, markers.epoch, markers.commit, epoch, self._broker.clock.now_ms())
 
     def _write(self, where: TopicPartition, completion: Completion, batch: bytearray) -> Awaitable[None] | None:

@@ -22,7 +22,7 @@ from ottla.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersRespo
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.coordinators.transaction_markers import Completion
+    from ottla.broker.coordinators.transactions.transaction_markers import Completion
 
 log = logging.getLogger("ottla.transactions")
 
@@ -210,7 +210,8 @@ def _marker(completion: Completion, partitions: Iterable[TopicPartition]) -> Wri
         producer_id=markers.producer_id,
         producer_epoch=markers.epoch,
         transaction_result=markers.commit,
-        coordinator_epoch=completion.shard.log.coordinator_epoch,
+        # Whoever leads the partition is the coordinator, so its epoch is the partition's.
+        coordinator_epoch=completion.shard.partition.leader_epoch,
         transaction_version=markers.version,
         topics=[
             WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=topic, partition_indexes=indexes)

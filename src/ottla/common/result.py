@@ -1,7 +1,7 @@
-"""What an operation of a group machine asks of the world: records to append, answers to give, timers to set.
+"""What an operation of a coordinator asks of the world: records to append, answers to give, timers to set.
 
 Operations never act themselves. They fill a `Result`; the shard appends its records as one batch, replays them, and
-gives the answers when they are durable. What has to happen after the append (or after its failure) is a follow-up
+gives the answers when they are committed. What has to happen after the append (or after its failure) is a follow-up
 that fills a Result of its own.
 """
 
@@ -10,23 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ottla.common.errors import ErrorCode
-from ottla.protocol.codec import Message
+from ottla.common.errors import ApiError, ErrorCode
 
 # Whoever waits for an answer; the machines only hold it. The broker uses a future, the simulator a number.
 Ticket = Any
-# (kind, group id, member id or "")
+# (kind, group or transactional id, member id or "")
 TimerKey = tuple[str, str, str]
 # Called with NONE when the records are committed, else with why they cannot be.
 FollowUp = Callable[[ErrorCode, "Result"], None]
-
-
-class Record(NamedTuple):
-    """One coordinator record. `value` None is a tombstone; `version` is the version the value is written in."""
-
-    key: Message
-    value: Message | None
-    version: int = 0
 
 
 class TimerOrder(NamedTuple):
@@ -38,24 +29,14 @@ class TimerOrder(NamedTuple):
     keep: bool = False
 
 
-class Client(NamedTuple):
-    """Who asks: what group state remembers of a request's origin."""
-
-    version: int
-    client_id: str = ""
-    host: str = ""
-    # Which topics it may know of, where an authorizer says so.
-    may_describe: Callable[[str], bool] | None = None
-
-
 class Result:
     __slots__ = (
         "answers",
         "error",
         "follow_ups",
+        "message",
         "next_steps",
         "now_ms",
-        "on_done",
         "producer",
         "records",
         "reply",
@@ -65,10 +46,10 @@ class Result:
     def __init__(self, now_ms: int) -> None:
         # Wall-clock time of the operation: what its records are stamped with.
         self.now_ms = now_ms
-        self.records: list[Record] = []
+        self.records: list[Any] = []
         # The answer to the request itself, for requests that never wait.
         self.reply: Any = None
-        self.answers: list[tuple[Ticket, Message]] = []
+        self.answers: list[tuple[Ticket, Any]] = []
         self.timers: list[TimerOrder] = []
         self.next_steps: list[Callable[[Result], None]] = []
         self.follow_ups: list[FollowUp] = []
@@ -76,9 +57,9 @@ class Result:
         self.producer: tuple[int, int] | None = None
         # How it ended: None while the records are on their way to the disk.
         self.error: ErrorCode | None = None
-        self.on_done: Callable[[], None] | None = None
+        self.message: str | None = None
 
-    def answer(self, ticket: Ticket, message: Message) -> None:
+    def answer(self, ticket: Ticket, message: Any) -> None:
         self.answers.append((ticket, message))
 
     def schedule(self, key: TimerKey, delay_ms: int, payload: Any = None, *, keep: bool = False) -> None:
@@ -94,9 +75,14 @@ class Result:
 
     def after_replay(self, step: Callable[[Result], None]) -> None:
         """What the group does next, as soon as it is what the records say. For timers and transitions: by the time the
-        records are durable, others may have changed the group."""
+        records are committed, others may have changed the group."""
         self.next_steps.append(step)
 
     def after_commit(self, follow_up: FollowUp) -> None:
-        """What waits until the records are durable, or have failed to be: answers, above all."""
+        """What waits until the records are committed, or have failed to be: answers, above all."""
         self.follow_ups.append(follow_up)
+
+    def check(self) -> None:
+        """Raises what it ended with. While it has not ended, that is nothing."""
+        if self.error:
+            raise ApiError(self.error, self.message)

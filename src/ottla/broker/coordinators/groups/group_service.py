@@ -1,7 +1,7 @@
-"""The group coordinator of this broker: a shard for each `__consumer_offsets` partition, its log, timers and loading.
+"""The group coordinator of this broker: a shard for each `__consumer_offsets` partition, and what they follow.
 
 A group lives in the partition that Kafka puts it in (Java's hash of its id). The machines in `ottla.groups` decide
-everything; here is only what they cannot do themselves: write, wait, and tell the time.
+everything, and `coordinator_shard.py` carries it out; here is what they hear of the rest of the broker.
 """
 
 from __future__ import annotations
@@ -13,21 +13,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.chores.timers import Handle
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.group_log import GroupLog, replay_batch
-from ottla.broker.coordinators.group_shard import GroupShard
+from ottla.broker.coordinators.groups.group_shard import GroupShard
 from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
 from ottla.broker.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.partitions.partition import Partition
-from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.steps import Pauses, Steps
+from ottla.common.steps import Pauses
 from ottla.groups.config import ConsumerSettings, GroupConfig, MigrationPolicy
-from ottla.groups.result import Client, Result, Ticket
-from ottla.groups.state import GroupState
+from ottla.groups.records import serialize
+from ottla.groups.state import Client, GroupState
 from ottla.metadata.acls import Operation
 from ottla.metadata.image import ClusterImage
-from ottla.protocol.codec import Message
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -62,12 +58,9 @@ class GroupService:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._config = group_config(broker.config)
-        self.runtime = CoordinatorRuntime(broker, OFFSETS_TOPIC, log, self._make_shard, replay_batch)
+        self.runtime = CoordinatorRuntime(broker, OFFSETS_TOPIC, log, self._make_shard)
         self.shard = self.runtime.shard
-        self._alarms: dict[int, Handle] = {}
         self._catching_up: set[asyncio.Task[None]] = set()
-        # Offsets age by a clock that no one can set: wall time at the start, and what has passed since then.
-        self._started = (broker.clock.now_ms(), broker.clock.monotonic_ms())
 
     def start(self) -> None:
         """Call when partitions are there and follow the image."""
@@ -84,15 +77,12 @@ class GroupService:
         self.runtime.stop()
         for task in self._catching_up:
             task.cancel()
-        for handle in self._alarms.values():
-            handle.cancel()
-        self._alarms.clear()
 
     def end_transaction(self, index: int, producer_id: int, *, committed: bool) -> None:
         """The marker of a transaction is in this partition of the offsets topic."""
         shard = self.runtime.get(index)
         if shard is not None and not shard.is_loading:  # else it will be read
-            shard.state.end_transaction(producer_id, committed=committed)
+            shard.replay_marker(producer_id, committed=committed)
 
     # --- answering
 
@@ -102,49 +92,14 @@ class GroupService:
             may_describe = partial(access.of(context).may_topic, Operation.DESCRIBE, tells=False)
         return Client(context.version, context.client_id or "", f"/{context.client_host}", may_describe)
 
-    def ask(self, ask: Callable[[Ticket], None]) -> Steps[Any]:
-        """Ask with a ticket: the answer, which another operation may give."""
-        ticket: asyncio.Future[Any] = self._broker.loop.create_future()
-        ask(ticket)
-        return ticket.result() if ticket.done() else (yield ticket)
-
-    def finished(self, out: Result) -> Steps[Any]:
-        """What the operation answers, when its records are committed; raises what it ended with."""
-        if out.error is None:
-            done: asyncio.Future[None] = self._broker.loop.create_future()
-            out.on_done = partial(self._deliver, done, None)
-            yield done
-        if out.error is not ErrorCode.NONE:
-            raise ApiError(out.error or ErrorCode.UNKNOWN_SERVER_ERROR)
-        return out.reply
-
-    def _deliver(self, ticket: asyncio.Future[Any], message: Message | None) -> None:
-        if not ticket.done():  # its connection may be gone
-            ticket.set_result(message)
-
     # --- time
-
-    def _set_alarm(self, index: int, deadline_ms: int) -> None:
-        held = self._alarms.pop(index, None)
-        if held is not None:
-            held.cancel()
-        delay_ms = max(0, deadline_ms - self._broker.clock.monotonic_ms())
-        self._alarms[index] = self._broker.call_later(delay_ms, lambda: self._fire(index))
-
-    def _fire(self, index: int) -> None:
-        shard = self.runtime.get(index)
-        if shard is not None:
-            shard.fire_timers()
 
     async def expire_offsets(self) -> None:
         await self._broker.turns.queue(self._expire_offsets())
 
     def _expire_offsets(self) -> Pauses[None]:
-        wall_ms, mono_ms = self._started
-        now_ms = wall_ms + self._broker.clock.monotonic_ms() - mono_ms
-        for shard in self.runtime.all():
-            if shard.is_loading:
-                continue
+        now_ms = self.runtime.now_ms()
+        for shard in self.runtime.loaded():
             for group_id in list(shard.state.groups):
                 shard.expire(group_id, now_ms)
                 yield None
@@ -177,20 +132,14 @@ class GroupService:
                 shard.forget_topics(gone)
 
     def _make_shard(self, partition: Partition) -> GroupShard:
-        broker, index = self._broker, partition.index
+        broker = self._broker
         state = GroupState(self._config, lambda: str(uuid.uuid4()), broker.image)
         state.own_settings = self._own_settings
         return GroupShard(
             state,
-            GroupLog(
-                partition,
-                broker.clock,
-                lambda: broker.config.offsets_topic_compression_codec,
-                broker.config.offsets_commit_timeout_ms if broker.is_clustered else None,
-            ),
+            self.runtime.log_of(partition, serialize, lambda: broker.config.offsets_topic_compression_codec),
             broker.clock,
-            self._deliver,
-            lambda deadline_ms: self._set_alarm(index, deadline_ms),
+            call_later=broker.call_later,
             # Folders are taken in one by one: topics of the groups may still be to come.
             knows_all_topics=not broker.config.ottla_adopt_logs,
             catch_up=self._catch_up if broker.is_clustered else None,

@@ -18,8 +18,9 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ottla.broker.coordinators.transaction_errors import for_produce
-from ottla.broker.coordinators.transaction_peers import Question
+from ottla.broker.coordinators.coordinator_shard import promised
+from ottla.broker.coordinators.transactions.transaction_errors import for_produce
+from ottla.broker.coordinators.transactions.transaction_peers import Question
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.protocol.produce_frames import ProduceRequest, Topics
@@ -28,7 +29,7 @@ from ottla.storage.producers.producer_state import Guard
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.coordinators.transaction_shard import TransactionShard
+    from ottla.broker.coordinators.transactions.transaction_shard import TransactionShard
     from ottla.broker.partitions.partition import Partition
 
 _ADDS_PARTITIONS_SINCE = 12
@@ -56,7 +57,7 @@ def add_together(broker: Broker, version: int, request: ProduceRequest, topics: 
     if len(partitions) > 1:
         with suppress(ApiError):
             if transactions.coordinator_elsewhere(name) is None:
-                transactions.note_partitions(name, producer_id, epoch, partitions, _V2)
+                transactions.add_partitions(name, producer_id, epoch, partitions, _V2)
 
 
 def _is_open_in_log(partition: Partition, producer_id: int, epoch: int) -> bool:
@@ -105,10 +106,9 @@ class VerificationGuard:
             elsewhere = self._broker.transactions.coordinator_elsewhere(name)
             if elsewhere is not None:
                 return self._ask(elsewhere, name)
-            shard = self._add(name) if self._adds else self._verify(name)
+            waiting = self._add(name) if self._adds else self._check(name)
         except ApiError as error:
             raise self._refused(error) from None
-        waiting = None if shard is None else shard.log.wait_for_commit()
         return None if waiting is None else self._wait(waiting)
 
     def _ask(self, coordinator: int, name: str) -> Awaitable[None] | None:
@@ -149,9 +149,14 @@ class VerificationGuard:
     def _is_verifying(self) -> bool:
         return self._broker.config.transaction_partition_verification_enable
 
-    def _add(self, name: str) -> TransactionShard:
+    def _add(self, name: str) -> Awaitable[None] | None:
         partition = self._partition.log.topic_partition
-        return self._broker.transactions.note_partitions(name, self._producer_id, self._epoch, [partition], _V2)
+        transactions = self._broker.transactions
+        return promised(transactions.add_partitions(name, self._producer_id, self._epoch, [partition], _V2))
+
+    def _check(self, name: str) -> Awaitable[None] | None:
+        shard = self._verify(name)
+        return None if shard is None else promised(shard.read(lambda _: None))
 
     def _verify(self, name: str) -> TransactionShard | None:
         if not (self._adds or self._is_verifying):
