@@ -372,6 +372,18 @@ public class Oracle {
                     .to("out");
                 break;
             }
+            case "rekeyed stream join": {
+                JoinWindows windows = JoinWindows.ofTimeDifferenceAndGrace(ms(settings, "before"), ms(settings, "grace"));
+                KeyValueMapper<String, String, String> key = (k, v) -> v == null ? null : foreignKey(v);
+                KStream<String, String> left = builder.<String, String>stream("a").selectKey(key);
+                KStream<String, String> right = builder.<String, String>stream("b").selectKey(key);
+                ValueJoiner<String, String, String> joiner = (x, y) -> x + "|" + y;
+                String kind = settings.get("kind").asText();
+                (kind.equals("inner") ? left.join(right, joiner, windows)
+                    : kind.equals("left") ? left.leftJoin(right, joiner, windows)
+                    : left.outerJoin(right, joiner, windows)).to("out");
+                break;
+            }
             case "three tables": {
                 KTable<String, String> first = builder.table("a"), second = builder.table("b"), third = builder.table("c");
                 joinedTables(settings.get("then").asText(),

@@ -124,9 +124,12 @@ class Silence(Processor):
 class Keeper(Processor):
     """Puts each record into a store of a kind, and tells what the store then has of its key."""
 
+    def __init__(self, store: str) -> None:
+        self._name = store
+
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
-        self._store = context.store("kept")
+        self._store = context.store(self._name)
 
     def process(self, record: Record) -> None:
         if record.key is not None:
@@ -425,6 +428,17 @@ def _rekeyed_join(builder: StreamsBuilder, settings: Settings) -> None:
     {"inner": stream.join, "left": stream.left_join}[settings["kind"]](builder.table("b"), joined).to("out")
 
 
+def _rekeyed_stream_join(builder: StreamsBuilder, settings: Settings) -> None:
+    windows = JoinWindows.of(settings["before"], grace=settings["grace"])
+
+    def new_key(key: str | None, value: str | None) -> str | None:
+        return foreign_key(value) if value else None
+
+    left, right = (builder.stream(topic).select_key(new_key) for topic in "ab")
+    joins = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}
+    joins[settings["kind"]](right, joined, windows).to("out")
+
+
 def _three_tables(builder: StreamsBuilder, settings: Settings) -> None:
     first, second, third = builder.table("a"), builder.table("b"), builder.table("c")
     joins = {"inner": KTable.join, "left": KTable.left_join, "outer": KTable.outer_join}
@@ -439,13 +453,15 @@ def _stream_with_joined_tables(builder: StreamsBuilder, settings: Settings) -> N
 
 
 def _versioned_table_join(builder: StreamsBuilder, settings: Settings) -> None:
-    tables = [builder.table(topic, store=f"v-{topic}", history=settings["history"]) for topic in "ab"]
+    names = {topic: f"versions-{settings['kind']}-{topic}" for topic in "ab"}
+    tables = [builder.table(topic, store=name, history=settings["history"]) for topic, name in names.items()]
     joins = {"inner": KTable.join, "left": KTable.left_join, "outer": KTable.outer_join}
     joins[settings["kind"]](*tables, joined).to_stream().to("out")
 
 
 def _versioned_foreign_key(builder: StreamsBuilder, settings: Settings) -> None:
-    left, right = (builder.table(topic, store=f"v-{topic}", history=settings["history"]) for topic in "ab")
+    names = {topic: f"keyed-versions-{settings['kind']}-{topic}" for topic in "ab"}
+    left, right = (builder.table(topic, store=name, history=settings["history"]) for topic, name in names.items())
     join = {"inner": left.join, "left": left.left_join}[settings["kind"]]
     join(right, joined, foreign_key=foreign_key).to_stream().to("out")
 
@@ -472,16 +488,18 @@ def _wall_clock(builder: StreamsBuilder, settings: Settings) -> None:
 
 def _kept(builder: StreamsBuilder, settings: Settings) -> None:
     text: Any = {"key": serdes.string, "value": serdes.string}
-    kinds: dict[str, tuple[Callable[[], Keeper], Any]] = {
-        "key value": (KeyValueKeeper, key_value_store("kept", **text)),
-        "timestamped": (TimestampedKeeper, timestamped_store("kept", **text)),
-        "window": (WindowKeeper, window_store("kept", retention_ms=60, window_size_ms=10, **text)),
-        "session": (SessionKeeper, session_store("kept", retention_ms=60, **text)),
-        "versioned": (VersionKeeper, versioned_store("kept", history_ms=60, **text)),
+    kind = settings["store"]
+    name = f"kept-{kind.replace(' ', '-')}"
+    kinds: dict[str, tuple[type[Keeper], Any]] = {
+        "key value": (KeyValueKeeper, key_value_store(name, **text)),
+        "timestamped": (TimestampedKeeper, timestamped_store(name, **text)),
+        "window": (WindowKeeper, window_store(name, retention_ms=60, window_size_ms=10, **text)),
+        "session": (SessionKeeper, session_store(name, retention_ms=60, **text)),
+        "versioned": (VersionKeeper, versioned_store(name, history_ms=60, **text)),
     }
-    supplier, spec = kinds[settings["store"]]
+    keeper, spec = kinds[kind]
     builder.add_store(spec)
-    builder.stream("a").process(supplier, stores=["kept"]).to("out")
+    builder.stream("a").process(lambda: keeper(name), stores=[name]).to("out")
 
 
 _SCENARIOS: dict[str, Callable[[StreamsBuilder, Settings], None]] = {
@@ -524,6 +542,7 @@ _SCENARIOS: dict[str, Callable[[StreamsBuilder, Settings], None]] = {
     "regrouped windows": _regrouped_windows,
     "self join": _self_join,
     "rekeyed join": _rekeyed_join,
+    "rekeyed stream join": _rekeyed_stream_join,
     "three tables": _three_tables,
     "stream with joined tables": _stream_with_joined_tables,
     "versioned table join": _versioned_table_join,

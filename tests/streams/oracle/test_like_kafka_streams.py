@@ -207,6 +207,14 @@ CASES: dict[str, tuple[str, st.SearchStrategy[Settings], st.SearchStrategy[list[
         for kind in KINDS[:2]
     },
     **{
+        f"{kind} join of streams after a change of their keys": (
+            "rekeyed stream join",
+            fixed(kind=st.just(kind), before=SMALL, grace=SMALL),
+            inputs("ab"),
+        )
+        for kind in KINDS
+    },
+    **{
         f"{kind} join of three tables": (
             "three tables",
             fixed(kind=st.just(kind), then=st.sampled_from(KINDS)),
