@@ -45,7 +45,7 @@ def test_state_goes_on_in_other_executors_of_a_cluster(tmp_path: Path) -> None:
         cli = Cli(servers, {"OTTLA_PIPELINES": str(tmp_path / "home"), "PYSPARK_PYTHON": str(cluster.python)})
         settings = [word for one in CONF for word in ("--conf", one)]
         for turn in range(2):
-            rows = [(source, key, word, 50 * turn) for key in "kl" for word in ("a", "b", "a")]
+            rows = [(source, key, word, 10 + 50 * turn) for key in "kl" for word in ("a", "b", "a")]
             produce(servers, rows, {"k": 0, "l": 1})
             done = cli("streams", "run", file, "--once", "--master", cluster.master, *settings, timeout_s=300)
             assert done.status == 0, done

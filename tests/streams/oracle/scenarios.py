@@ -368,8 +368,8 @@ def _timer(builder: StreamsBuilder, settings: Settings) -> None:
     builder.stream("a").process(lambda: Collector(settings["every"]), stores=["seen"]).to("out")
 
 
-def chained(one: str, other: str) -> str:
-    return f"{one}+{other}"
+def chained(one: str, other: str | None) -> str:
+    return f"{one}+{shown(other)}"
 
 
 def _windowed_reduce(builder: StreamsBuilder, settings: Settings) -> None:

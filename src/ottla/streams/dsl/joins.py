@@ -37,8 +37,10 @@ def join_streams(
     graph, topology = left._graph, left._graph.topology
     refuse_other(graph, right._graph)
     base = graph.name("KSTREAM-OUTERJOIN" if is_right else "KSTREAM-LEFTJOIN" if is_left else "KSTREAM-JOIN", name)
-    left = left._by_key(f"{base}-left", drops_null_keys=not is_left)
-    right = right._by_key(f"{base}-right", drops_null_keys=not is_right)
+    # Of both sides: also where they give no result their times count, which end the wait of others for a partner.
+    drops_null_keys = not is_left and not is_right
+    left = left._by_key(f"{base}-left", drops_null_keys=drops_null_keys)
+    right = right._by_key(f"{base}-right", drops_null_keys=drops_null_keys)
     meet(graph, left._sources, right._sources)
     stores = f"{base}-this-join-store", f"{base}-other-join-store"
     for store, stream in zip(stores, (left, right), strict=True):
