@@ -6,11 +6,14 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from ottla.client.settings import parse_named
 from ottla.streams import Batch, ErrorHandling, OnError, StreamsBuilder, TopologyTestDriver, serdes
 from ottla.streams.engine import memory, task_state
 from ottla.streams.engine.memory import Room, StateTooLarge
+from ottla.streams.engine.running import SCHEMA, TopologyRun
 from ottla.streams.engine.task_state import TaskState, check_room
 from ottla.streams.state.bytes_store import MemoryBytes
 
@@ -69,6 +72,15 @@ def test_copies_for_other_tasks_make_room_first(machine: Any, monkeypatch: pytes
     machine(0.1)
     check_room(WHAT, own)
     assert gone() is None and list(task_state._kept.values()) == [own]
+
+
+def test_a_batch_that_does_not_fit_says_what_to_do(machine: Any) -> None:
+    builder = StreamsBuilder(key=serdes.string, value=serdes.string)
+    builder.stream("in").to("out")
+    run = TopologyRun(builder.build(), "orders", parse_named("127.0.0.1:9", {}), {"in": 1}, ErrorHandling(), "one")
+    machine(0.1)
+    with pytest.raises(StateTooLarge, match=r"one batch of application 'orders' do not fit .*`maxBytesPerTrigger`"):
+        list(run.run([pa.RecordBatch.from_pylist([], schema=SCHEMA)]))
 
 
 class NoMemory:

@@ -39,6 +39,11 @@ class Room:
     def is_used_up(self) -> bool:
         return self.left_bytes < min(SPARE_BYTES, self.limit_bytes // 8)
 
+    @property
+    def said(self) -> str:
+        left, limit = (f"{max(0, count) // _MIB:,}" for count in (self.left_bytes, self.limit_bytes))
+        return f"{self.where} has {left} of {limit} MiB left"
+
 
 def rooms() -> list[Room]:
     found = [_of_process(), _of_container(), _of_machine()]
@@ -58,8 +63,7 @@ def refusal(what: str, why: str) -> str:
 
 
 def why_not(entries: int, room: Room) -> str:
-    left, limit = (f"{max(0, count) // _MIB:,}" for count in (room.left_bytes, room.limit_bytes))
-    return f"it has {entries:,} entries, and {room.where} has {left} of {limit} MiB left"
+    return f"it has {entries:,} entries, and {room.said}"
 
 
 def _of_process() -> Room | None:

@@ -28,7 +28,7 @@ from ottla.streams.engine.identity import task_topic
 from ottla.streams.engine.memory import RECORDS_BETWEEN_LOOKS, StateTooLarge, refusal
 from ottla.streams.engine.native_columns import ENTERS, FOLDS, LEAVES, NATIVE, TARGET
 from ottla.streams.engine.outputs import ClusterTopics
-from ottla.streams.engine.task_state import check_room, drop_copies, note, open_state
+from ottla.streams.engine.task_state import check_room, check_room_for_batch, drop_copies, note, open_state
 from ottla.streams.errors import ErrorHandling
 from ottla.streams.native import NativeStage
 from ottla.streams.processing.context import DROPPED_NULL
@@ -81,6 +81,7 @@ class TopologyRun:
         queues: dict[tuple[int, int], dict[str, list[_Row]]] = {}
         to_fold = RowsToFold()
         for whole in batches:
+            check_room_for_batch(self.application_id)
             batch = whole
             if self.stages:
                 yield from leaving(whole, self.application_id if self.has_lineage else None)

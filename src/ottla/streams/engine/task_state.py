@@ -179,6 +179,19 @@ def check_room(what: str, state: TaskState) -> None:
         raise StateTooLarge(refusal(what, why_not(state.entries(), room)))
 
 
+def check_room_for_batch(application_id: str) -> None:
+    """Of records, which are put in order before they are processed. What they compress to says nothing of that."""
+    if room_that_is_used_up() is None:
+        return
+    drop_copies()
+    room = room_that_is_used_up()
+    if room is not None:
+        raise StateTooLarge(
+            f"the records of one batch of application '{application_id}' do not fit into the memory of a worker: "
+            f"{room.said}. Nothing of it was written. Choose a smaller `maxBytesPerTrigger`, or use more executors."
+        )
+
+
 def drop_copies(but: TaskState | None = None) -> None:
     for key in [key for key, state in _kept.items() if state is not but]:
         del _kept[key]
