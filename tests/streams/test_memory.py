@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import weakref
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Files in which the system tells how much memory there is; gives a function that writes them, in GiB."""
     monkeypatch.setattr(memory, "_MACHINE", tmp_path / "meminfo")
     monkeypatch.setattr(memory, "_CONTAINER", tmp_path)
+    monkeypatch.setattr(memory, "_PROCESS", tmp_path / "statm")
 
-    def tell(left: float, *, container_left: float | None = None, cached: float = 0.0) -> None:
+    def tell(left: float, *, container_left: float | None = None, cached: float = 0.0, is_small: bool = False) -> None:
+        own = (memory.SMALL_BYTES if is_small else GIB) // resource.getpagesize()
+        (tmp_path / "statm").write_text(f"{2 * own} {own} 7")
         kib = int(left * GIB / 1024)
         (tmp_path / "meminfo").write_text(f"MemTotal: {16 * GIB // 1024} kB\nMemAvailable: {kib} kB\nHugePages: 0\n")
         (tmp_path / "memory.max").write_text("max" if container_left is None else str(2 * GIB))
@@ -57,6 +61,8 @@ def test_a_worker_without_room_says_what_to_do(machine: Any) -> None:
     machine(0.1)
     with pytest.raises(StateTooLarge, match=r"0_1 of application 'orders' does not fit .*: it has 1 entries, and"):
         check_room(WHAT, TaskState({"counts": store}))
+    machine(0.1, is_small=True)
+    check_room(WHAT, TaskState({}))  # others have taken it
     machine(8, container_left=0.1, cached=1)
     check_room(WHAT, TaskState({}))
     machine(8, container_left=0.1)

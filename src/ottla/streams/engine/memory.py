@@ -15,6 +15,8 @@ from ottla.common.errors import OttlaError
 
 # Of a limit that much stays free, for what is on its way through the worker, but no more than an eighth of it.
 SPARE_BYTES = 256 * 1024 * 1024
+# A worker with next to no state has half of it.
+SMALL_BYTES = 256 * 1024 * 1024
 _MIB = 1024 * 1024
 # A look costs as much as a hundred records.
 RECORDS_BETWEEN_LOOKS = 10_000
@@ -51,7 +53,15 @@ def rooms() -> list[Room]:
 
 
 def room_that_is_used_up() -> Room | None:
-    return next((room for room in rooms() if room.is_used_up), None)
+    """None, too, in a worker that has taken little: where others use up the memory, it is not to blame, and its end
+    would give nothing back."""
+    return next((room for room in rooms() if room.is_used_up), None) if _resident_bytes() > SMALL_BYTES else None
+
+
+def _resident_bytes() -> int:
+    with suppress(OSError, ValueError, IndexError):
+        return int(_PROCESS.read_text().split()[1]) * resource.getpagesize()
+    return 0
 
 
 def refusal(what: str, why: str) -> str:
