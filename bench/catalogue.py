@@ -40,7 +40,7 @@ from bench.contenders import Contender, Kind, Scale, make_broker
 from bench.in_build import Inside
 from bench.lines_cluster import ClusterContender
 from bench.measure import Arm, Comparison, Metric, Values, cost, throughput
-from bench.streams_programs import WINDOWED_COUNT, WORD_COUNT
+from bench.streams_programs import NATIVE_COUNT, WINDOWED_COUNT, WORD_COUNT
 from tests.support.kafka_jars import kafka_libs
 from tests.support.process import free_ports
 from tests.support.trio import KafkaTrio, OttlaTrio
@@ -216,6 +216,7 @@ def _metrics_overhead(bench: Bench) -> Comparison:
 def _streams(bench: Bench) -> Lines:
     """Kafka Streams and quix-streams on the broker that Ottla Streams runs on."""
     made: dict[str, Callable[[Contender, Callable[..., object]], Comparison]] = {
+        "streams-native": partial(lines_streams.kafka_line, program=NATIVE_COUNT),
         "streams-state": lines_streams.state_line,
         "streams-state-kafka": partial(lines_streams.state_line, of_kafka=True),
     }

@@ -26,7 +26,7 @@ import confluent_kafka
 
 from bench.contenders import Contender
 from bench.lines_spark import OURS, session
-from bench.streams_programs import PARTITIONS, Program
+from bench.streams_programs import PARTITIONS, Program, counted_in
 from tests.support.kafka_jars import CACHE, REPO_ROOT, java
 
 STREAMS_JARS = CACHE / "kafka-streams"
@@ -111,7 +111,7 @@ class _Results:
             for message in self._consumer.consume(10_000, 0.2):
                 if message.error():
                     raise RuntimeError(str(message.error()))
-                *window, count = message.value().split()
+                *window, count = counted_in(message.value())
                 self._counts[message.key(), b"".join(window)] = int(count)
             # Markers of transactions take offsets too: only the consumer knows where it is.
             for place in self._consumer.position(behind):

@@ -1,7 +1,7 @@
 """What the lines about streams run, and what they feed it: the same programs as `java/StreamsLoad.java` and
 `quix_application.py` have, and records that are made before the clock starts.
 
-Results are text. The last word of a value is a count, so that whoever reads them knows whether all was counted.
+Results are text or JSON. The last number in a value is a count: whoever reads them knows whether all was counted.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PARTITIONS = 4
 WORDS, WORDS_PER_LINE = 10_000, 3
+ROW_KEYS = 10_000
 WINDOW_KEYS, WINDOW_MS, GRACE_MS = 1_000, 10_000, 10_000
 BATCH_BYTES = 64 * 1024
 Row = tuple[int, bytes | None, bytes, int]  # partition, key, value, time in ms
@@ -31,7 +32,7 @@ Row = tuple[int, bytes | None, bytes, int]  # partition, key, value, time in ms
 class Feed:
     """Records of one program, in turns of any size; times go on where the last turn ended."""
 
-    def __init__(self, rows: Callable[[int, int], Row], counted_each: int) -> None:
+    def __init__(self, rows: Callable[[int, int], Row], counted_each: float) -> None:
         self._rows = rows
         self._next = 0
         self._started_ms = int(time.time() * 1000) - 3_600_000
@@ -52,7 +53,7 @@ class Feed:
     @property
     def counted(self) -> int:
         """What the counts of all records add up to."""
-        return self._next * self._counted_each
+        return int(self._next * self._counted_each)
 
 
 def lines_feed() -> Feed:
@@ -76,6 +77,17 @@ def window_feed() -> Feed:
     return Feed(row, 1)
 
 
+def rows_feed() -> Feed:
+    """Rows of JSON, of which a filter takes every second one."""
+    keys = _keys(ROW_KEYS)
+
+    def row(number: int, start_ms: int) -> Row:
+        partition, key = keys[number // 2 % len(keys)]
+        return partition, key, b'{"item":"item%d","amount":%d}' % (number % 97, 5 + number % 2 * 10), start_ms + number
+
+    return Feed(row, 0.5)
+
+
 def keyed_feed(count: int) -> Feed:
     """Each key once, then any of them."""
     keys = _keys(count)
@@ -91,6 +103,11 @@ def keyed_feed(count: int) -> Feed:
 def _keys(count: int) -> list[tuple[int, bytes]]:
     keys = [b"key%07d" % number for number in range(count)]
     return [(partition_for_key(key, PARTITIONS), key) for key in keys]
+
+
+def counted_in(value: bytes) -> list[bytes]:
+    """The words of a result, of which the last is a count."""
+    return value.rstrip(b"}").replace(b":", b" ").split()
 
 
 @dataclass(frozen=True)
@@ -119,6 +136,17 @@ def windows(source: str, target: str) -> Topology:
     return builder.build()
 
 
+def rows(source: str, target: str) -> Topology:
+    """All of it on Spark's columns, as `describe()` says."""
+    from ottla.streams import StreamsBuilder, serdes, sql
+
+    builder = StreamsBuilder(key=serdes.string)
+    orders = builder.stream(source, value=serdes.row("item STRING, amount BIGINT"))
+    large = orders.filter(sql("amount > 10 AND item IS NOT NULL"))
+    large.group_by_key().aggregate(sql("count(*) AS n"), store="rows").to_stream().to(target)
+    return builder.build()
+
+
 def counts(source: str, target: str) -> Topology:
     from ottla.streams import StreamsBuilder, serdes
 
@@ -137,6 +165,7 @@ def latest(source: str, target: str) -> Topology:
 
 WORD_COUNT = Program("words", words, 300_000, lines_feed)
 WINDOWED_COUNT = Program("windows", windows, 600_000, window_feed)
+NATIVE_COUNT = Program("native", rows, 600_000, rows_feed)
 LATEST = Program("latest", latest, 0, lines_feed)
 
 

@@ -1,3 +1,5 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Properties;
@@ -44,6 +46,16 @@ public final class StreamsLoad {
         System.exit(0);
     }
 
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private static JsonNode row(String text) {
+        try {
+            return JSON.readTree(text);
+        } catch (java.io.IOException problem) {
+            throw new java.io.UncheckedIOException(problem);
+        }
+    }
+
     private static KStream<String, String> build(KStream<String, String> source, String program) {
         switch (program) {
             case "words":
@@ -61,6 +73,14 @@ public final class StreamsLoad {
                                 window.key(), window.window().start() + " " + count));
             case "counts":
                 return source.groupByKey().count().toStream().mapValues(count -> Long.toString(count));
+            case "native":
+                return source.mapValues(StreamsLoad::row)
+                        .filter((key, row) -> row.get("amount").asLong() > 10 && !row.get("item").isNull())
+                        .mapValues(row -> row.toString())
+                        .groupByKey()
+                        .count()
+                        .toStream()
+                        .mapValues(count -> "{\"n\":" + count + "}");
             case "latest":
                 return source.groupByKey().reduce((before, after) -> after).toStream();
             default:

@@ -19,6 +19,8 @@ from tests.support.kafka_jars import REPO_ROOT, spark_connector_jars
 pytest.importorskip("pyspark")
 
 HERE = Path(__file__).parent
+# Beside a full load Spark alone takes minutes to start: what is to be found is what never ends.
+SLOW_TIMEOUT_S = 1800
 
 
 # First, also where the folder is named on the command line: xdist must see the groups when it names the tests.
@@ -28,6 +30,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group("spark"))
+        is_slow = HERE in item.path.parents and item.get_closest_marker("slow") is not None
+        if is_slow and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(ottla.__file__).parent
 # What executors run, and what that imports.
-_ROOMS = ("common", "protocol", "kernel", "avro", "client", "schemas", "spark", "connect")
+_ROOMS = ("common", "protocol", "kernel", "avro", "client", "schemas", "spark", "connect", "streams")
 _SUFFIXES = (".py", ".json")
 
 

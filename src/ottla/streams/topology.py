@@ -77,6 +77,11 @@ class SubTopology:
     stores: tuple[str, ...]
 
 
+def check_topic(topic: Any) -> None:
+    if not isinstance(topic, str) or not topic:
+        raise OttlaError(f"the name of a topic is text, not {topic!r}.")
+
+
 def _no_operator() -> Any:
     raise AssertionError("a processor node without an operator")
 
@@ -109,9 +114,11 @@ class Topology:
         timestamp_extractor: TimestampExtractor | None = None,
         reset: str = "earliest",
     ) -> Topology:
-        names = (topics,) if isinstance(topics, str) else tuple(topics)
+        names = (topics,) if isinstance(topics, str) else tuple(topics or ())
+        for topic in names:
+            check_topic(topic)
         if not names:
-            raise OttlaError(f"source '{name}' has no topics.")
+            raise OttlaError(f"source '{name}' has no topics: give it the name of a topic, or several.")
         if reset not in ("earliest", "latest"):
             raise OttlaError(f"reset of source '{name}' is 'earliest' or 'latest', not {reset!r}.")
         for topic in names:
@@ -127,8 +134,9 @@ class Topology:
         self, name: str, supplier: Callable[[], Any], parents: str | Sequence[str], *, stores: Sequence[str] = ()
     ) -> Topology:
         """`supplier` makes a `Processor`, a new one for every task."""
-        from ottla.streams.processing.processor import ProcessorOperator
+        from ottla.streams.processing.processor import ProcessorOperator, check_supplier
 
+        check_supplier(supplier)
         make = lambda: ProcessorOperator(supplier, name)  # noqa: E731
         return self.add_operator(name, make, parents, stores=stores, is_processor=True)
 
@@ -158,12 +166,14 @@ class Topology:
         value: Serde = serdes.raw,
         partitioner: Partitioner | None = None,
     ) -> Topology:
+        if not callable(topic):
+            check_topic(topic)
         node = SinkNode(name, topic=topic, key_serde=key, value_serde=value, partitioner=partitioner)
         return self._add(node, parents)
 
     def add_store(self, spec: StoreSpec, *processors: str) -> Topology:
-        if self.stores.get(spec.name, spec) != spec:
-            raise OttlaError(f"there is another store '{spec.name}' already.")
+        if self.stores.get(spec.name, spec) is not spec:
+            raise OttlaError(f"there is another store '{spec.name}' already: stores need names that differ.")
         self.stores[spec.name] = spec
         for name in processors:
             self.connect_store(name, spec.name)

@@ -32,7 +32,7 @@ CONF = ("spark.executor.memory=600m", "spark.executor.cores=1", "spark.driver.ho
 
 @pytest.mark.slow  # a cluster is several JVMs
 @pytest.mark.spark
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 @pytest.mark.xdist_group("spark processes")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
 def test_state_goes_on_in_other_executors_of_a_cluster(tmp_path: Path) -> None:
@@ -45,9 +45,9 @@ def test_state_goes_on_in_other_executors_of_a_cluster(tmp_path: Path) -> None:
         cli = Cli(servers, {"OTTLA_PIPELINES": str(tmp_path / "home"), "PYSPARK_PYTHON": str(cluster.python)})
         settings = [word for one in CONF for word in ("--conf", one)]
         for turn in range(2):
-            rows = [(source, key, word, 50 * turn) for key in "kl" for word in ("a", "b", "a")]
+            rows = [(source, key, word, 10 + 50 * turn) for key in "kl" for word in ("a", "b", "a")]
             produce(servers, rows, {"k": 0, "l": 1})
-            done = cli("streams", "run", file, "--once", "--master", cluster.master, *settings, timeout_s=300)
+            done = cli("streams", "run", file, "--once", "--master", cluster.master, *settings, timeout_s=900)
             assert done.status == 0, done
             assert json.loads(done.lines[-1])["event"] == "finished"
         found = {key: [value for value, _ in values] for key, values in by_key(servers, target).items()}

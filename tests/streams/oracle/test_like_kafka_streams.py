@@ -22,6 +22,8 @@ from tests.support.kafka_jars import CACHE, java, quick_java
 
 JARS = CACHE / "kafka-streams"
 HERE = Path(__file__).parent
+# Rows of this topic are no records: the wall clock moves by their time.
+CLOCK = "clock"
 Row = list[Any]
 pytestmark = pytest.mark.jvm
 
@@ -77,12 +79,15 @@ def ours(topology: str, chosen: Settings, records: list[Row]) -> list[Row]:
     with TopologyTestDriver(build(topology, chosen)) as driver:
         output = driver.output_topic("out")
         for topic, key, value, timestamp in records:
-            driver.input_topic(topic).pipe(value, key=key, timestamp=timestamp)
+            if topic == CLOCK:
+                driver.advance_wall_clock(timestamp)
+            else:
+                driver.input_topic(topic).pipe(value, key=key, timestamp=timestamp)
             made += [[record.key, record.value, record.timestamp] for record in output.read_all()]
     return made
 
 
-def inputs(topics: str, *, null_keys: bool = True) -> st.SearchStrategy[list[Row]]:
+def inputs(topics: str | list[str], *, null_keys: bool = True) -> st.SearchStrategy[list[Row]]:
     keys: list[str | None] = ["k", "l", "kk"]
     row = st.tuples(
         st.sampled_from(topics),
@@ -173,6 +178,77 @@ CASES: dict[str, tuple[str, st.SearchStrategy[Settings], st.SearchStrategy[list[
     },
     "grouped versioned table": ("grouped versioned table", fixed(history=SMALL), inputs("a")),
     "timer": ("timer", fixed(every=SIZE), inputs("a")),
+    "timer of the wall clock": ("wall clock", fixed(every=SIZE), inputs(["a", CLOCK])),
+    "tumbling reduce": ("windowed reduce", TUMBLING, inputs("a")),
+    "hopping reduce": ("windowed reduce", HOPPING, inputs("a")),
+    "sliding reduce": ("sliding reduce", fixed(size=SIZE, grace=SMALL), inputs("a")),
+    "session reduce": ("session reduce", SESSIONS, inputs("a")),
+    **{
+        f"{kind} count": ("windowed counts", fixed(windows=st.just(kind), size=SIZE, grace=SMALL), inputs("a"))
+        for kind in ("time", "sliding", "session")
+    },
+    "sliding cogroup": ("sliding cogroup", fixed(size=SIZE, grace=SMALL), inputs("ab")),
+    "session cogroup": ("session cogroup", SESSIONS, inputs("ab")),
+    "regrouped windows": ("regrouped windows", HOPPING, inputs("a")),
+    **{
+        f"{kind} join of a stream with itself": (
+            "self join",
+            fixed(kind=st.just(kind), before=SMALL, after=SMALL, grace=SMALL),
+            inputs("a"),
+        )
+        for kind in KINDS
+    },
+    **{
+        f"{kind} join with a table after a change of the key": (
+            "rekeyed join",
+            fixed(kind=st.just(kind)),
+            inputs("ab"),
+        )
+        for kind in KINDS[:2]
+    },
+    **{
+        f"{kind} join of streams after a change of their keys": (
+            "rekeyed stream join",
+            fixed(kind=st.just(kind), before=SMALL, grace=SMALL),
+            inputs("ab"),
+        )
+        for kind in KINDS
+    },
+    **{
+        f"{kind} join of three tables": (
+            "three tables",
+            fixed(kind=st.just(kind), then=st.sampled_from(KINDS)),
+            inputs("abc"),
+        )
+        for kind in KINDS
+    },
+    **{
+        f"join with an {kind} join of tables": ("stream with joined tables", fixed(kind=st.just(kind)), inputs("abc"))
+        for kind in KINDS
+    },
+    **{
+        f"{kind} join of versioned tables": (
+            "versioned table join",
+            fixed(kind=st.just(kind), history=SMALL),
+            inputs("ab"),
+        )
+        for kind in KINDS
+    },
+    **{
+        f"{kind} join of versioned tables by foreign key": (
+            "versioned foreign key",
+            fixed(kind=st.just(kind), history=SMALL),
+            inputs("ab"),
+        )
+        for kind in KINDS[:2]
+    },
+    "filtered and grouped table": ("filtered group", NONE, inputs("a")),
+    "merged streams": ("merged", NONE, inputs("ab")),
+    "suppressed for a time without bounds": ("suppressed without bounds", fixed(wait=SMALL), inputs("a")),
+    **{
+        f"{kind} store": ("kept", fixed(store=st.just(kind)), inputs("a"))
+        for kind in ("key value", "timestamped", "window", "session", "versioned")
+    },
 }
 
 

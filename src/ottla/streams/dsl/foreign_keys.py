@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.streams import serdes
-from ottla.streams.dsl.joins import connect_table, meet, refuse_other
+from ottla.streams.dsl.checks import refuse_other
+from ottla.streams.dsl.joins import connect_table, meet
 from ottla.streams.dsl.kstream import KStream, argument_count
 from ottla.streams.dsl.ktable import KTable
 from ottla.streams.operators.foreign_keys import (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
 from ottla.streams import serdes
+from ottla.streams.dsl.checks import refuse_other
 from ottla.streams.dsl.kstream import KStream
 from ottla.streams.dsl.ktable import KTable
 from ottla.streams.dsl.naming import Graph
@@ -133,6 +134,7 @@ class CogroupedKStream:
         self.parts = list(parts)
 
     def cogroup(self, grouped: KGroupedStream, aggregator: Aggregator) -> CogroupedKStream:
+        refuse_other(self._graph, grouped._graph)
         return CogroupedKStream(self._graph, [*self.parts, (grouped, aggregator)])
 
     def aggregate(
@@ -183,6 +185,8 @@ def ready_together(cogrouped: CogroupedKStream, place: str) -> list[KStream]:
 def windowed(graph: Graph, grouped: Any, windows: Any) -> TimeWindowedKStream | SessionWindowedKStream:
     from ottla.streams.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 
+    if not isinstance(windows, TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows):
+        raise OttlaError(f"windowed_by takes windows, as TimeWindows.of(1000), not {type(windows).__name__}.")
     cogrouped = grouped if isinstance(grouped, CogroupedKStream) else None
     kind = SessionWindowedKStream if isinstance(windows, SessionWindows) else TimeWindowedKStream
     return kind(graph, None if cogrouped is not None else grouped, cogrouped, windows)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.common.errors import OttlaError
+from ottla.streams.dsl.checks import refuse_other
 from ottla.streams.dsl.kstream import KStream
 from ottla.streams.dsl.ktable import GlobalKTable, KTable
 from ottla.streams.dsl.naming import Graph
@@ -36,7 +37,10 @@ def join_streams(
     graph, topology = left._graph, left._graph.topology
     refuse_other(graph, right._graph)
     base = graph.name("KSTREAM-OUTERJOIN" if is_right else "KSTREAM-LEFTJOIN" if is_left else "KSTREAM-JOIN", name)
-    left, right = left._by_key(f"{base}-left"), right._by_key(f"{base}-right")
+    # Of both sides: also where they give no result their times count, which end the wait of others for a partner.
+    drops_null_keys = not is_left and not is_right
+    left = left._by_key(f"{base}-left", drops_null_keys=drops_null_keys)
+    right = right._by_key(f"{base}-right", drops_null_keys=drops_null_keys)
     meet(graph, left._sources, right._sources)
     stores = f"{base}-this-join-store", f"{base}-other-join-store"
     for store, stream in zip(stores, (left, right), strict=True):
@@ -108,7 +112,7 @@ def join_table(
     if key_of is not None:
         raise OttlaError("`key_of` is for global tables: a stream and a table are joined by their keys.")
     node = graph.name("KSTREAM-LEFTJOIN" if is_left else "KSTREAM-JOIN", name)
-    stream = stream._by_key(node)
+    stream = stream._by_key(node, drops_null_keys=not is_left)
     meet(graph, stream._sources, table._sources)
     view = table._view()
     topology.add_operator(node, lambda: StreamTableJoin(view, joiner, None, is_left), stream._node)
@@ -206,8 +210,3 @@ def connect_table(graph: Graph, table: KTable, node: str) -> None:
 
 def meet(graph: Graph, left: frozenset[str], right: frozenset[str]) -> None:
     graph.topology.copartitioned.append(tuple(sorted(left | right)))
-
-
-def refuse_other(graph: Graph, other: Graph) -> None:
-    if graph is not other:
-        raise OttlaError("the two sides of a join are of different builders: make both with the same StreamsBuilder.")

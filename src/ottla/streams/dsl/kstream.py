@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
 from ottla.streams.dsl import expressions
+from ottla.streams.dsl.checks import check_function, refuse_other
 from ottla.streams.dsl.naming import Graph
 from ottla.streams.operators import stateless
 from ottla.streams.operators.batches import BatchFunction, MapBatches
-from ottla.streams.processing.processor import ProcessorOperator
+from ottla.streams.processing.processor import ProcessorOperator, check_supplier
 from ottla.streams.serdes import Serde
 from ottla.streams.sql.statement import Sql
 from ottla.streams.sql.steps import NativeStep, has_key
@@ -81,10 +82,12 @@ class KStream:
         if isinstance(predicate, Sql):
             make, step = expressions.sql_filter(predicate, self.key_serde, self.value_serde, wanted=wanted)
             return self._next("KSTREAM-FILTER", name, make, native=step)
+        check_function(predicate, "filter")
         return self._next("KSTREAM-FILTER", name, lambda: stateless.Filter(predicate, wanted=wanted))
 
     def map(self, mapper: Callable[[Any, Any], tuple[Any, Any]], *, name: str | None = None) -> KStream:
         """`mapper(key, value)` gives (key, value)."""
+        check_function(mapper, "map")
         make = lambda: stateless.Map(mapper)  # noqa: E731
         return self._next("KSTREAM-MAP", name, make, key=self._key, value=self._value, rekeys=True)
 
@@ -97,17 +100,24 @@ class KStream:
         return self._next("KSTREAM-MAPVALUES", name, values_operator(mapper), value=self._value)
 
     def flat_map(self, mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]], *, name: str | None = None) -> KStream:
+        check_function(mapper, "flat_map")
         make = lambda: stateless.FlatMap(mapper)  # noqa: E731
         return self._next("KSTREAM-FLATMAP", name, make, key=self._key, value=self._value, rekeys=True)
 
-    def flat_map_values(self, mapper: Callable[[Any], Iterable[Any]], *, name: str | None = None) -> KStream:
-        return self._next("KSTREAM-FLATMAPVALUES", name, lambda: stateless.FlatMapValues(mapper), value=self._value)
+    def flat_map_values(self, mapper: Callable[..., Iterable[Any]], *, name: str | None = None) -> KStream:
+        """`mapper(value)`, or `mapper(key, value)` if it takes two, gives any number of values."""
+        check_function(mapper, "flat_map_values")
+        make: Callable[[], Any] = lambda: stateless.FlatMapValues(mapper)  # noqa: E731
+        if argument_count(mapper, 1) == 2:
+            make = lambda: stateless.FlatMapValuesWithKey(mapper)  # noqa: E731
+        return self._next("KSTREAM-FLATMAPVALUES", name, make, value=self._value)
 
     def select_key(self, selector: Callable[[Any, Any], Any] | Sql, *, name: str | None = None) -> KStream:
         """`selector(key, value)`, or `sql("customer")`."""
         if isinstance(selector, Sql):
             chosen, step = expressions.sql_key(selector, self.key_serde, self.value_serde)
             return self._next("KSTREAM-KEY-SELECT", name, chosen, key=step.key_serde, rekeys=True, native=step)
+        check_function(selector, "select_key")
         make = lambda: stateless.SelectKey(selector)  # noqa: E731
         return self._next("KSTREAM-KEY-SELECT", name, make, key=self._key, rekeys=True)
 
@@ -120,17 +130,21 @@ class KStream:
         """
         if size < 1:
             raise OttlaError(f"a batch has at least one record, not {size}.")
+        check_function(function, "map_batches")
         make = lambda: MapBatches(function, size)  # noqa: E731
         return self._next("KSTREAM-MAPBATCHES", name, make, key=self._key, value=self._value, rekeys=True)
 
     def peek(self, action: Callable[[Any, Any], object], *, name: str | None = None) -> KStream:
+        check_function(action, "peek")
         return self._next("KSTREAM-PEEK", name, lambda: stateless.Peek(action))
 
     def foreach(self, action: Callable[[Any, Any], object], *, name: str | None = None) -> None:
+        check_function(action, "foreach")
         self._next("KSTREAM-FOREACH", name, lambda: stateless.Peek(action))
 
     def process(self, supplier: Callable[[], Any], *, stores: Sequence[str] = (), name: str | None = None) -> KStream:
         """`supplier` makes a `Processor`. It may change keys: a grouping or join after it goes through a topic."""
+        check_supplier(supplier)
         node = self._graph.name("KSTREAM-PROCESSOR", name)
         make = lambda: ProcessorOperator(supplier, node)  # noqa: E731
         self._graph.topology.add_operator(node, make, self._node, stores=stores, is_processor=True)
@@ -140,6 +154,7 @@ class KStream:
         self, supplier: Callable[[], Any], *, stores: Sequence[str] = (), name: str | None = None
     ) -> KStream:
         """As `process`, for a `Processor` that leaves keys as they are."""
+        check_supplier(supplier)
         node = self._graph.name("KSTREAM-PROCESSVALUES", name)
         make = lambda: ProcessorOperator(supplier, node, keeps_key=True)  # noqa: E731
         self._graph.topology.add_operator(node, make, self._node, stores=stores, is_processor=True)
@@ -160,6 +175,7 @@ class KStream:
 
     def merge(self, other: KStream, *, name: str | None = None) -> KStream:
         """Records of both, in no particular order between them."""
+        refuse_other(self._graph, other._graph)
         node = self._graph.name("KSTREAM-MERGE", name)
         self._graph.topology.add_operator(node, stateless.PassThrough, [self._node, other._node])
         return KStream(
@@ -205,6 +221,8 @@ class KStream:
         partitioner: Partitioner | None = None,
     ) -> KStream:
         """Through a topic of the application, so that each record is in the partition of its key."""
+        if partitions is not None and partitions < 1:
+            raise OttlaError(f"a topic has at least one partition, not {partitions}.")
         base = self._graph.name("KSTREAM-REPARTITION", name)
         stream = self.with_serdes(key=key, value=value)
         return stream._through(base, drops_null_keys=False, partitions=partitions, partitioner=partitioner)
@@ -229,16 +247,18 @@ class KStream:
         topology.add_source(source, topic, key=key, value=value)
         return KStream(self._graph, source, key, value, frozenset([source]))
 
-    def _by_key(self, base: str) -> KStream:
-        """Each record in the partition of its key. All that need it after one change of the key share a topic."""
+    def _by_key(self, base: str, *, drops_null_keys: bool = True) -> KStream:
+        """Each record in the partition of its key. All that need it after one change of the key share a topic.
+
+        Records without a key are of use to left and outer joins only (KIP-962)."""
         if not self._is_rekeyed:
             return self
-        graph, place = self._graph, (self._node, id(self.key_serde), id(self.value_serde))
+        graph, place = self._graph, (self._node, id(self.key_serde), id(self.value_serde), drops_null_keys)
         known = graph.repartitioned.get(place)
         if known is not None and graph.merges_repartitions:
             graph.topology.shared_sources.add(known._node)
             return known
-        made = graph.repartitioned[place] = self._through(base)
+        made = graph.repartitioned[place] = self._through(base, drops_null_keys=drops_null_keys)
         return made
 
     # --- tables, groups and joins
@@ -312,10 +332,16 @@ class KStream:
         is_right_outer: bool,
     ) -> KStream:
         from ottla.streams.dsl import joins
+        from ottla.streams.dsl.ktable import GlobalKTable, KTable
 
+        if not isinstance(other, KStream | KTable | GlobalKTable):
+            raise OttlaError(f"a stream is joined with a stream or a table, not {type(other).__name__}.")
+        check_function(joiner, "join")
         if isinstance(other, KStream):
             if windows is None:
                 raise OttlaError("a join of two streams needs JoinWindows: how far apart in time two records may be.")
+            if not isinstance(windows, JoinWindows):
+                raise OttlaError(f"a join of two streams takes JoinWindows, not {type(windows).__name__}.")
             return joins.join_streams(
                 self, other, with_key(joiner), windows, name, is_left=is_left_outer, is_right=is_right_outer
             )
@@ -334,6 +360,7 @@ class BranchedKStream:
 
     def branch(self, predicate: Callable[[Any, Any], bool] | Sql, name: str | None = None) -> BranchedKStream:
         predicate = expressions.predicate_of(predicate, self._stream.key_serde, self._stream.value_serde)
+        check_function(predicate, "branch")
         self._branches.append((name or str(len(self._branches) + 1), predicate))
         return self
 
@@ -370,6 +397,7 @@ class BranchedKStream:
 
 
 def values_operator(mapper: Callable[..., Any]) -> Callable[[], Any]:
+    check_function(mapper, "map_values")
     if argument_count(mapper, 1) == 2:
         return lambda: stateless.MapValuesWithKey(mapper)
     return lambda: stateless.MapValues(mapper)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
+from ottla.streams.dsl.checks import check_function
 from ottla.streams.dsl.expressions import predicate_of
 from ottla.streams.dsl.kstream import KStream, argument_count
 from ottla.streams.dsl.naming import Graph
@@ -186,6 +187,7 @@ class KTable:
         self, given: Callable[[Any, Any], bool] | Sql, wanted: bool, store: str | None, name: str | None
     ) -> KTable:
         predicate = predicate_of(given, self.key_serde, self.value_serde)
+        check_function(predicate, "filter")
         node = self._graph.name("KTABLE-FILTER", name)
         old, choice = OldValues(), StoreChoice(store)
         # Where the table above has a store, keys that never passed need not be deleted.
@@ -212,6 +214,7 @@ class KTable:
             selection = mapper.selection(self.key_serde, self.value_serde)
             full, value = (lambda key, found: selection.row(key, found, 0)), value or selection.serde()
         else:
+            check_function(mapper, "map_values")
             function = mapper
             full = function if argument_count(function, 1) == 2 else lambda key, found: function(found)
         old, choice = OldValues(), StoreChoice(store)
@@ -266,6 +269,7 @@ class KTable:
         """`selector(key, value)` gives (group, value)."""
         from ottla.streams.dsl.grouped import KGroupedTable
 
+        check_function(selector, "group_by")
         node = self._graph.name("KTABLE-SELECT", None)
         self._enable_old(True)
         self._graph.topology.add_operator(node, lambda: TableGroup(selector), self._node)
@@ -301,6 +305,9 @@ class KTable:
         store: str | None = None,
         name: str | None = None,
     ) -> KTable:
+        if not isinstance(other, KTable):
+            raise OttlaError(f"a table is joined with a table, not {type(other).__name__}.")
+        check_function(joiner, "join")
         if foreign_key is not None:
             from ottla.streams.dsl.foreign_keys import join_by_foreign_key
 

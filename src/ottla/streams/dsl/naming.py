@@ -19,8 +19,9 @@ class Graph:
         self.default_key = default_key
         self.default_value = default_value
         self.merges_repartitions = merges_repartitions
-        # Of a stream whose key was changed, by its node and serdes: what came out of its repartition topic.
-        self.repartitioned: dict[tuple[str, int, int], KStream] = {}
+        # Of a stream whose key was changed, by its node, its serdes and whether records without a key are dropped: what
+        # came out of its repartition topic.
+        self.repartitioned: dict[tuple[str, int, int, bool], KStream] = {}
         self._number = 0
 
     def name(self, kind: str, given: str | None = None) -> str:

@@ -42,9 +42,12 @@ class _Windowed:
             raise OttlaError("an unlimited window never closes: it cannot emit on close.")
         other = copy(self)
         other._emits_on_close = True
-        # What has closed is still there when it is sent, however far time has jumped; the operator forgets it then.
-        other._retention_ms = max(self._retention_ms, 2**53)
         return other
+
+    @property
+    def _store_retention_ms(self) -> int:
+        """What has closed is still there when it is sent, however far time has jumped; the operator forgets it then."""
+        return max(self._retention_ms, 2**53) if self._emits_on_close else self._retention_ms
 
     def late_to(self, topic: str) -> Self:
         """Records that come too late for all their windows go to this topic, as they came."""
@@ -88,6 +91,10 @@ class _Windowed:
         graph, topology = self._graph, self._graph.topology
         serde = value or graph.default_value
         if self._cogrouped is not None:
+            if aggregator is not None:
+                raise OttlaError(
+                    "each of several cogrouped streams has an aggregator of its own: call `aggregate(initializer)`."
+                )
             place = graph.name("COGROUPKSTREAM-AGGREGATE-STATE-STORE", store)
             streams = ready_together(self._cogrouped, place)
             topology.add_store(spec(place, streams[0].key_serde))
@@ -97,7 +104,9 @@ class _Windowed:
             )
             inner = streams[0].key_serde
         else:
-            assert self._grouped is not None and aggregator is not None
+            assert self._grouped is not None
+            if aggregator is None:
+                raise OttlaError("an aggregate needs an aggregator(key, value, aggregate) beside its first value.")
             known = aggregator
             place = graph.name("KSTREAM-AGGREGATE-STATE-STORE", store)
             node, old = graph.name("KSTREAM-AGGREGATE", name), OldValues()
@@ -118,8 +127,7 @@ class TimeWindowedKStream(_Windowed):
     def reduce(
         self, reducer: Callable[[Any, Any], Any], *, store: str | None = None, name: str | None = None
     ) -> KTable:
-        assert self._grouped is not None
-        value = self._grouped._stream.value_serde
+        value = None if self._grouped is None else self._grouped._stream.value_serde
         return self._aggregate(_nothing, lambda key, each, before: _reduced(reducer, before, each), value, store, name)
 
     def aggregate(
@@ -140,11 +148,11 @@ class TimeWindowedKStream(_Windowed):
     def _aggregate(
         self, initializer: Initializer, aggregator: Aggregator | None, value: Any, store: str | None, name: str | None
     ) -> KTable:
-        windows, emits = self._windows, self._emits_on_close
+        windows, emits, retention_ms = self._windows, self._emits_on_close, self._retention_ms
         kind: Any = SlidingWindowAggregate if isinstance(windows, SlidingWindows) else TimeWindowAggregate
 
         def make(place: str, each: Aggregator, old: OldValues, late: LateRecords | None) -> Any:
-            return kind(windows, place, initializer, each, old, emits, late, windows.retention_ms)
+            return kind(windows, place, initializer, each, old, emits, late, retention_ms)
 
         def spec(place: str, key: Serde) -> StoreSpec:
             return StoreSpec(
@@ -152,7 +160,7 @@ class TimeWindowedKStream(_Windowed):
                 StoreKind.WINDOW,
                 key,
                 value or self._graph.default_value,
-                retention_ms=self._retention_ms,
+                retention_ms=self._store_retention_ms,
                 window_size_ms=windows.size_ms,
             )
 
@@ -175,8 +183,7 @@ class SessionWindowedKStream(_Windowed):
     def reduce(
         self, reducer: Callable[[Any, Any], Any], *, store: str | None = None, name: str | None = None
     ) -> KTable:
-        assert self._grouped is not None
-        value = self._grouped._stream.value_serde
+        value = None if self._grouped is None else self._grouped._stream.value_serde
 
         def add(key: Any, each: Any, before: Any) -> Any:
             return _reduced(reducer, before, each)
@@ -216,14 +223,14 @@ class SessionWindowedKStream(_Windowed):
         name: str | None,
     ) -> KTable:
         windows: SessionWindows = self._windows
-        emits = self._emits_on_close
+        emits, retention_ms = self._emits_on_close, self._retention_ms
 
         def make(place: str, each: Aggregator, old: OldValues, late: LateRecords | None) -> Any:
-            return SessionAggregate(windows, place, initializer, each, merger, old, emits, late, windows.retention_ms)
+            return SessionAggregate(windows, place, initializer, each, merger, old, emits, late, retention_ms)
 
         def spec(place: str, key: Serde) -> StoreSpec:
             serde: Any = value or self._graph.default_value
-            return StoreSpec(place, StoreKind.SESSION, key, serde, retention_ms=self._retention_ms)
+            return StoreSpec(place, StoreKind.SESSION, key, serde, retention_ms=self._store_retention_ms)
 
         return self._table(
             value,
@@ -246,6 +253,5 @@ def _sum(key: Any, one: int, other: int) -> int:
 
 
 def _reduced(reducer: Callable[[Any, Any], Any], before: Any, value: Any) -> Any:
-    if before is None:
-        return value
-    return before if value is None else reducer(before, value)
+    """As Kafka Streams does it: a reducer of windows also sees records without a value."""
+    return value if before is None else reducer(before, value)

@@ -12,14 +12,17 @@ import os
 from ottla.client.settings import ClientSettings
 from ottla.common.ids import TopicPartition
 from ottla.streams.engine.changelogs import apply_record
-from ottla.streams.engine.task_state import TaskState, committed_reader, read_records
+from ottla.streams.engine.memory import RECORDS_BETWEEN_LOOKS
+from ottla.streams.engine.task_state import TaskState, check_room, committed_reader, read_records
 from ottla.streams.state.bytes_store import MemoryBytes
 from ottla.streams.state.specs import StoreSpec
 
 _kept: dict[tuple[int, str, str], TaskState] = {}
 
 
-def open_global(settings: ClientSettings, generation: str, spec: StoreSpec, topic: str) -> MemoryBytes:
+def open_global(
+    settings: ClientSettings, application_id: str, generation: str, spec: StoreSpec, topic: str
+) -> MemoryBytes:
     """`generation`: of the topic; one that was made anew has another."""
     key = (os.getpid(), generation, spec.name)
     state = _kept.setdefault(key, TaskState({spec.name: MemoryBytes()}))
@@ -30,9 +33,11 @@ def open_global(settings: ClientSettings, generation: str, spec: StoreSpec, topi
     }
     data = state.stores[spec.name]
     try:
-        for _, name, value, time_ms in read_records(reader, state, ends):
+        for number, (_, name, value, time_ms) in enumerate(read_records(reader, state, ends)):
             if name is not None:
                 apply_record(spec, data, name, value, time_ms)
+            if number % RECORDS_BETWEEN_LOOKS == 0:
+                check_room(f"the global table of '{topic}' of application '{application_id}'", state)
     except BaseException:
         del _kept[key]  # half of it may have been read
         raise

@@ -25,9 +25,10 @@ from ottla.streams.engine.changelogs import to_records
 from ottla.streams.engine.folding import folded
 from ottla.streams.engine.global_tables import open_global
 from ottla.streams.engine.identity import task_topic
+from ottla.streams.engine.memory import RECORDS_BETWEEN_LOOKS, StateTooLarge, refusal
 from ottla.streams.engine.native_columns import ENTERS, FOLDS, LEAVES, NATIVE, TARGET
 from ottla.streams.engine.outputs import ClusterTopics
-from ottla.streams.engine.task_state import note, open_state
+from ottla.streams.engine.task_state import check_room, check_room_for_batch, drop_copies, note, open_state
 from ottla.streams.errors import ErrorHandling
 from ottla.streams.native import NativeStage
 from ottla.streams.processing.context import DROPPED_NULL
@@ -80,6 +81,7 @@ class TopologyRun:
         queues: dict[tuple[int, int], dict[str, list[_Row]]] = {}
         to_fold = RowsToFold()
         for whole in batches:
+            check_room_for_batch(self.application_id)
             batch = whole
             if self.stages:
                 yield from leaving(whole, self.application_id if self.has_lineage else None)
@@ -97,8 +99,17 @@ class TopologyRun:
         out = _Rows()
         shared = self._global_stores() if queues else {}
         for (number, partition), by_topic in sorted(queues.items()):
-            yield from self._run_task(numbered[number], partition, by_topic, to_fold, shared, out)
+            try:
+                yield from self._run_task(numbered[number], partition, by_topic, to_fold, shared, out)
+            except (MemoryError, StateTooLarge) as error:
+                drop_copies()  # whoever tries it next in this process begins with all the room there is
+                if isinstance(error, StateTooLarge):
+                    raise
+                raise StateTooLarge(refusal(self._state_of(f"{number}_{partition}"), "none is left")) from None
         yield from out.rest()
+
+    def _state_of(self, task_id: str) -> str:
+        return f"the state of task {task_id} of application '{self.application_id}'"
 
     def _global_stores(self) -> dict[str, Any]:
         topology, found = self.topology, {}
@@ -106,7 +117,7 @@ class TopologyRun:
             node, spec = topology.nodes[source], topology.stores[name]
             assert isinstance(node, SourceNode)
             topic = topology.real_name(self.application_id, node.topics[0])
-            data = open_global(self.settings, self.generation, spec, topic)
+            data = open_global(self.settings, self.application_id, self.generation, spec, topic)
             found[name] = spec.open(data, self.application_id)
         return found
 
@@ -149,10 +160,12 @@ class TopologyRun:
             has_lineage=self.has_lineage,
         )
         rows = out.rows
-        for topic, record in _in_order(by_topic):
+        for number, (topic, record) in enumerate(_in_order(by_topic)):
             task.process(topic, *record)
             if len(rows) >= ROWS_MAX:
                 yield out.taken()
+            if number % RECORDS_BETWEEN_LOOKS == 0:
+                check_room(self._state_of(task_id), state)
         for stage in self.stages.values():
             for topic in to_fold.topics_of(self._real_topics(stage), partition):
                 for offset, key, value, time_ms in self._folded(task, stage, to_fold.rows(topic, partition)):
@@ -168,9 +181,11 @@ class TopologyRun:
             log = changelog_topic(self.application_id, name)
             for key, value, time_ms in to_records(spec, state.pending[name].changes(), now_ms):
                 out.add(log, key, value, time_ms, NO_HEADERS, partition)
+                if len(rows) >= ROWS_MAX:
+                    yield out.taken()
+        check_room(self._state_of(task_id), state)
         token = uuid.uuid4().hex
-        entries = sum(len(overlay) for overlay in state.pending.values())
-        remembered = note(token, task.remembered(), dict(task.context.dropped), entries)
+        remembered = note(token, task.remembered(), dict(task.context.dropped), state.entries())
         out.add(task_topic(self.application_id), task_id.encode(), remembered, now_ms, NO_HEADERS, partition)
         state.pending_token = token
 

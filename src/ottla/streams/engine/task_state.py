@@ -9,6 +9,7 @@ for some batches, or that ran an attempt which did not count, catches up; a new 
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import time
@@ -27,6 +28,7 @@ from ottla.spark.source.loss import loss_handler
 from ottla.spark.source.reading import kept_reader, read_ranges
 from ottla.streams.engine.changelogs import apply_record
 from ottla.streams.engine.identity import task_topic
+from ottla.streams.engine.memory import RECORDS_BETWEEN_LOOKS, StateTooLarge, refusal, room_that_is_used_up, why_not
 from ottla.streams.engine.overlay import OverlayBytes
 from ottla.streams.processing.context import DROPPED_LATE
 from ottla.streams.state.bytes_store import MemoryBytes
@@ -58,6 +60,9 @@ class TaskState:
     pending_token: str = ""
     used_s: float = 0.0
 
+    def entries(self) -> int:
+        return sum(map(len, (self.pending or self.stores).values()))
+
 
 # By process, generation of the application's topics, and task.
 _kept: dict[tuple[int, str, str], TaskState] = {}
@@ -88,7 +93,8 @@ def open_state(
                 overlay.apply()
             state.positions.update({log: ends[log] for log in logs})
         else:
-            _catch_up(settings, state, logs, ends)
+            state.pending = {}
+            _catch_up(settings, state, logs, ends, f"the state of task {task_id} of application '{application_id}'")
     except BaseException:
         del _kept[key]  # half of it may have been read
         raise
@@ -152,11 +158,44 @@ def _catch_up(
     state: TaskState,
     logs: Mapping[TopicPartition, StoreSpec],
     ends: Mapping[TopicPartition, int],
+    what: str,
 ) -> None:
-    for log, key, value, time_ms in read_records(committed_reader(settings), state, {log: ends[log] for log in logs}):
+    records = read_records(committed_reader(settings), state, {log: ends[log] for log in logs})
+    for number, (log, key, value, time_ms) in enumerate(records):
         spec = logs[log]
         assert key is not None
         apply_record(spec, state.stores[spec.name], key, value, time_ms)
+        if number % RECORDS_BETWEEN_LOOKS == 0:
+            check_room(what, state)
+
+
+def check_room(what: str, state: TaskState) -> None:
+    """Raises StateTooLarge. What is kept here for other tasks makes room first: it can be read again."""
+    if room_that_is_used_up() is None:
+        return
+    drop_copies(but=state)
+    room = room_that_is_used_up()
+    if room is not None:
+        raise StateTooLarge(refusal(what, why_not(state.entries(), room)))
+
+
+def check_room_for_batch(application_id: str) -> None:
+    """Of records, which are put in order before they are processed. What they compress to says nothing of that."""
+    if room_that_is_used_up() is None:
+        return
+    drop_copies()
+    room = room_that_is_used_up()
+    if room is not None:
+        raise StateTooLarge(
+            f"the records of one batch of application '{application_id}' do not fit into the memory of a worker: "
+            f"{room.said}. Nothing of it was written. Choose a smaller `maxBytesPerTrigger`, or use more executors."
+        )
+
+
+def drop_copies(but: TaskState | None = None) -> None:
+    for key in [key for key, state in _kept.items() if state is not but]:
+        del _kept[key]
+    gc.collect()  # the operators of a task that has run hold one another, and its stores
 
 
 def note(token: str, remembered: dict[str, Any], dropped: Mapping[str, int], entries: int) -> bytes:

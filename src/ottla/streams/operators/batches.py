@@ -47,6 +47,8 @@ class MapBatches(Operator):
         waiting, self._waiting = self._waiting, []
         try:
             made = self._made(waiting)
+        except MemoryError:
+            raise
         except Exception as error:
             raise BatchFailed(f"{errors.failed(self._culprit(waiting), error)}.") from error
         current = self._context.metadata

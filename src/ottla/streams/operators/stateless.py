@@ -67,6 +67,15 @@ class FlatMapValues(Operator):
             forward(key, each, timestamp, headers)
 
 
+class FlatMapValuesWithKey(Operator):
+    def __init__(self, mapper: Callable[[Any, Any], Iterable[Any]]) -> None:
+        self._mapper = mapper
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        for each in self._mapper(key, value):
+            self.forward(key, each, timestamp, headers)
+
+
 class SelectKey(Operator):
     def __init__(self, selector: Callable[[Any, Any], Any]) -> None:
         self._selector = selector

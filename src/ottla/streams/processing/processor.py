@@ -49,7 +49,12 @@ class ProcessorContext:
         return self._task.store(name)
 
     def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
-        """`callback` gets the time now, in milliseconds, again and again."""
+        """`callback` gets the time now, in milliseconds, again and again. Only in `init`."""
+        if not self._operator.is_starting:
+            raise OttlaError(
+                f"timers are set in `init`: processor '{self._operator.name}' lives for one batch on Spark, and one "
+                "that is set later would be forgotten with it. Keep in a store what is due, and look at it in a timer."
+            )
         interval_ms = to_ms(interval, "the interval of a timer", least=1)
         return self._task.schedule(self._operator.name, interval_ms, kind, self._operator.outside_a_record(callback))
 
@@ -74,6 +79,14 @@ class ProcessorContext:
         return self._task.task_id
 
 
+def check_supplier(supplier: Any) -> None:
+    if not callable(supplier):
+        raise OttlaError(
+            f"`process` takes what makes a Processor for each task, not a {type(supplier).__name__}: its class, or a "
+            "function that gives a new one."
+        )
+
+
 class ProcessorOperator(Operator):
     def __init__(self, supplier: Callable[[], Any], name: str, *, keeps_key: bool = False) -> None:
         self._processor = supplier()
@@ -81,13 +94,17 @@ class ProcessorOperator(Operator):
         self._keeps_key = keeps_key
         self._key: Any = None
         self._is_in_record = False
+        # Whether its `init` runs: timers of later are not known to the next life of the task.
+        self.is_starting = False
         # Set by the task that wires it.
         self.store_names: list[str] = []
         self.children_by_name: dict[str, Operator] = {}
 
     def init(self, context: TaskContext) -> None:
         self._task = context
+        self.is_starting = True
         self._processor.init(ProcessorContext(context, self))
+        self.is_starting = False
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if self._keeps_key:

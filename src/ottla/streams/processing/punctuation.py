@@ -39,15 +39,21 @@ class Schedules:
         self._queue: list[tuple[int, int, _Schedule]] = []
         self._count = 0
         self._by_owner: dict[str, int] = {}
-        # When those of an earlier life of the task were due, by name.
-        self._known: dict[str, int] = {}
+        self._added: list[_Schedule] = []
+        # When those of an earlier life of the task were due, by name; None if they were cancelled.
+        self._known: dict[str, int | None] = {}
 
     def add(self, owner: str, interval_ms: int, due_ms: int, call: Callable[[int], None]) -> Cancellable:
         """The timers of a processor are told apart by the order in which they were asked for."""
         number = self._by_owner[owner] = self._by_owner.get(owner, -1) + 1
         name = f"{owner}/{number}"
-        schedule = _Schedule(name, interval_ms, self._known.pop(name, due_ms), call)
-        self._push(schedule)
+        known_ms = self._known.pop(name, due_ms)
+        schedule = _Schedule(name, interval_ms, due_ms if known_ms is None else known_ms, call)
+        self._added.append(schedule)
+        if known_ms is None:
+            schedule.cancel()
+        else:
+            self._push(schedule)
         return schedule
 
     @property
@@ -72,9 +78,9 @@ class Schedules:
                 self._push(schedule)
         return has_run
 
-    def snapshot(self) -> dict[str, int]:
-        return {schedule.name: due_ms for due_ms, _, schedule in self._queue if not schedule.is_cancelled}
+    def snapshot(self) -> dict[str, int | None]:
+        return {schedule.name: None if schedule.is_cancelled else schedule.due_ms for schedule in self._added}
 
-    def restore(self, known: dict[str, int]) -> None:
+    def restore(self, known: dict[str, int | None]) -> None:
         """Before any is added."""
         self._known = dict(known)

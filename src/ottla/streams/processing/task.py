@@ -158,6 +158,8 @@ class StreamTask:
             if timestamp < 0:
                 part = "time"
                 raise ValueError(f"{timestamp} is negative")
+        except MemoryError:
+            raise  # no record is to blame for it
         except Exception as error:
             problem = errors.undecodable(RecordMetadata(*at), part, error)
             self._handle(self._handling.deserialization, "undecodable", problem, error, key, value, timestamp, headers)
@@ -166,7 +168,7 @@ class StreamTask:
             context.stream_time_ms = timestamp
         try:
             reader.forward(record_key, record_value, timestamp, headers)
-        except (BatchFailed, NotWritten):
+        except (BatchFailed, NotWritten, MemoryError):
             raise
         except Exception as error:
             context.at = at
@@ -193,6 +195,8 @@ class StreamTask:
     def _not_written(self, node: str, topic: str, why: Exception | str) -> None:
         """A record that a sink cannot write. The dead letter is the record that it was made of, as it came; where that
         is not known any more (a timer, `map_batches`) only the headers say which one it was."""
+        if isinstance(why, MemoryError):
+            raise why
         problem = errors.not_written(self.context.metadata, node, topic, why)
         choice = self._handling.production
         if choice is OnError.FAIL:
@@ -260,7 +264,7 @@ class StreamTask:
     def _punctuate(self, schedules: Any, now_ms: int) -> bool:
         try:
             return bool(schedules.run(now_ms))
-        except RecordFailed:
+        except (RecordFailed, MemoryError):
             raise
         except Exception as error:
             raise RecordFailed(f"{errors.failed(None, error)}.") from error

@@ -40,10 +40,9 @@ class VersionedKeyValueStore:
         return self.put_at(self._checked(key), value, timestamp) is not None
 
     def delete(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
-        """From this time on. What was valid then."""
+        """From this time on. What was valid then; None, too, if that is older than the history."""
         before = self.get(key, timestamp)
-        self.put(key, None, timestamp)
-        return before
+        return before if self.put(key, None, timestamp) else None
 
     def get(self, key: Any, as_of: int | None = None) -> ValueAndTimestamp | None:
         """The latest version, or the one that was valid at a time."""
