@@ -63,6 +63,13 @@ class Writer:
         self._connection = self._open = None
         self._pending = []
 
+    def refused(self) -> None:
+        """The server did not do what was sent last, because the open transaction is in its way: that one ends."""
+        if self._open is not None:
+            self._open.close()
+        self._open = None
+        self._sent = self._pending = []
+
     def _is_committed(self) -> bool:
         """By a row that each large transaction has of its own: its changes may come to nothing."""
         return bool(self.database.sql(f"SELECT id FROM commits WHERE id = {self._transactions}"))

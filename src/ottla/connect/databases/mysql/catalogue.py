@@ -119,16 +119,12 @@ class Catalogue:
     def has_file(self, file: str) -> bool:
         return any(row[0] == file for row in self.ask("SHOW BINARY LOGS"))
 
-    def tables(self, wanted: TableFilter, databases: list[str]) -> list[str]:
+    def tables(self, wanted: TableFilter) -> list[str]:
         rows = self.ask(
             "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
         )
         found = sorted(
-            f"{schema}.{name}"
-            for schema, name in rows
-            if schema not in _SYSTEM
-            and (not databases or any(re.fullmatch(each, schema, re.IGNORECASE) for each in databases))
-            and wanted.has(f"{schema}.{name}")
+            f"{schema}.{name}" for schema, name in rows if schema not in _SYSTEM and wanted.has(f"{schema}.{name}")
         )
         if not found:
             raise ConnectorFailure(
