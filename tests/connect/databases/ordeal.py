@@ -100,7 +100,8 @@ class Changing:
 class Worker(WorkerProcess):
     def __init__(self, bootstrap: str, folder: Path) -> None:
         super().__init__(bootstrap, folder)
-        # A job of Spark may wait for ever for a Python worker that was killed while it started: it is given up.
+        # A sink was seen to stand still after its Python workers were killed, for a reason not yet known: its round is
+        # given up and done again.
         self._file.write_text(f"{WORKER}ottla.progress.timeout.ms=60000\n")
 
     def kill_python_workers(self) -> int:
