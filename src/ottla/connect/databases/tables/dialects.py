@@ -120,7 +120,7 @@ class Postgres(Dialect):
 
     def _are_new(self, cursor: Any, table: str, staged: str, rows: Rows) -> bool:
         """Whether the table has none of the rows: with this question an insert still costs the server a quarter less
-        than ON CONFLICT (0.30 s and 0.41 s of CPU for 100,000 rows). Where rows are there, the first ends the search."""
+        than ON CONFLICT (0.30 s and 0.41 s of CPU for 100,000 rows). Where rows are there, the first one ends it."""
         cursor.execute(f"SELECT EXISTS (SELECT FROM {staged} s JOIN {self.quote(table)} t ON {self._same(rows)})")
         return not cursor.fetchone()[0]
 
