@@ -30,6 +30,7 @@ from tests.support.process import free_ports
 
 HOST = "127.0.0.1"
 PASSWORD = "secret"
+KEEPS_ALL = ("--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1")
 _numbers = itertools.count()
 
 
@@ -309,11 +310,11 @@ class Mariadb(_Server):
         return Database(self, name)
 
 
-def _started(kind: type[Postgres | Mariadb]) -> Iterator[Any]:
+def _started(kind: type[Postgres | Mariadb], *settings: str) -> Iterator[Any]:
     reason = why_no_postgres() if kind is Postgres else why_no_mariadb()
     if reason is not None:
         pytest.skip(reason)
-    server = kind()
+    server = kind(*settings)
     try:
         server.start()
         yield server
@@ -348,4 +349,11 @@ def mariadb(mariadb_server: Mariadb) -> Database:
 
 @pytest.fixture
 def own_mariadb() -> Iterator[Mariadb]:
-    yield from _started(Mariadb)
+    """With what a server promises only then: after a crash its tables have what its binlog has."""
+    yield from _started(Mariadb, *KEEPS_ALL)
+
+
+@pytest.fixture
+def forgetful_mariadb() -> Iterator[Mariadb]:
+    """After a crash its tables lack what was committed last, and its binlog has it."""
+    yield from _started(Mariadb, "--innodb-flush-log-at-trx-commit=0")

@@ -23,6 +23,7 @@ KEYS = {"numbers": ("id",), "words": ("id",), "pairs": ("b", "a")}
 _ODDITIES = ["", "plain", 'quoted "x"', "line\nbreak", "comma, semicolon;", "\\N", "täglich €", "'", "NULL"]
 Key = tuple[Any, ...]
 State = tuple[int, str | None]  # version, body
+Step = tuple[str, Key, State | None]
 
 
 class Writer:
@@ -34,14 +35,18 @@ class Writer:
         self.history: dict[tuple[str, Key], list[State | None]] = defaultdict(list)
         self._version = 0
         self._open: Any = None
-        self._pending: list[tuple[str, Key, State | None]] = []
+        self._pending: list[Step] = []
         self._connection: Any = None
+        self._transactions = 0
+        # What was sent and not answered: after a crash it may be committed all the same.
+        self._sent: list[Step] = []
 
     def create(self) -> None:
         for table, (columns, _) in TABLES.items():
             key, _, primary = columns.partition(", PRIMARY")
             more = f", PRIMARY{primary}" if primary else ""
             self.database.sql(f"CREATE TABLE {table} ({key}, version BIGINT NOT NULL, body TEXT{more})")
+        self.database.sql("CREATE TABLE commits (id INT PRIMARY KEY)")
 
     def _cursor(self) -> Any:
         if self._connection is None:
@@ -49,9 +54,28 @@ class Writer:
         return self._connection.cursor()
 
     def lost(self) -> None:
-        """The server is gone, and with it every open transaction."""
+        """The server has died and is there again, without the transactions that were open. Of what was sent last it
+        says itself whether it is committed."""
+        sent, self._sent = self._sent, []
+        if sent and (self._is_committed() if sent is self._pending else self._is_now(*sent[0])):
+            for step in sent:
+                self._committed(*step)
         self._connection = self._open = None
         self._pending = []
+
+    def refused(self) -> None:
+        """The server did not do what was sent last, because the open transaction is in its way: that one ends."""
+        if self._open is not None:
+            self._open.close()
+        self._open = None
+        self._sent = self._pending = []
+
+    def _is_committed(self) -> bool:
+        """By a row that each large transaction has of its own: its changes may come to nothing."""
+        return bool(self.database.sql(f"SELECT id FROM commits WHERE id = {self._transactions}"))
+
+    def _is_now(self, table: str, key: Key, state: State | None) -> bool:
+        return self.rows(table).get(key) == state
 
     def close(self) -> None:
         for connection in (self._connection, self._open):
@@ -62,7 +86,12 @@ class Writer:
 
     def change(self, count: int = 1) -> None:
         for _ in range(count):
-            self._apply(self._cursor(), *self._step(0, 30), self._committed)
+            statement, values, step = self._planned(*self._step(0, 30))
+            cursor = self._cursor()
+            self._sent = [step]
+            cursor.execute(statement, values)
+            self._sent = []
+            self._committed(*step)
 
     def _committed(self, table: str, key: Key, state: State | None) -> None:
         self.history[table, key].append(state)
@@ -78,45 +107,47 @@ class Writer:
         states = self.history[table, key]
         return states[-1] if states else None
 
-    def _apply(self, cursor: Any, table: str, key: Key, done: Any) -> None:
+    def _planned(self, table: str, key: Key) -> tuple[str, tuple[Any, ...], Step]:
         names = KEYS[table]
         where = " AND ".join(f"{name} = %s" for name in names)
         self._version += 1
         body = self.random.choice([None, *_ODDITIES, self.random.randbytes(3000).hex()])
-        if self._now(table, key) is None:
+        now = self._now(table, key)
+        if now is None:
             columns = ", ".join((*names, "version", "body"))
             marks = ", ".join(["%s"] * (len(names) + 2))
-            cursor.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", (*key, self._version, body))
-        elif self.random.random() < 0.3:
-            cursor.execute(f"DELETE FROM {table} WHERE {where}", key)
-            done(table, key, None)
-            return
-        elif self.random.random() < 0.3:
+            statement = f"INSERT INTO {table} ({columns}) VALUES ({marks})"
+            return statement, (*key, self._version, body), (table, key, (self._version, body))
+        if self.random.random() < 0.3:
+            return f"DELETE FROM {table} WHERE {where}", key, (table, key, None)
+        if self.random.random() < 0.3:
             # The body stays as it is: PostgreSQL does not send it again if it is large.
-            now = self._now(table, key)
-            assert now is not None
-            body = now[1]
-            cursor.execute(f"UPDATE {table} SET version = %s WHERE {where}", (self._version, *key))
-        else:
-            cursor.execute(f"UPDATE {table} SET version = %s, body = %s WHERE {where}", (self._version, body, *key))
-        done(table, key, (self._version, body))
+            statement = f"UPDATE {table} SET version = %s WHERE {where}"
+            return statement, (self._version, *key), (table, key, (self._version, now[1]))
+        statement = f"UPDATE {table} SET version = %s, body = %s WHERE {where}"
+        return statement, (self._version, body, *key), (table, key, (self._version, body))
 
     def large_transaction(self, count: int) -> None:
         """Of other keys than `change` has, so that nothing waits for a lock. It may stay open for a while."""
         if self._open is None:
             self._open = self.database.connect()
+            self._transactions += 1
             self._open.cursor().execute("BEGIN")
+            self._open.cursor().execute(f"INSERT INTO commits VALUES ({self._transactions})")
         for _ in range(count):
-            self._apply(self._open.cursor(), *self._step(1000, 1040), lambda *step: self._pending.append(step))
+            statement, values, step = self._planned(*self._step(1000, 1040))
+            self._open.cursor().execute(statement, values)
+            self._pending.append(step)
 
     def commit(self) -> None:
         if self._open is not None:
+            self._sent = self._pending
             self._open.cursor().execute("COMMIT")
             self._open.close()
             self._open = None
             for step in self._pending:
                 self._committed(*step)
-            self._pending = []
+            self._sent = self._pending = []
 
     # --- what must be
 

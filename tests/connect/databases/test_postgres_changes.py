@@ -324,7 +324,7 @@ def test_a_slot_that_somebody_else_reads_is_waited_for_and_then_named(
     first.round()
     second = reading()
     second.offset = first.offset
-    monkeypatch.setattr("ottla.connect.databases.postgres.session._SLOT_SECONDS", 0.3)
+    monkeypatch.setattr("ottla.connect.databases.postgres.stream._SLOT_SECONDS", 0.3)
     with pytest.raises(Outage, match="Somebody else reads from the slot"):
         second.round()
     monkeypatch.undo()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -20,7 +22,7 @@ from ottla.connect.api.data import DATE, TIMESTAMP
 from ottla.connect.databases.addresses import engine
 from ottla.connect.databases.schemas import arrow_type, decimal, struct
 from ottla.connect.databases.tables.sink import JdbcSink
-from tests.support.databases import PASSWORD, why_no_mariadb, why_no_postgres
+from tests.support.databases import PASSWORD, Database, why_no_mariadb, why_no_postgres
 from tests.support.process import free_ports
 
 KEY = struct(None, [("id", Schema(SchemaType.INT64))])
@@ -275,3 +277,43 @@ def test_wrong_passwords_and_databases_that_are_not_there_are_told_in_a_sentence
 def test_settings_that_do_not_go_together_are_named(settings: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigInvalid, match=words.replace(".", r"\.")):
         JdbcSink({"name": "x", "connection.url": "jdbc:sqlite:x.db", **settings})
+
+
+def test_a_transaction_that_a_deadlock_has_ended_is_done_again(mariadb: Database) -> None:
+    target = Target(mariadb.url, mariadb.server.login)
+    sink = target.sink(**{name.replace(".", "_"): value for name, value in UPSERT.items()})
+    sink.begin(["orders"])
+    writer = sink.open(ORDERS, 0)
+    writer.write(records(0, [record(number) for number in range(200)]))
+    other = mariadb.connect()
+    cursor = other.cursor()
+    cursor.execute("BEGIN")
+    # The server ends the one that has changed less.
+    cursor.execute("UPDATE orders SET name = 'other' WHERE id >= 2")
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            writer.write(records(200, [record(1, "new"), record(2, "new")]))
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    deadline = time.monotonic() + 60
+    waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+    while mariadb.sql(waiting) == [(0,)]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    cursor.execute("UPDATE orders SET name = 'other' WHERE id = 1")
+    cursor.execute("COMMIT")
+    other.close()
+    thread.join(60)
+    writer.close()
+    assert not failures
+    assert mariadb.sql("SELECT id, name FROM orders WHERE id <= 3 ORDER BY id") == [
+        (0, "x"),
+        (1, "new"),
+        (2, "new"),
+        (3, "other"),
+    ]

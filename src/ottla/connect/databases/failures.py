@@ -15,6 +15,8 @@ from ottla.connect.api.plugins import BadRecords, ConnectorFailure, Outage
 
 # Classes and whole codes. Connection exceptions, transaction rollbacks (deadlocks), no resources, shut down, lock.
 _OUTAGES = ("08", "40", "53", "57P", "57014", "55P03", "55006", "25P03", "XX000")
+_DEADLOCKS = ("40001", "40P01")
+_MYSQL_DEADLOCKS = (1205, 1213)
 # Data exceptions, constraints.
 _BAD_RECORDS = ("22", "23", "44")
 _MYSQL_LOGIN = {1044, 1045, 1698, 3159}
@@ -90,6 +92,15 @@ CDC = Names("database.hostname and database.port", "database.user", "database.pa
 def first_line(error: BaseException) -> str:
     text = str(error.args[1] if len(error.args) > 1 and isinstance(error.args[0], int) else error).strip()
     return (text.splitlines() or [type(error).__name__])[0].strip().rstrip(".")
+
+
+def is_deadlock(error: BaseException | None) -> bool:
+    """Whether the transaction was given up for the sake of another one, and may be done again at once."""
+    original = getattr(error, "orig", None) or error
+    if original is None:
+        return False
+    number = original.args[0] if original.args else None
+    return number in _MYSQL_DEADLOCKS or getattr(original, "pgcode", None) in _DEADLOCKS
 
 
 def told(error: BaseException, names: Names, doing: str) -> OttlaError:

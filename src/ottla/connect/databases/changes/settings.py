@@ -151,9 +151,12 @@ class TableFilter:
             for name in ("table.include.list", "table.exclude.list", "column.exclude.list")
         )
         self._signals = values.get("signal.data.collection")
+        self._databases = [re.compile(each, re.IGNORECASE) for each in values.get("database.include.list", ())]
 
     def has(self, table: str) -> bool:
         if table == self._signals:
+            return False
+        if self._databases and not any(each.fullmatch(table.partition(".")[0]) for each in self._databases):
             return False
         if self._include and not any(each.fullmatch(table) for each in self._include):
             return False

@@ -55,6 +55,10 @@ class Span:
         """A span of which some tables are out already ends where it ended before."""
         return place >= self._to
 
+    def end_in(self, transaction: int) -> Place:
+        """Where it ends, if that is in this transaction."""
+        return self._to if self._to[0] == transaction else (0, 0)
+
     def must_end(self, place: Place) -> bool:
         return self._to > self.out and place >= self._to
 

@@ -4,6 +4,7 @@ A position is a number that grows: that of the binlog's file, and the place in i
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from ottla.connect.databases.changes.settings import TableFilter
 from ottla.connect.databases.failures import CDC, telling
 from ottla.connect.databases.mysql.types import MysqlType
 
+_LOG = logging.getLogger("ottla.connect.mysql")
 CONNECT_SECONDS = 15
 _LOST = (2006, 2013)
 _NEEDED = {
@@ -25,6 +27,8 @@ _NEEDED = {
     "binlog_row_image": ("FULL",),
     "binlog_row_metadata": ("FULL",),
 }
+# Else a crash of the server takes changes from its tables that its binlog, and so the topics, have.
+_SAFE = {"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1"}
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
 
 
@@ -89,12 +93,20 @@ class Catalogue:
                 return list(cursor.fetchall())
 
     def check(self) -> None:
+        found: dict[str, Any] = dict(self.ask("SHOW GLOBAL VARIABLES"))
         for name, wanted in _NEEDED.items():
-            rows = self.ask("SHOW GLOBAL VARIABLES LIKE %s", name)
-            value = rows[0][1] if rows else "not there"
+            value = found.get(name, "not there")
             if str(value).upper() not in wanted:
                 raise ConnectorFailure(
                     f"The server's {name} is {value}, and must be {wanted[0]}: set it in its configuration."
+                )
+        for name, wanted_value in _SAFE.items():
+            if found.get(name, wanted_value) != wanted_value:
+                _LOG.warning(
+                    "the server's %s is %s: if it crashes, its tables may lack changes that topics have; set it to %s",
+                    name,
+                    found[name],
+                    wanted_value,
                 )
 
     def position(self) -> tuple[str, int]:
@@ -107,16 +119,12 @@ class Catalogue:
     def has_file(self, file: str) -> bool:
         return any(row[0] == file for row in self.ask("SHOW BINARY LOGS"))
 
-    def tables(self, wanted: TableFilter, databases: list[str]) -> list[str]:
+    def tables(self, wanted: TableFilter) -> list[str]:
         rows = self.ask(
             "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
         )
         found = sorted(
-            f"{schema}.{name}"
-            for schema, name in rows
-            if schema not in _SYSTEM
-            and (not databases or any(re.fullmatch(each, schema, re.IGNORECASE) for each in databases))
-            and wanted.has(f"{schema}.{name}")
+            f"{schema}.{name}" for schema, name in rows if schema not in _SYSTEM and wanted.has(f"{schema}.{name}")
         )
         if not found:
             raise ConnectorFailure(

@@ -1,29 +1,25 @@
-"""One connected reader of a binlog: snapshot pieces first, then the stream, from an offset on.
+"""MySQL's and MariaDB's side of a session: the binlog.
 
-| field of the offset | |
-|---|---|
-| file, pos | every transaction that ends before is out; the binlog is read from here |
-| tx, changes | everything up to this change of this transaction (its place in the binlog) is out too |
-| span, tables, snapshot, parts | as of PostgreSQL's session |
+Of an offset it has for itself `file` and `pos`: every transaction that ends before is out; the binlog is read from
+here.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.event import GtidEvent, MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
+from ottla.connect.api.data import Records
 from ottla.connect.api.plugins import ConnectorFailure, Offset, Read
-from ottla.connect.databases.changes.covered import Covered, Part
-from ottla.connect.databases.changes.envelope import Changes, no_records
-from ottla.connect.databases.changes.heartbeats import heartbeat
-from ottla.connect.databases.changes.settings import TableFilter
-from ottla.connect.databases.changes.span import Span
+from ottla.connect.databases.changes.covered import Key
+from ottla.connect.databases.changes.envelope import Changes
+from ottla.connect.databases.changes.progress import Progress
+from ottla.connect.databases.changes.session import ChangeSession
 from ottla.connect.databases.mysql.catalogue import (
     BinlogConnection,
     Catalogue,
@@ -45,27 +41,23 @@ _EVENTS = [
     DeleteRowsEvent,
 ]
 VERSION = "ottla"
+_FL_PREPARED_XA = 64
+# The number of a change in its transaction: that of the event, whoever's table it is of, and of the row in it. So it
+# stays the same when other tables are wanted.
+_ROWS_OF_EVENT = 1 << 32
 
 
-class MysqlSession:
+class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
     def __init__(self, settings: Mapping[str, Any], offset: Offset | None) -> None:
-        self._settings = settings
-        self._wanted = TableFilter(settings)
         self._catalogue = Catalogue(settings)
-        self._shapes = MysqlShapes(settings, self._catalogue, self._wanted)
-        self._ready: deque[Read] = deque()
-        self._reader: SnapshotReader | None = None
         self._stream: Any = None
-        try:
-            self._begin(offset)
-        except BaseException:
-            self.close()
-            raise
+        super().__init__(settings, offset)
 
     def _begin(self, offset: Offset | None) -> None:
         catalogue = self._catalogue
+        self._shapes = MysqlShapes(self._settings, catalogue, self._wanted)
         catalogue.check()
-        tables = catalogue.tables(self._wanted, self._settings["database.include.list"])
+        tables = catalogue.tables(self._wanted)
         if offset is None:
             self._file, self._pos = catalogue.position()
         else:
@@ -76,123 +68,56 @@ class MysqlSession:
                     "expire_logs_days): DELETE the "
                     "connector's offsets while it is stopped, and it begins with a new snapshot."
                 )
-        self.offset = offset
-        offset = offset or {}
-        self._span = Span(offset)
-        parts = [Part.from_json(part) for part in offset.get("parts", ())]
-        self._covered = Covered(parts, lambda moment, transaction: transaction < int(moment))
-        known, snapshot = offset.get("tables", []), offset.get("snapshot", {})
-        self._todo: list[str] = list(snapshot.get("todo", ()))
-        after = snapshot.get("after")
-        self._after = None if after is None else tuple(after)
-        if self._settings["snapshot.mode"] == "initial":
-            self._todo += [table for table in tables if table not in known]
-        self._tables = sorted({*known, *tables})
-        self._names: dict[tuple[str, str], MysqlShape | None] = {}
+        has_snapshot = self._settings["snapshot.mode"] == "initial"
+        self._progress = Progress(offset, tables, self._wanted.has, has_snapshot, _is_seen)
+        self._progress.begin(self._position())
+        self._names: dict[tuple[str, str], MysqlShape] = {}
         self._transaction: int | None = None
         self._gtid: str | None = None
-        self._number = 0
-        self._place = self._span.out
-        self._before = self._rest()
-        self._heartbeat_at, self._has_just_beaten = time.monotonic(), False
+        self._events_of_transaction = 0
 
     def close(self) -> None:
         self._catalogue.close()
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-        self._disconnect()
+        super().close()
 
     def _disconnect(self) -> None:
         if self._stream is not None:
             stream, self._stream = self._stream, None
             stream.close()
 
-    def next(self) -> Read | None:
-        if not self._ready:
-            if self._todo:
-                self._ready.append(self._snapshot_piece())
-            else:
-                self._ready.extend(self._stream_pieces())
-        if not self._ready:
-            return None
-        piece = self._ready.popleft()
-        self.offset = piece.offset
-        return piece
-
     def published(self, offset: Offset) -> None:
         """The server keeps its binlog by its own rules."""
 
-    def _rest(self) -> dict[str, Any]:
-        rest: dict[str, Any] = {"file": self._file, "pos": self._pos, "tables": self._tables}
-        if self._todo:
-            rest["snapshot"] = {"todo": list(self._todo), "after": self._after and list(self._after)}
-        if self._covered.parts:
-            rest["parts"] = [part.to_json() for part in self._covered.parts]
-        return rest
-
-    def _whole_offset(self) -> dict[str, Any]:
-        return {**self._rest(), "tx": self._span.out[0], "changes": self._span.out[1], **self._span.unfinished()}
+    def _position(self) -> dict[str, Any]:
+        return {"file": self._file, "pos": self._pos}
 
     # --- snapshot
 
-    def _snapshot_piece(self) -> Read:
-        if self._reader is None:
-            self._reader = SnapshotReader(self._settings)
-            self._covered.parts.append(Part(self._reader.moment, self._reader.until))
-            self._shape: MysqlShape | None = None
-        part, reader = self._covered.parts[-1], self._reader
-        while self._todo:
-            table = self._todo[0]
-            if self._shape is None:
-                self._shape = self._shapes.of_table(table)
-                if not self._shape.shape.key:
-                    self._after = None
-                    for each in self._covered.parts:
-                        each.ranges.pop(table, None)
-                self._low = self._after
-                if not self._shape.names:
-                    self._todo.pop(0)
-                    self._shape = None
-                    continue
-                reader.begin(self._shape, self._after, self._settings["snapshot.fetch.size"])
-            rows = reader.rows()
-            if not rows:
-                part.ranges[table] = (self._low, None)
-                self._todo.pop(0)
-                self._after, self._shape = None, None
-                continue
-            changes = Changes(self._shape.shape)
-            source = self._source(table, reader.ts_ms, "true", 0, 0)
-            for row in rows:
-                changes.add("r", self._shape.key(row), None, row, source)
-            self._after = self._shape.comparable(self._shape.key(rows[-1]))
-            part.ranges[table] = (self._low, self._after)
-            return Read(changes.to_records(), self._whole_offset())
-        reader.close()
-        self._reader = None
-        return Read(no_records(), self._whole_offset())
+    def _new_reader(self) -> SnapshotReader:
+        return SnapshotReader(self._settings)
+
+    def _shape_of_table(self, table: str) -> MysqlShape | None:
+        shape = self._shapes.of_table(table)
+        return shape if shape.names else None
+
+    def _begin_rows(self, reader: SnapshotReader, shape: MysqlShape, after: Key | None) -> None:
+        reader.begin(shape, after, self._settings["snapshot.fetch.size"])
+
+    def _next_rows(self, reader: SnapshotReader, shape: MysqlShape) -> tuple[Records, Sequence[Any] | None] | None:
+        rows = reader.rows()
+        if not rows:
+            return None
+        changes = Changes(shape.shape)
+        source = self._source(shape.shape.table, reader.ts_ms, "true", 0, 0)
+        for row in rows:
+            changes.add("r", shape.key(row), None, row, source)
+        return changes.to_records(), shape.key(rows[-1])
 
     def _source(self, table: str, ts_ms: int, snapshot: str, server_id: int, row: int) -> tuple[Any, ...]:
         database, _, name = table.partition(".")
         prefix = self._settings["topic.prefix"]
-        return (
-            VERSION,
-            "mysql",
-            prefix,
-            ts_ms,
-            snapshot,
-            database,
-            None,
-            name,
-            server_id,
-            self._gtid,
-            self._file,
-            self._pos,
-            row,
-            None,
-            None,
-        )
+        place = (server_id, self._gtid, self._file, self._pos, row)
+        return (VERSION, "mysql", prefix, ts_ms, snapshot, database, None, name, *place, None, None)
 
     # --- stream
 
@@ -203,17 +128,8 @@ class MysqlSession:
                 pieces = self._events()
                 if pieces:
                     return pieces
-            if self._has_just_beaten:
-                # Or a round would never end.
-                self._has_just_beaten = False
-                return []
-            interval = self._settings["heartbeat.interval.ms"]
-            is_due = interval and time.monotonic() - self._heartbeat_at >= interval / 1000
-            is_between = self._transaction is None and len(self._span) == 0
-            if is_due and is_between and self._span.may_end(max(self._place, self._span.out)):
-                self._heartbeat_at, self._has_just_beaten = time.monotonic(), True
-                beat = heartbeat(self._settings["topic.prefix"], self._settings["topic.heartbeat.prefix"])
-                return [Read(beat, self._whole_offset())]
+            if self._transaction is None and (beat := self._idle()) is not None:
+                return beat
             left = deadline - time.monotonic()
             if left <= 0:
                 return []
@@ -243,12 +159,14 @@ class MysqlSession:
             while (event := self._stream.fetchone()) is not None:
                 if pieces := self._handle(event):
                     return pieces
-                if (len(self._span) >= most or self._span.must_end(self._place)) and (pieces := self._cut()):
+                if self._progress.is_full(most) and (pieces := self._cut()):
                     return pieces
         self._disconnect()
         return self._cut()
 
     def _handle(self, event: Any) -> list[Read] | None:
+        if _is_prepared(event):
+            return self._refuse_prepared()
         if isinstance(event, WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent):
             return self._rows(event)
         if isinstance(event, RotateEvent):
@@ -269,44 +187,47 @@ class MysqlSession:
             self._end(event)
         return None
 
+    def _refuse_prepared(self) -> list[Read]:
+        """What comes before it is published first: the next time it is the first that is read."""
+        if pieces := self._cut():
+            self._disconnect()
+            return pieces
+        raise ConnectorFailure(
+            f"The binlog has an XA transaction at {self._file}:{self._pos}, whose rows are there before it is known "
+            "whether they are committed, and these are not supported: write to these tables without XA PREPARE, then "
+            "DELETE the connector's offsets while it is stopped, and it begins with a new snapshot."
+        )
+
     def _start(self, event: Any) -> None:
-        if len(self._span) == 0:
-            self._before = self._rest()
-        self._transaction, self._number = encoded(self._at_file, event.packet.log_pos), 0
-        self._covered.begin(self._transaction, self._transaction)
+        self._progress.begin(self._position())
+        self._transaction, self._events_of_transaction = encoded(self._at_file, event.packet.log_pos), 0
+        self._progress.covered.begin(self._transaction, self._transaction)
 
     def _end(self, event: Any) -> None:
+        if self._transaction is not None:
+            self._progress.passed(self._transaction)
         self._file, self._pos = self._at_file, event.packet.log_pos
         self._transaction = None
 
-    def _cut(self) -> list[Read]:
-        place = max(self._place, self._span.out)
-        if not self._span.may_end(place):
-            return []
-        after = self._rest()
-        pieces = self._span.cut(place, self._before, after)
-        self._before = after
-        return pieces
-
     def _rows(self, event: Any) -> list[Read]:
-        shape, pieces = self._shape_of(event)
-        if shape is None:
-            return []
         if self._transaction is None:
             self._start(event)
         assert self._transaction is not None
-        for row in event.rows:
-            self._number += 1
-            place = self._place = (self._transaction, self._number)
-            if not self._span.is_out(shape.shape.table, place):
-                self._change(shape, event, row)
+        progress = self._progress
+        self._events_of_transaction += 1
+        first = self._events_of_transaction * _ROWS_OF_EVENT
+        shape, pieces = self._shape_of(event)
+        if shape is None:
+            progress.place = (self._transaction, first)
+            return pieces
+        for number, row in enumerate(event.rows):
+            place = progress.place = (self._transaction, first + number)
+            if not progress.span.is_out(shape.shape.table, place):
+                self._change(shape, event, number, row)
         return pieces
 
     def _shape_of(self, event: Any) -> tuple[MysqlShape | None, list[Read]]:
         table = f"{event.schema}.{event.table}"
-        databases = self._settings["database.include.list"]
-        if table not in self._tables and not (self._wanted.has(table) and (not databases or event.schema in databases)):
-            return None, []
         if not self._wanted.has(table):
             return None, []
         look = tuple((column.name, column.type, column.unsigned) for column in event.columns)
@@ -319,16 +240,12 @@ class MysqlSession:
                     f"The binlog does not name the columns of {table}: set binlog_row_metadata=FULL on the server."
                 )
             known = self._names[table, repr((look, named))] = self._shapes.of_event(table, event.columns, named)
-            self._tables = sorted({*self._tables, table})
-        pieces = [] if self._span.fits(known.shape) else self._cut()
+            self._progress.knows(table)
+        pieces = [] if self._progress.span.fits(known.shape) else self._cut()
         return known, pieces
 
-    def _change(self, shape: MysqlShape, event: Any, row: Mapping[str, Any]) -> None:
-        settings = self._settings
-        made = self._span.changes(shape.shape)
-        before_count = len(made)
-        ts_ms = event.timestamp * 1000
-        source = self._source(shape.shape.table, ts_ms, "false", event.packet.server_id, self._number)
+    def _change(self, shape: MysqlShape, event: Any, number: int, row: Mapping[str, Any]) -> None:
+        source = self._source(shape.shape.table, event.timestamp * 1000, "false", event.packet.server_id, number)
         old = new = None
         if isinstance(event, UpdateRowsEvent):
             op, old, new = "u", shape.row(row["before_values"]), shape.row(row["after_values"])
@@ -336,20 +253,16 @@ class MysqlSession:
             op, new = "c", shape.row(row["values"])
         else:
             op, old = "d", shape.row(row["values"])
-        if op in settings["skipped.operations"]:
-            return
-        old_key = None if old is None else shape.key(old)
-        new_key = None if new is None else shape.key(new)
-        if old is not None and (new is None or old_key != new_key):
-            if not self._has(shape, old_key):
-                made.add("d", old_key, old, None, source)
-                if old_key is not None and settings["tombstones.on.delete"]:
-                    made.add(None, old_key, None, None, source)
-            old, op = None, "c"
-        if new is not None and not self._has(shape, new_key):
-            made.add(op, new_key, old, new, source)
-        if len(made) > before_count:
-            self._span.added()
+        if op not in self._settings["skipped.operations"]:
+            self._collect(shape, op, old, new, source, tells_old=True)
 
-    def _has(self, shape: MysqlShape, key: Any) -> bool:
-        return not self._covered.is_over and self._covered.has(shape.shape.table, shape.comparable(key))
+
+def _is_prepared(event: Any) -> bool:
+    """MariaDB says so before the rows by a flag, MySQL by a statement."""
+    if isinstance(event, MariadbGtidEvent):
+        return bool(event.flags & _FL_PREPARED_XA)
+    return isinstance(event, QueryEvent) and event.query.startswith("XA START")
+
+
+def _is_seen(moment: str, transaction: int) -> bool:
+    return transaction < int(moment)

@@ -1,16 +1,10 @@
-"""One connected reader: snapshot pieces first, then the stream, from an offset on.
+"""PostgreSQL's side of a session: its slot and publication, its WAL, rows again on request.
 
-It lives as long as it is read in order. After a failure, or if somebody asks for another offset, a new one is made from
-the offset; that is all it needs:
+Of an offset it has for itself:
 
 | field | |
 |---|---|
 | lsn | every transaction that was committed before is out; the stream is read from here |
-| tx, changes | everything up to this change of this transaction (its commit's LSN) is out too |
-| span | see `changes.span` |
-| tables | those that were ever seen: others are new and get a snapshot |
-| snapshot | tables that are still to be read, and the last key that is out of the first of them |
-| parts | see `changes.covered` |
 | asked | tables that a signal asks to be read again, and the last key that is out of the first of them |
 """
 
@@ -18,26 +12,20 @@ from __future__ import annotations
 
 import json
 import re
-import select
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import psycopg2
-import psycopg2.extras
-import pyarrow as pa
-
 from ottla.connect.api.data import Records
-from ottla.connect.api.plugins import Offset, Outage, Read
-from ottla.connect.databases.changes.covered import Covered, Part
-from ottla.connect.databases.changes.envelope import Changes, key_column, no_records, records, required
-from ottla.connect.databases.changes.heartbeats import heartbeat
-from ottla.connect.databases.changes.settings import TableFilter
+from ottla.connect.api.plugins import Offset, Read
+from ottla.connect.databases.changes.covered import Key
+from ottla.connect.databases.changes.envelope import no_records
+from ottla.connect.databases.changes.progress import Progress
+from ottla.connect.databases.changes.session import ChangeSession
 from ottla.connect.databases.changes.source import is_same
-from ottla.connect.databases.changes.span import Span
 from ottla.connect.databases.postgres.again import Again
-from ottla.connect.databases.postgres.catalogue import Catalogue, connection_options, telling_failures
+from ottla.connect.databases.postgres.catalogue import Catalogue, telling_failures
 from ottla.connect.databases.postgres.pgoutput import (
     UNCHANGED,
     Begin,
@@ -47,35 +35,24 @@ from ottla.connect.databases.postgres.pgoutput import (
     Truncate,
     decode,
 )
-from ottla.connect.databases.postgres.shapes import SOURCE, VERSION, PostgresShape, PostgresShapes
+from ottla.connect.databases.postgres.rows import rows_as_records
+from ottla.connect.databases.postgres.shapes import VERSION, PostgresShape, PostgresShapes
 from ottla.connect.databases.postgres.snapshot import SnapshotReader
+from ottla.connect.databases.postgres.stream import ReplicationStream
 from ottla.connect.databases.postgres.visibility import is_seen
-from ottla.connect.databases.schemas import arrow_type
 
-_FEEDBACK_SECONDS = 10.0
-_SLOT_SECONDS, _SLOT_PAUSE_SECONDS = 10.0, 0.1
 _RECENT_TRANSACTIONS = 10_000
 
 
-class PostgresSession:
+class PostgresSession(ChangeSession[PostgresShape, SnapshotReader]):
     def __init__(self, settings: Mapping[str, Any], offset: Offset | None) -> None:
-        self._settings = settings
-        self._prefix, self._database = settings["topic.prefix"], settings["database.dbname"]
-        self._wanted = TableFilter(settings)
         self._catalogue = Catalogue(settings)
-        self._shapes = PostgresShapes(settings, self._catalogue, self._wanted)
-        self._ready: deque[Read] = deque()
-        self._reader: SnapshotReader | None = None
-        self._cursor: Any = None
-        self._connection: Any = None
-        try:
-            self._begin(offset)
-        except BaseException:
-            self.close()
-            raise
+        self._stream: ReplicationStream | None = None
+        super().__init__(settings, offset)
 
     def _begin(self, offset: Offset | None) -> None:
         settings, catalogue = self._settings, self._catalogue
+        self._shapes = PostgresShapes(settings, catalogue, self._wanted)
         catalogue.check_level()
         tables = catalogue.tables(self._wanted)
         catalogue.publish(
@@ -85,59 +62,33 @@ class PostgresSession:
             settings["signal.data.collection"],
         )
         lsn = catalogue.slot(settings["slot.name"], is_expected=offset is not None)
-        offset = offset or {}
-        self._lsn: int = offset.get("lsn", lsn)
-        self._span = Span(offset)
-        self._covered = Covered([Part.from_json(part) for part in offset.get("parts", ())], is_seen)
-        known = offset.get("tables", [])
-        snapshot = offset.get("snapshot", {})
-        self._todo: list[str] = list(snapshot.get("todo", ()))
-        after = snapshot.get("after")
-        self._after = None if after is None else tuple(after)
-        if settings["snapshot.mode"] == "initial":
-            self._todo += [table for table in tables if table not in known]
-        self._tables = sorted({*known, *tables})
-        self._again = Again.from_json(offset.get("asked"))
-        self.offset: Offset | None = offset or None
+        self._lsn: int = lsn if offset is None else offset.get("lsn", lsn)
+        self._again = Again.from_json((offset or {}).get("asked"))
+        has_snapshot = settings["snapshot.mode"] == "initial"
+        self._progress = Progress(offset, tables, self._wanted.has, has_snapshot, is_seen)
+        self._progress.begin(self._position())
         # Of the stream.
         self._relations: dict[int, PostgresShape | None] = {}
         self._names: dict[int, str] = {}
         self._transaction: Begin | None = None
         self._number = 0
-        # The last change that was looked at, and the rest of an offset before the first that was collected.
-        self._place = self._span.out
-        self._before = self._rest(self._lsn)
         self._recent: deque[int] = deque(maxlen=_RECENT_TRANSACTIONS)
         self._published_lsn = self._lsn
         self._is_all_published = True
-        self._heartbeat_at, self._has_just_beaten = time.monotonic(), False
-        self._feedback_at = 0.0
 
     def close(self) -> None:
         self._catalogue.close()
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-        self._disconnect()
+        super().close()
 
     def _disconnect(self) -> None:
-        """The stream goes on later from what is read; a server would not wait for as long as a snapshot takes."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
     def next(self) -> Read | None:
-        """The next piece; None if there is none for now."""
-        if not self._ready:
-            if self._todo:
-                self._ready.append(self._snapshot_piece())
-            else:
-                self._ready.extend(self._stream_pieces())
-        if not self._ready:
-            return None
-        piece = self._ready.popleft()
-        self.offset = piece.offset
-        self._is_all_published = False
+        piece = super().next()
+        if piece is not None:
+            self._is_all_published = False
         return piece
 
     def published(self, offset: Offset) -> None:
@@ -145,61 +96,11 @@ class PostgresSession:
         self._is_all_published = not self._ready and is_same(offset, self.offset)
         self._confirm(is_due=True)
 
-    # --- offsets
-
-    def _rest(self, lsn: int) -> dict[str, Any]:
-        rest: dict[str, Any] = {"lsn": lsn, "tables": self._tables}
-        if self._todo:
-            rest["snapshot"] = {"todo": list(self._todo), "after": self._after and list(self._after)}
-        if self._covered.parts:
-            rest["parts"] = [part.to_json() for part in self._covered.parts]
-        if self._again.todo:
-            rest["asked"] = self._again.to_json()
-        return rest
+    def _position(self) -> dict[str, Any]:
+        asked = {"asked": self._again.to_json()} if self._again.todo else {}
+        return {"lsn": self._lsn, **asked}
 
     # --- snapshot
-
-    def _snapshot_piece(self) -> Read:
-        if self._reader is None:
-            self._disconnect()
-            self._reader = self._new_reader()
-            self._covered.parts.append(Part(self._reader.moment, self._reader.until))
-            self._shape: PostgresShape | None = None
-        part = self._covered.parts[-1]
-        while self._todo:
-            table = self._todo[0]
-            if self._shape is None:
-                if not self._catalogue.exists(table):
-                    self._todo.pop(0)
-                    self._after = None
-                    continue
-                self._shape = self._shapes.of_table(table)
-                if not self._shape.shape.key:
-                    # It cannot be read on in the middle: from its beginning again.
-                    self._after = None
-                    for each in self._covered.parts:
-                        each.ranges.pop(table, None)
-                self._low = self._after
-                self._reader.begin(self._shape, self._after, self._settings["snapshot.fetch.size"])
-            columns = self._reader.columns()
-            if columns is None:
-                part.ranges[table] = (self._low, None)
-                self._todo.pop(0)
-                self._after, self._shape = None, None
-                continue
-            piece = self._rows_as_records(self._shape, columns, self._reader.ts_ms)
-            if self._shape.shape.key:
-                last = [columns[i][-1].as_py() for i in self._shape.shape.key]
-                self._after = self._shape.comparable(last)
-            part.ranges[table] = (self._low, self._after)
-            return Read(piece, self._offset_in_snapshot())
-        self._reader.close()
-        self._reader = None
-        return Read(no_records(), self._offset_in_snapshot())
-
-    def _offset_in_snapshot(self) -> dict[str, Any]:
-        out = self._span.out
-        return {**self._rest(self._lsn), "tx": out[0], "changes": out[1], **self._span.unfinished()}
 
     def _new_reader(self) -> SnapshotReader:
         """A moment that has seen everything that is out of the stream: a commit is in the WAL an instant before others
@@ -211,113 +112,61 @@ class PostgresSession:
             reader.close()
             time.sleep(0.05)
 
+    def _shape_of_table(self, table: str) -> PostgresShape | None:
+        return self._shapes.of_table(table) if self._catalogue.exists(table) else None
+
+    def _begin_rows(self, reader: SnapshotReader, shape: PostgresShape, after: Key | None) -> None:
+        reader.begin(shape, after, self._settings["snapshot.fetch.size"])
+
+    def _next_rows(self, reader: SnapshotReader, shape: PostgresShape) -> tuple[Records, Sequence[Any] | None] | None:
+        columns = reader.columns()
+        if columns is None:
+            return None
+        last = [columns[i][-1].as_py() for i in shape.shape.key] if shape.shape.key else None
+        return self._rows_as_records(shape, columns, reader.ts_ms), last
+
     def _rows_as_records(self, shape: PostgresShape, columns: list[Any], ts_ms: int) -> Records:
-        made = shape.shape
-        count = len(columns[0])
-        arrays = [required(each.to_arrow(text), each.schema) for each, text in zip(made.columns, columns, strict=True)]
-        after = pa.StructArray.from_arrays(arrays, fields=list(made.row_type))
-        source = self._source(made.table, ts_ms, "true", None, self._lsn)
-        sources = pa.StructArray.from_arrays(
-            [
-                pa.repeat(pa.scalar(value, arrow_type(each.schema)), count)
-                for value, each in zip(source, SOURCE.fields, strict=True)
-            ],
-            names=[each.name for each in SOURCE.fields],
-        )
-        now = pa.repeat(pa.scalar(int(time.time() * 1000), pa.int64()), count)
-        values = pa.StructArray.from_arrays(
-            [pa.nulls(count, made.row_type), after, sources, pa.repeat(pa.scalar("r"), count), now],
-            fields=list(arrow_type(made.envelope)),
-        )
-        keys = key_column(made, [None] * count)
-        if made.key_schema is not None:
-            key_type = arrow_type(made.key_schema)
-            key = pa.StructArray.from_arrays([arrays[i] for i in made.key], fields=list(key_type))
-            keys = type(keys)(made.key_schema, key)
-        return records(made, count, keys, values)
+        return rows_as_records(shape, columns, self._source(shape.shape.table, ts_ms, "true", None, self._lsn))
 
     def _source(self, table: str, ts_ms: int, snapshot: str, xid: int | None, lsn: int) -> tuple[Any, ...]:
         schema, _, name = table.partition(".")
+        prefix, database = self._settings["topic.prefix"], self._settings["database.dbname"]
         sequence = f'["{self._lsn}","{lsn}"]'
-        return (
-            VERSION,
-            "postgresql",
-            self._prefix,
-            ts_ms,
-            snapshot,
-            self._database,
-            sequence,
-            schema,
-            name,
-            xid,
-            lsn,
-            None,
-        )
+        return VERSION, "postgresql", prefix, ts_ms, snapshot, database, sequence, schema, name, xid, lsn, None
 
     # --- stream
 
-    def _connect(self) -> None:
-        """The server takes a moment to see that whoever read from the slot before is gone."""
-        deadline = time.monotonic() + _SLOT_SECONDS
-        with telling_failures("stream its changes"):
-            while True:
-                try:
-                    self._start_replication()
-                    break
-                except psycopg2.errors.ObjectInUse as error:
-                    self._connection.close()
-                    self._connection = None
-                    if time.monotonic() > deadline:
-                        slot = self._settings["slot.name"]
-                        raise Outage(
-                            f"Somebody else reads from the slot {slot} ({str(error).strip()}): stop that reader, or "
-                            "choose another slot.name."
-                        ) from error
-                    time.sleep(_SLOT_PAUSE_SECONDS)
-        self._relations, self._transaction = {}, None
-
-    def _start_replication(self) -> None:
-        self._connection = psycopg2.connect(
-            **connection_options(self._settings),
-            connection_factory=psycopg2.extras.LogicalReplicationConnection,
-        )
-        self._cursor = self._connection.cursor()
-        self._cursor.start_replication(
-            slot_name=self._settings["slot.name"],
-            decode=False,
-            start_lsn=self._lsn,
-            options={"proto_version": "1", "publication_names": self._settings["publication.name"]},
-        )
+    def _connected(self) -> ReplicationStream:
+        if self._stream is None:
+            self._stream = ReplicationStream(self._settings, self._lsn)
+            self._relations, self._transaction = {}, None
+        return self._stream
 
     def _stream_pieces(self) -> list[Read]:
-        if self._connection is None:
-            self._connect()
+        stream = self._connected()
         most = self._settings["max.batch.size"]
         deadline = time.monotonic() + self._settings["poll.interval.ms"] / 1000
         with telling_failures("stream its changes (a slot that is older than its publication has to be dropped)"):
             while True:
-                message = self._cursor.read_message()
+                message = stream.read()
                 if message is None:
                     if pieces := self._cut():
                         return pieces
-                    self._note_idle()
-                    if self._transaction is None and (pieces := self._rows_again()):
-                        return pieces
-                    if self._has_just_beaten:
-                        # Or a round would never end.
-                        self._has_just_beaten = False
-                        return []
-                    if beat := self._heartbeat():
-                        return [beat]
+                    self._note_idle(stream.wal_end)
+                    if self._transaction is None:
+                        if pieces := self._rows_again():
+                            return pieces
+                        if (beat := self._idle()) is not None:
+                            return beat
                     left = deadline - time.monotonic()
                     if left <= 0:
                         return []
                     self._confirm()
-                    select.select([self._cursor], [], [], min(left, 1.0))
+                    stream.wait(min(left, 1.0))
                     continue
                 if pieces := self._handle(message.payload, message.data_start):
                     return pieces
-                if (len(self._span) >= most or self._span.must_end(self._place)) and (pieces := self._cut()):
+                if self._progress.is_full(most) and (pieces := self._cut()):
                     return pieces
                 if self._transaction is None and (pieces := self._rows_again()):
                     return pieces
@@ -338,61 +187,37 @@ class PostgresSession:
             # So that the stream passes this point even if nobody writes.
             self._catalogue.ask("SELECT pg_logical_emit_message(false, 'ottla', '')")
             self._confirm(is_due=True)
-        if again.chunk is None or self._lsn < again.until or not self._span.may_end(self._place):
+        if again.chunk is None or self._lsn < again.until or not self._progress.may_end:
             return []
         pieces = self._cut()
         shape, columns = again.taken()
         rows = self._rows_as_records(shape, columns, again.ts_ms) if columns else no_records()
-        self._before = self._rest(self._lsn)
-        return [*pieces, Read(rows, self._offset_in_snapshot())]
+        self._progress.begin(self._position())
+        return [*pieces, Read(rows, self._progress.offset(self._position()))]
 
-    def _cut(self) -> list[Read]:
-        place = max(self._place, self._span.out)
-        if not self._span.may_end(place):
-            return []
-        after = self._rest(self._lsn)
-        pieces = self._span.cut(place, self._before, after)
-        self._before = after
-        return pieces
-
-    def _note_idle(self) -> None:
+    def _note_idle(self, wal_end: int) -> None:
         """No transaction is under way: the server has nothing for us below what it has told."""
-        if self._transaction is None and len(self._span) == 0 and self._cursor.wal_end > self._lsn:
-            self._lsn = self._cursor.wal_end
+        if self._transaction is None and len(self._progress.span) == 0 and wal_end > self._lsn:
+            self._lsn = wal_end
             if self._is_all_published:
                 self._published_lsn = self._lsn
 
-    def _heartbeat(self) -> Read | None:
-        interval = self._settings["heartbeat.interval.ms"]
-        if not interval or time.monotonic() - self._heartbeat_at < interval / 1000 or self._transaction is not None:
-            return None
-        if len(self._span) or not self._span.may_end(max(self._place, self._span.out)):
-            return None  # its offset would be behind changes that are not out
-        self._heartbeat_at, self._has_just_beaten = time.monotonic(), True
-        beat = heartbeat(self._settings["topic.prefix"], self._settings["topic.heartbeat.prefix"])
-        return Read(beat, self._offset_in_snapshot())
-
     def _confirm(self, is_due: bool = False) -> None:
-        """What is published the server may forget."""
-        if self._connection is None or (not is_due and time.monotonic() - self._feedback_at < _FEEDBACK_SECONDS):
-            return
-        self._feedback_at = time.monotonic()
-        with telling_failures("stream its changes"):
-            self._cursor.send_feedback(flush_lsn=self._published_lsn, force=True)
+        if self._stream is not None:
+            self._stream.confirm(self._published_lsn, is_due)
 
     def _handle(self, data: bytes, lsn: int) -> list[Read]:
         message = decode(data)
         if isinstance(message, Change):
             self._change(message, lsn)
-            return []
-        if isinstance(message, Begin):
-            if len(self._span) == 0:
-                self._before = self._rest(self._lsn)
+        elif isinstance(message, Begin):
+            self._progress.begin(self._position())
             self._transaction, self._number = message, 0
-            self._covered.begin(message.xid, message.commit_lsn)
+            self._progress.covered.begin(message.xid, message.commit_lsn)
         elif isinstance(message, Commit):
             assert self._transaction is not None
             self._recent.append(self._transaction.xid)
+            self._progress.passed(self._transaction.commit_lsn)
             self._lsn = message.end_lsn
             self._transaction = None
         elif isinstance(message, Relation):
@@ -407,24 +232,23 @@ class PostgresSession:
         shape = None
         if self._wanted.has(message.table):
             shape = self._shapes.of_relation(message)
-            if not self._span.fits(shape.shape):
+            if not self._progress.span.fits(shape.shape):
                 pieces = self._cut()
-            if message.table not in self._tables:
-                self._tables = sorted({*self._tables, message.table})
+            self._progress.knows(message.table)
         self._relations[message.oid] = shape
         return pieces
 
     def _change(self, change: Change, lsn: int) -> None:
         assert self._transaction is not None
         self._number += 1
-        place = self._place = (self._transaction.commit_lsn, self._number)
+        place = self._progress.place = (self._transaction.commit_lsn, self._number)
         shape = self._relations[change.oid]
         if shape is None:
             if self._names[change.oid] == self._settings["signal.data.collection"] and change.op == "c":
                 self._signal(change)
             return
         transaction, table = self._transaction, shape.shape.table
-        if self._span.is_out(table, place) or change.op in self._settings["skipped.operations"]:
+        if self._progress.span.is_out(table, place) or change.op in self._settings["skipped.operations"]:
             return
         source = self._source(table, transaction.ts_ms, "false", transaction.xid, lsn)
         old = None if change.old is None else shape.row(change.old)
@@ -440,68 +264,31 @@ class PostgresSession:
                 else value
                 for n, value in enumerate(new)
             ]
-        self._add(shape, change, old, new, source)
-
-    def _add(
-        self,
-        shape: PostgresShape,
-        change: Change,
-        old: list[Any] | None,
-        new: list[Any] | None,
-        source: tuple[Any, ...],
-    ) -> None:
-        """An update of the key is a delete and an insert, as in Debezium: each key has its own history."""
-        made = self._span.changes(shape.shape)
-        before = len(made)
-        old_key = shape.key(old) if old is not None else None
-        new_key = shape.key(new) if new is not None else None
         if self._again.chunk is not None:
-            self._again.changed(
-                shape.shape.table, [shape.comparable(key) for key in (old_key, new_key) if key is not None]
-            )
-        if new is None:
-            self._delete(made, shape, old_key, old, source)
-        elif old_key is not None and old_key != new_key:
-            self._delete(made, shape, old_key, old, source)
-            if not self._has(shape, new_key):
-                made.add("c", new_key, None, new, source)
-        elif not self._has(shape, new_key):
-            made.add(change.op, new_key, old if change.op == "u" and change.is_old_whole else None, new, source)
-        if len(made) > before:
-            self._span.added()
-
-    def _delete(
-        self, made: Changes, shape: PostgresShape, key: list[Any] | None, old: list[Any] | None, source: tuple[Any, ...]
-    ) -> None:
-        if self._has(shape, key):
-            return
-        made.add("d", key, old, None, source)
-        if key is not None and self._settings["tombstones.on.delete"]:
-            made.add(None, key, None, None, source)
-
-    def _has(self, shape: PostgresShape, key: list[Any] | None) -> bool:
-        """Whether a snapshot has read the row after this change."""
-        return not self._covered.is_over and self._covered.has(shape.shape.table, shape.comparable(key))
+            self._again.changed(table, [shape.comparable(shape.key(row)) for row in (old, new) if row is not None])
+        self._collect(shape, change.op, old, new, source, tells_old=change.is_old_whole)
 
     def _truncate(self, message: Truncate, lsn: int) -> None:
         assert self._transaction is not None
         self._number += 1
-        place = self._place = (self._transaction.commit_lsn, self._number)
+        progress = self._progress
+        place = progress.place = (self._transaction.commit_lsn, self._number)
         if "t" in self._settings["skipped.operations"]:
             return
         for oid in message.oids:
             shape = self._relations.get(oid)
-            if shape is None or self._span.is_out(shape.shape.table, place):
+            if shape is None or progress.span.is_out(shape.shape.table, place):
                 continue
-            if not self._covered.has(shape.shape.table, None):
+            if not progress.covered.has(shape.shape.table, None):
                 source = self._source(shape.shape.table, self._transaction.ts_ms, "false", self._transaction.xid, lsn)
-                self._span.changes(shape.shape).add("t", None, None, None, source)
-                self._span.added()
+                progress.span.changes(shape.shape).add("t", None, None, None, source)
+                progress.span.added()
 
     def _signal(self, change: Change) -> None:
         """A row (id, type, data) of the table of signals."""
         assert change.new is not None
-        if self._span.is_out("", self._place) or len(change.new) < 3 or change.new[1] != b"execute-snapshot":
+        is_out = self._progress.span.is_out("", self._progress.place)
+        if is_out or len(change.new) < 3 or change.new[1] != b"execute-snapshot":
             return
         try:
             named = json.loads(change.new[2] or b"{}").get("data-collections", [])

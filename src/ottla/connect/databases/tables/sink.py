@@ -21,7 +21,7 @@ from ottla.connect.api.config import ConfigDef, ConfigInvalid, ConfigValue
 from ottla.connect.api.data import Records
 from ottla.connect.api.plugins import Batching, Sink, SinkWriter
 from ottla.connect.databases.addresses import engine
-from ottla.connect.databases.failures import JDBC, told
+from ottla.connect.databases.failures import JDBC, is_deadlock, told
 from ottla.connect.databases.tables.dialects import dialect
 from ottla.connect.databases.tables.positions import Positions
 from ottla.connect.databases.tables.sink_rows import Rows, by_topic, rows_of
@@ -29,6 +29,7 @@ from ottla.connect.databases.tables.sink_settings import SINK, validate
 from ottla.connect.databases.tables.sink_tables import SinkTable
 
 _BATCH_WAIT_MS = 200
+_DEADLOCKS_MOST = 10
 
 
 @contextmanager
@@ -153,19 +154,26 @@ class JdbcWriter(SinkWriter):
             for table, rows in parts:
                 if not pc.all(rows.deletes).as_py():
                     table.prepare(self._sink.engine, rows)
+        for attempt in range(_DEADLOCKS_MOST + 1):
+            try:
+                with _telling(doing):
+                    self._transact(first, last + 1, parts)
+                return
+            except BaseException as error:
+                self._gone()
+                for table, _ in parts:
+                    table.forget()
+                # Tasks of other partitions write to the same tables.
+                if attempt == _DEADLOCKS_MOST or not is_deadlock(error.__cause__):
+                    raise
+
+    def _transact(self, first: int, following: int, parts: Sequence[tuple[SinkTable, Rows]]) -> None:
         if self._connection is None:
             self._connection = self._sink.connect()
-        try:
-            with _telling(doing):
-                self._sink.advance(self._connection, self._partition, first, last + 1)
-                for table, rows in parts:
-                    self._sink.write(self._connection, table, rows)
-                self._connection.commit()
-        except BaseException:
-            self._gone()
-            for table, _ in parts:
-                table.forget()
-            raise
+        self._sink.advance(self._connection, self._partition, first, following)
+        for table, rows in parts:
+            self._sink.write(self._connection, table, rows)
+        self._connection.commit()
 
     def _table(self, topic: str) -> SinkTable:
         if topic not in self._tables:

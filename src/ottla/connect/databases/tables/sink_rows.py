@@ -64,12 +64,11 @@ class Rows:
 
 def by_topic(records: Records) -> Iterator[tuple[str, Records]]:
     """Neighbours of one topic together, in their order."""
-    topics = records.topics.to_pylist()
+    runs = pc.run_end_encode(records.topics)
     begin = 0
-    for end in range(1, len(topics) + 1):
-        if end == len(topics) or topics[end] != topics[begin]:
-            yield topics[begin], records.slice(begin, end - begin) if end - begin < len(topics) else records
-            begin = end
+    for topic, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield topic, records.slice(begin, end - begin) if end - begin < len(records) else records
+        begin = end
 
 
 def rows_of(records: Records, settings: Mapping[str, Any]) -> Rows:
