@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from ottla.client.access.bearer import BearerLogin
 from ottla.client.schema_registry import DEFAULT_URL, URL_VARIABLE, Refused, RegistryClient
 from ottla.common.errors import OttlaError
 from ottla.schemas.framing import HEAD, message_indexes
@@ -83,9 +84,11 @@ class Values:
 class SubjectValues:
     """Of the topics of one program: what it writes has one schema for each subject, what it reads any."""
 
-    def __init__(self, url: str | None, ca: str | None, schema: str | None = None) -> None:
+    def __init__(
+        self, url: str | None, ca: str | None, schema: str | None = None, bearer: BearerLogin | None = None
+    ) -> None:
         """`schema`: Avro; what is written has it, and what is read is read by it."""
-        self._client = RegistryClient(url or os.environ.get(URL_VARIABLE) or DEFAULT_URL, ca=ca)
+        self._client = RegistryClient(url or os.environ.get(URL_VARIABLE) or DEFAULT_URL, ca=ca, bearer=bearer)
         self._values = Values(self._client, reader=schema)
         self._schema = schema
         self._encoders: dict[str, Encode] = {}
