@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ottla-setup
 # One worker for each of the two groups of Spark tests, one for all others.
 JOBS ?= 3
+# Tests start the command and brokers a thousand times: where bytecode is forbidden, each would be compiled anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up down status logs test test-quick test-slow test-tools check bench bench-against wheel docs clean

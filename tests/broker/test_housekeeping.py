@@ -67,7 +67,7 @@ async def test_a_topic_is_made_again_and_checkpoints_are_written_while_a_replica
         await asyncio.gather(*map(asyncio.wrap_future, logs.checkpoint()))
         await start_move(broker, disk, "large")
         await broker.delete_topic("again")
-        assert logs.is_any_checkpointed([TopicPartition("again", 0)])
+        assert logs.checkpointing.names_any_deleted([TopicPartition("again", 0)])
         await broker.create_topic("again")
         await asyncio.gather(*map(asyncio.wrap_future, logs.checkpoint()))
         assert disk.count == 1, "it waited for the copy"
@@ -109,7 +109,7 @@ async def test_chores_over_all_logs_stop_every_few_logs(tmp_path: Path) -> None:
         assert len(list(logs.retain_in_steps(1))) >= count
         few = log_manager._LOGS_PER_STEP
         assert len(list(logs.flush_in_steps())) >= count // few
-        assert len(list(logs.checkpoint_in_steps())) >= count // few
+        assert len(list(logs.checkpointing.in_steps())) >= count // few
 
 
 async def test_a_log_that_goes_while_checkpoints_are_gathered_is_not_in_them(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ async def test_a_log_that_goes_while_checkpoints_are_gathered_is_not_in_them(tmp
         await broker.create_topic("wide", 100)
         logs: LogManager = broker.broker.logs
         first, last = TopicPartition("wide", 0), TopicPartition("wide", 99)
-        gathering = logs.checkpoint_in_steps()
+        gathering = logs.checkpointing.in_steps()
         for _ in range(3):
             next(gathering)
         old = logs.get(first)

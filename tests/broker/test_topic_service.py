@@ -28,6 +28,14 @@ from ottla.storage.log_config import LogConfig
 from tests.support.loop_broker import LoopBroker
 
 
+class NoCheckpoints:
+    def names_any_deleted(self, partitions: Iterable[TopicPartition]) -> bool:
+        return False
+
+    def in_steps(self) -> Generator[None, None, list[Future[None]]]:
+        raise NotImplementedError
+
+
 class FakeLogs:
     """Remembers which logs there are; `fail_at` is the partition whose disk is full."""
 
@@ -35,6 +43,7 @@ class FakeLogs:
         self.made: dict[TopicPartition, TopicId] = {}
         self.unmade: dict[TopicPartition, TopicId] = {}
         self.fail_at: TopicPartition | None = None
+        self.checkpointing = NoCheckpoints()
 
     def create(self, tp: TopicPartition, topic_id: TopicId, config: LogConfig) -> object:
         if tp == self.fail_at:
@@ -47,12 +56,6 @@ class FakeLogs:
 
     def get(self, tp: TopicPartition) -> object | None:
         return self.made.get(tp)
-
-    def is_any_checkpointed(self, partitions: Iterable[TopicPartition]) -> bool:
-        return False
-
-    def checkpoint_in_steps(self) -> Generator[None, None, list[Future[None]]]:
-        raise NotImplementedError
 
     def store_failed(self, error: Exception, *, is_full: bool) -> None:
         pass

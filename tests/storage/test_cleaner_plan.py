@@ -139,7 +139,7 @@ def test_how_far_a_log_is_clean_is_remembered_in_kafkas_format(tmp_path: Path) -
         for n in range(10):
             put(one, (b"k", b"%d" % n))
     clean_all(log)
-    first.checkpoint_cleaned(log)
+    first.checkpointing.cleaned(log)
     log.truncate_to(8, NOW_MS)
     first.close()
     assert (tmp_path / checkpoints.CLEANER_OFFSETS).read_text() == "0\n1\na 0 8\n"

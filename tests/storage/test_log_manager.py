@@ -110,10 +110,10 @@ def test_deleted_files_go_after_the_delay(tmp_path: Path) -> None:
     assert logs.get(topic_partition) is None
     assert next(one.name for one in tmp_path.glob("t-0*")).endswith("-delete")
     clock.advance(59_000)
-    assert logs.tick_deletions() is None
+    assert logs.doomed.tick() is None
     assert list(tmp_path.glob("t-0*"))
     clock.advance(1_000)
-    removal = logs.tick_deletions()
+    removal = logs.doomed.tick()
     assert removal is not None
     removal.result()
     assert not list(tmp_path.glob("t-0*"))

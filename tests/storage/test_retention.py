@@ -146,7 +146,7 @@ def test_deleted_files_wait_and_open_slices_stay_readable(tmp_path: Path) -> Non
     names = {path.name for path in log.dir.iterdir()}
     assert {"00000000000000000000.log.deleted", "00000000000000000006.log"} <= names
     clock.advance(1000)
-    removal = logs.tick_deletions()
+    removal = logs.doomed.tick()
     assert removal is not None
     removal.result()
     assert not list(log.dir.glob("*.deleted"))

@@ -373,11 +373,11 @@ class Broker:
         await self.turns.queue(self.logs.retain_in_steps(self.clock.now_ms()))
 
     async def _checkpoint(self) -> None:
-        await self.turns.queue(self.logs.checkpoint_in_steps())
+        await self.turns.queue(self.logs.checkpointing.in_steps())
 
     async def _flush(self) -> None:
         await self.turns.queue(self.logs.flush_in_steps())
-        self.logs.tick_deletions()
+        self.logs.doomed.tick()
 
     async def close(self, *, clean: bool) -> None:
         """Flush and mark the folders clean, unless the broker is to look crashed."""

@@ -12,10 +12,9 @@ import errno
 import logging
 import math
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Future, wait
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -25,12 +24,15 @@ from ottla.common.errors import ApiError, ErrorCode, OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.common.steps import Pauses, to_the_end
 from ottla.common.threads import MakeThreads, make_threads
+from ottla.storage.background import CHECKPOINTS, Background
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.flushing.flusher import Flusher
 from ottla.storage.loading.log_loader import load_log
 from ottla.storage.log import Log
 from ottla.storage.log_config import DAY_MS, LogConfig
 from ottla.storage.log_dirs import checkpoints
+from ottla.storage.log_dirs.checkpointing import Checkpointing
+from ottla.storage.log_dirs.doomed_files import DoomedFiles
 from ottla.storage.log_dirs.future_log import FutureLog
 from ottla.storage.log_dirs.log_dir import LogDir
 from ottla.storage.log_dirs.log_names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, marked_folder, parse_folder
@@ -41,8 +43,6 @@ from ottla.storage.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
 
-# Kinds of work that have a thread of their own.
-CHECKPOINTS, DELETIONS, COPIES = "checkpoints", "deletions", "copies"
 _LOGS_PER_STEP = 32
 
 # The metadata log of a Kafka that used the folder before: not ours to touch.
@@ -77,8 +77,6 @@ class LogManager(LogOwner):
         self._logs: dict[TopicPartition, Log] = {}
         self.logs: Mapping[TopicPartition, Log] = MappingProxyType(self._logs)
         self._dir_of: dict[TopicPartition, LogDir] = {}
-        # Partitions that the checkpoint files name.
-        self._checkpointed: set[TopicPartition] = set()
         # Folders that should be there and are not: partition -> path. Their records were synced once.
         self.lost: dict[TopicPartition, Path] = {}
         # Logs that were made in place of ones that are gone, and have not caught up with others since. Each directory
@@ -87,15 +85,13 @@ class LogManager(LogOwner):
         # Logs that could not be made, for lack of room, of file descriptors or of a directory that works: partition ->
         # id of its topic. `create` is to be tried again.
         self.unmade: dict[TopicPartition, TopicId] = {}
-        # Files and folders to remove, with the monotonic time when it is due.
-        self._doomed: list[tuple[int, Path]] = []
-        self._closing = False
         # How long each directory took at the start, and whether the stop before was clean.
         self.loaded_in_ms: dict[Path, tuple[int, bool]] = {}
-        # How often a log came or went.
-        self._changes = 0
-        self._make_threads = make_threads
-        self._threads: dict[str, Executor] = {}
+        self.background = Background(make_threads)
+        self.doomed = DoomedFiles(clock, self.background)
+        self.checkpointing = Checkpointing(
+            self.dirs, self.logs, self._dir_of, self.background, refused=self._refused, failed=self.disk_failed
+        )
 
     # -- opening --
 
@@ -131,7 +127,7 @@ class LogManager(LogOwner):
             starts = log_dir.read_offsets(checkpoints.LOG_STARTS)
             watermarks = log_dir.read_offsets(checkpoints.HIGH_WATERMARKS)
             log_dir.cleaned = cleaned = log_dir.read_offsets(checkpoints.CLEANER_OFFSETS)
-            self._checkpointed |= points.keys() | starts.keys() | watermarks.keys() | cleaned.keys()
+            self.checkpointing.loaded(points.keys() | starts.keys() | watermarks.keys() | cleaned.keys())
             log_dir.made_anew = log_dir.read_offsets(checkpoints.MADE_ANEW).keys()
             deleted: set[str] = set()
             for name in sorted(os.listdir(log_dir.path)):
@@ -141,7 +137,7 @@ class LogManager(LogOwner):
                 if folder.topic_partition.topic == KRAFT_TOPIC:
                     continue
                 if folder.mark in (DELETE_SUFFIX, FUTURE_SUFFIX):  # of no use any more, or a copy that was cut short
-                    self._doomed.append((self.clock.monotonic_ms(), log_dir.path / name))
+                    self.doomed.add([log_dir.path / name], delay_ms=0)
                     deleted.add(name.rpartition(".")[0])
                 elif not folder.mark:
                     tp = folder.topic_partition
@@ -203,7 +199,6 @@ class LogManager(LogOwner):
         return loser
 
     def _add(self, log_dir: LogDir, log: Log) -> None:
-        self._changes += 1
         log.last_flush_ms = self.clock.monotonic_ms()
         self._logs[log.topic_partition] = log
         self._dir_of[log.topic_partition] = log_dir
@@ -223,7 +218,7 @@ class LogManager(LogOwner):
         content = {checkpoints.MADE_ANEW: dict.fromkeys(sorted(self.made_anew), 0)}
         for log_dir in self.dirs:
             if log_dir.offline is None:
-                self.in_background(partial(self._write_checkpoints, log_dir, content), CHECKPOINTS)
+                self.checkpointing.write(log_dir, content)
 
     def get(self, topic_partition: TopicPartition) -> Log | None:
         return self._logs.get(topic_partition)
@@ -246,7 +241,7 @@ class LogManager(LogOwner):
             )
         directory = log_dir.path / str(topic_partition)
         try:
-            if self.is_any_checkpointed([topic_partition]):
+            if self.checkpointing.names_any_deleted([topic_partition]):
                 wait(self.checkpoint())
             self._make_folder(directory, topic_partition, topic_id)
             log = load_log(
@@ -294,7 +289,6 @@ class LogManager(LogOwner):
         log = self._logs.pop(topic_partition, None)
         if log is None:
             return
-        self._changes += 1
         log_dir = self._dir_of.pop(topic_partition)
         log.close(keep_files=False)
         if log_dir.offline is not None:
@@ -302,12 +296,11 @@ class LogManager(LogOwner):
         doomed = log.dir.with_name(marked_folder(topic_partition, DELETE_SUFFIX))
         self.disk.rename(log.dir, doomed)
         delay_ms = 0 if log_dir.refusals.is_full else log.config.file_delete_delay_ms
-        self._doomed.append((self.clock.monotonic_ms() + delay_ms, doomed))
+        self.doomed.add([doomed], delay_ms)
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
         """Take the log away and leave its files where a person finds them, under a name that marks a stray."""
         log = self._logs.pop(topic_partition)
-        self._changes += 1
         del self._dir_of[topic_partition]
         log.close()
         self.disk.rename(log.dir, log.dir.with_name(marked_folder(topic_partition, STRAY_SUFFIX)))
@@ -326,7 +319,7 @@ class LogManager(LogOwner):
         future.finish()
         directory = target.path / old.name
         # The copy has the gaps of a compacted log: a start that finds it must not take them for holes.
-        self.in_background(
+        self.background.submit(
             partial(target.write_recovery_point, old.topic_partition, old.log_end_offset), CHECKPOINTS
         ).result()
         self.disk.rename(future.folder, directory)
@@ -363,7 +356,7 @@ class LogManager(LogOwner):
         except OSError as error:
             logger.warning("%s was moved, but its folder %s stays: %s", old.name, old.dir, error)
         else:
-            self.delete_later([doomed], old.config.file_delete_delay_ms)
+            self.doomed.add([doomed], old.config.file_delete_delay_ms)
 
     # -- chores --
 
@@ -382,7 +375,7 @@ class LogManager(LogOwner):
                 if not self._refused(self._dir_of[log.topic_partition], error):
                     logger.warning("%s: retention did not finish: %s", log.name, error)
             log.producers.expire(steady_ms, self.producer_id_expiration_ms)
-        self.tick_deletions()
+        self.doomed.tick()
 
     def flush_in_steps(self) -> Pauses[None]:
         """flush.ms: sync logs whose oldest unsynced record has waited that long."""
@@ -399,133 +392,16 @@ class LogManager(LogOwner):
                 log.last_flush_ms = monotonic_ms
                 log.flush_async()
 
-    def delete_later(self, paths: Iterable[Path], delay_ms: int) -> None:
-        due_ms = self.clock.monotonic_ms() + delay_ms
-        self._doomed += [(due_ms, path) for path in paths]
-
-    def tick_deletions(self) -> Future[None] | None:
-        """Remove the files and folders whose delay is over, in a thread; None when there are none."""
-        now_ms = self.clock.monotonic_ms()
-        due = [path for at_ms, path in self._doomed if at_ms <= now_ms]
-        if not due:
-            return None
-        self._doomed = [doomed for doomed in self._doomed if doomed[0] > now_ms]
-        return self.in_background(lambda: self._remove(due), DELETIONS)
-
-    def _remove(self, paths: Iterable[Path]) -> None:
-        """What is left when the broker stops goes at the next start."""
-        for path in paths:
-            if self._closing:
-                return
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-
-    def in_background(self, work: Callable[[], None], what: str) -> Future[None]:
-        """In the thread for this kind of work, so that what takes minutes holds back nothing else."""
-        thread = self._threads.get(what)
-        if thread is None:
-            thread = self._threads[what] = self._make_threads(1, f"ottla-{what}")
-        return thread.submit(work)
-
     def checkpoint(self) -> list[Future[None]]:
-        return to_the_end(self.checkpoint_in_steps())
+        return to_the_end(self.checkpointing.in_steps())
 
-    def checkpoint_in_steps(self) -> Pauses[list[Future[None]]]:
-        """Write the checkpoints of every directory: what they say is gathered here, and written and synced in a thread,
-        which is what the futures are of."""
-        changes = self._changes
-        content: dict[LogDir, dict[str, dict[TopicPartition, int]]] = {
-            log_dir: {checkpoints.RECOVERY_POINTS: {}, checkpoints.HIGH_WATERMARKS: {}, checkpoints.LOG_STARTS: {}}
-            for log_dir in self.dirs
-            if log_dir.offline is None
-        }
-        gathered: dict[TopicPartition, Log] = {}
-        for number, (tp, log) in enumerate(list(self._logs.items())):
-            if number % _LOGS_PER_STEP == 0:
-                yield
-            log_dir = self._dir_of.get(tp)
-            if log_dir not in content or self._logs.get(tp) is not log:
-                continue
-            try:
-                log.snapshot_producers()
-            except OSError as error:  # of one log: the checkpoints of the others do not wait for it
-                if not self._refused(log_dir, error):
-                    self.disk_failed(log, error)
-                    continue
-            gathered[tp] = log
-            points, watermarks, starts = content[log_dir].values()
-            points[tp] = log.recovery_point
-            watermarks[tp] = log.high_watermark
-            if log.log_start_offset > log.segments[0].base_offset:
-                starts[tp] = log.log_start_offset
-        if changes != self._changes:
-            # What went meanwhile is not written: the next partition of that name must not get its offsets.
-            gone = [tp for tp, log in gathered.items() if self._logs.get(tp) is not log]
-            for files in content.values():
-                for offsets in files.values():
-                    for tp in gone:
-                        offsets.pop(tp, None)
-        self._checkpointed = set(self._logs)
-        written = []
-        for log_dir, files in content.items():
-            if log_dir.offline is not None:
-                continue  # by now
-            written.append(self.in_background(partial(self._write_checkpoints, log_dir, files), CHECKPOINTS))
-            self._checkpoint_cleaned(log_dir)
-        return written
+    # -- what a log asks of its owner --
 
-    def is_any_checkpointed(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether the checkpoint files tell offsets of deleted partitions of these names: then they are to be written
-        before such a partition is made again, or it would have those offsets after a crash."""
-        return any(tp in self._checkpointed and tp not in self._logs for tp in partitions)
-
-    def checkpoint_recovery_point(self, log: LogWriter, offset: int) -> Future[None] | None:
-        """Before anything below `offset`, to which the log is flushed, is removed for good: let the checkpoint file say
-        so. None when it does. The future raises OSError."""
-        tp, point = log.topic_partition, log.recovery_point
-        log_dir = self._dir_of[tp]
-        known = log_dir.recovery_points
-        if known is not None and known.get(tp, 0) >= offset:
-            return None
-        # A partition of that name that is made again must not get this offset.
-        self._checkpointed.add(tp)
-        return self.in_background(partial(self._write_recovery_point, log_dir, tp, point), CHECKPOINTS)
-
-    def _write_recovery_point(self, log_dir: LogDir, topic_partition: TopicPartition, offset: int) -> None:
-        try:
-            log_dir.write_recovery_point(topic_partition, offset)
-        except OSError as error:
-            self._refused(log_dir, error)
-            raise
+    def delete_later(self, paths: Iterable[Path], delay_ms: int) -> None:
+        self.doomed.add(paths, delay_ms)
 
     def checkpoint_cleaned(self, log: LogWriter) -> None:
-        log_dir = self._dir_of.get(log.topic_partition)
-        if log_dir is not None and log_dir.offline is None:
-            self._checkpoint_cleaned(log_dir)
-
-    def _checkpoint_cleaned(self, log_dir: LogDir) -> None:
-        """Write how far logs are compacted, in the background: one that is too old costs a round, nothing else."""
-        offsets = {
-            tp: log.cleaned_offset
-            for tp, log in self._logs.items()
-            if log.cleaned_offset > 0 and self._dir_of[tp] is log_dir
-        }
-        if offsets != log_dir.cleaned:
-            log_dir.cleaned = offsets
-            content = {checkpoints.CLEANER_OFFSETS: offsets}
-            self.in_background(lambda: self._write_checkpoints(log_dir, content), CHECKPOINTS)
-
-    def _write_checkpoints(self, log_dir: LogDir, content: Mapping[str, Mapping[TopicPartition, int]]) -> None:
-        try:
-            for name, offsets in content.items():
-                log_dir.write_offsets(name, offsets)
-        except OSError as error:  # what an old checkpoint costs is time
-            if not self._refused(log_dir, error):
-                logger.warning("the checkpoints of %s could not be written: %s", log_dir.path, error)
-
-    # -- failing --
+        self.checkpointing.cleaned(log)
 
     def disk_failed(self, log: LogWriter, error: OSError) -> None:
         log_dir = self._dir_of.get(log.topic_partition)
@@ -582,10 +458,8 @@ class LogManager(LogOwner):
         unclean = {log.dir.parent for log in self._logs.values() if not (clean and self._close_log(log))}
         if clean:
             self.checkpoint()
-        self._closing = True
-        for thread in self._threads.values():
-            thread.shutdown(wait=True)
-        self._threads.clear()
+        self.doomed.close()
+        self.background.close()
         for log_dir in self.dirs:
             if clean and log_dir.offline is None and log_dir.path not in unclean:
                 try:

@@ -131,7 +131,7 @@ class Cleaning:
             await self._checkpoint(target, job.upper_offset)
             result = await self._run(target, job)
             target.cleaned_offset = result.end_offset
-            self._logs.checkpoint_cleaned(target)
+            self._logs.checkpointing.cleaned(target)
         except SegmentsChanged as error:
             log.info("compaction starts over: %s", error)
             await self._abandon(target)
@@ -175,7 +175,7 @@ class Cleaning:
         missing above it is a hole, behind which nothing is kept (storage/loading/recovery.py)."""
         if self._logs.get(target.topic_partition) is not target or target.recovery_point < upper_offset:
             raise SegmentsChanged(f"{target.name} was cut back, or is gone")
-        written = self._logs.checkpoint_recovery_point(target, upper_offset)
+        written = self._logs.checkpointing.recovery_point(target, upper_offset)
         if written is not None:
             await asyncio.wrap_future(written)
 

@@ -57,6 +57,12 @@ Plan = tuple[T, Mapping[str, TopicImage]]
 OnImage = Callable[[ClusterImage, ClusterImage], None]
 
 
+class Checkpoints(Protocol):
+    def names_any_deleted(self, partitions: Iterable[TopicPartition]) -> bool: ...
+
+    def in_steps(self) -> Pauses[list[Future[None]]]: ...
+
+
 class Logs(Protocol):
     """What is needed here of the LogManager."""
 
@@ -69,9 +75,8 @@ class Logs(Protocol):
 
     def get(self, tp: TopicPartition) -> object | None: ...
 
-    def is_any_checkpointed(self, partitions: Iterable[TopicPartition]) -> bool: ...
-
-    def checkpoint_in_steps(self) -> Pauses[list[Future[None]]]: ...
+    @property
+    def checkpointing(self) -> Checkpoints: ...
 
     def store_failed(self, error: Exception, *, is_full: bool) -> None:
         """A change could not be written to the metadata store, which is in the first directory."""
@@ -329,8 +334,8 @@ class MetadataChanges:
 
     async def _forget_deleted(self, partitions: Sequence[TopicPartition]) -> None:
         """Partitions of these names that were deleted a moment ago leave nothing behind in the checkpoints."""
-        if self._logs.is_any_checkpointed(partitions):
-            pause, steps = Pause(), self._logs.checkpoint_in_steps()
+        if self._logs.checkpointing.names_any_deleted(partitions):
+            pause, steps = Pause(), self._logs.checkpointing.in_steps()
             try:
                 while True:
                     next(steps)

@@ -19,9 +19,10 @@ from ottla.common.clock import Clock
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
 from ottla.replication.quota import UNLIMITED
+from ottla.storage.background import COPIES, DELETIONS
 from ottla.storage.log_dirs.future_log import CopyGivenUp, FutureLog
 from ottla.storage.log_dirs.log_dir import LogDir
-from ottla.storage.log_manager import COPIES, DELETIONS, LogManager
+from ottla.storage.log_manager import LogManager
 
 log = logging.getLogger("ottla.broker")
 
@@ -95,7 +96,7 @@ class ReplicaMoves:
         future = move.future = self._logs.begin_move(current, move.target, self._rate)
         try:
             while missing := future.missing(self._clock.now_ms()):
-                await asyncio.wrap_future(self._logs.in_background(partial(future.copy, missing), COPIES))
+                await asyncio.wrap_future(self._logs.background.submit(partial(future.copy, missing), COPIES))
                 if move.cancelled or self._logs.get(tp) is not current:
                     return
             # So that little is left to sync while the log stands still.
@@ -109,4 +110,4 @@ class ReplicaMoves:
             log.info("replica moved", extra={"partition": str(tp), "folder": str(moved.dir)})
         finally:
             if future.folder.exists():
-                self._logs.in_background(future.abandon, DELETIONS)
+                self._logs.background.submit(future.abandon, DELETIONS)
