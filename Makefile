@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml hatch_build.py $(wildcard src/ottla/kernel/*.pyx src/ottla/kernel/*.h)
+$(STAMP): pyproject.toml hatch_build.py $(wildcard src/ottla/kernel/*.pyx src/ottla/kernel/*.pxi src/ottla/kernel/*.h)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ottla needs Python 3.11 or newer; $(PYTHON) is older: run make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian run apt-get install python3-venv"; exit 1; }

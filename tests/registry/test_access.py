@@ -16,7 +16,7 @@ import trustme
 
 from ottla.common.errors import OttlaError
 from ottla.common.passwords import hashed, is_password
-from ottla.registry.api.access import load_users
+from ottla.registry.api.access import load_logins
 from ottla.schemas.registry import SchemaRegistry
 from ottla.security.distinguished_name import subject_of
 from ottla.testing import Broker, Registry
@@ -259,4 +259,4 @@ def test_a_password_is_kept_as_a_hash() -> None:
 def test_a_bad_file_of_users_is_refused_with_a_sentence(text: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "users.toml").write_text(text)
     with pytest.raises(OttlaError, match=told):
-        load_users(str(tmp_path / "users.toml"))
+        load_logins(str(tmp_path / "users.toml"))

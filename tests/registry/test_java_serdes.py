@@ -1,7 +1,7 @@
 """Flink's serialisers for Confluent's registry, which are on Maven Central, beside our readers and writers.
 
-Apicurio's serdes are there too, but "Confluent-compatible" means their bytes only: they ask a registry by an API of
-their own. Confluent's serdes are not there.
+Apicurio's serdes are there too, but "Confluent-compatible" (`apicurio.registry.as-confluent`) means the form of ids in
+their bytes only: `apicurio.registry.url` is asked by the API of their own registry. Confluent's serdes are not there.
 """
 
 from __future__ import annotations

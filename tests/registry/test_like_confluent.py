@@ -235,3 +235,36 @@ def test_numbers_that_json_does_not_have_are_no_schema(kind: str, schema: str, h
 def test_a_body_has_only_numbers_that_json_has(http: httpx.Client) -> None:
     body = json.dumps({"schema": INT, "metadata": {"properties": {}}}).replace("{}", '{"a": NaN}')
     assert refused(http.post("/subjects/nan/versions", content=body)) == (400, 400)
+
+
+def test_metadata_without_a_schema_belongs_to_the_schema_before(http: httpx.Client, subject: str) -> None:
+    path = f"/subjects/{subject}/versions"
+    assert refused(http.post(path, json={"metadata": {"properties": {"a": "1"}}})) == (422, 42201)
+    first = http.post(path, json={"schema": '{"type": "string"}', "schemaType": "JSON"}).json()
+    assert http.post(path, json={}).json() == first, "nothing new is said"
+    second = http.post(path, json={"metadata": {"properties": {"a": "1"}}}).json()
+    assert (second["version"], second["id"] != first["id"]) == (2, True)
+    latest = http.get(f"{path}/latest").json()
+    assert (latest["schemaType"], latest["schema"]) == ("JSON", '{"type":"string"}')
+    assert latest["metadata"] == {"properties": {"a": "1"}}
+
+
+def test_metadata_that_tells_its_version_tells_that_of_each_version(http: httpx.Client, subject: str) -> None:
+    path = f"/subjects/{subject}/versions"
+
+    def told(number: int) -> object:
+        return http.get(f"{path}/{number}").json().get("metadata")
+
+    tells = {"properties": {"confluent:version": "7", "owner": "x"}}
+    first = http.post(path, json={"schema": '"int"', "metadata": tells}).json()
+    assert told(1) == {"properties": {"confluent:version": "1", "owner": "x"}}
+    # Whoever does not know the number, or knows it, means the same version.
+    for metadata in (None, {"properties": {"owner": "x"}}, told(1)):
+        assert http.post(path, json={"schema": '"int"', "metadata": metadata}).json() == first
+    assert http.post(path, json={"schema": '"long"'}).json()["version"] == 2
+    assert told(2) == {"properties": {"confluent:version": "2", "owner": "x"}}
+    # Version -1 is a new one, whatever is there: the way back to an earlier schema.
+    http.put(f"/config/{subject}", json={"compatibility": "NONE"})
+    third = http.post(path, json={"schema": '"int"', "version": -1}).json()
+    assert third["version"] == 3 and third["id"] != first["id"]
+    assert told(3) == {"properties": {"confluent:version": "3", "owner": "x"}}

@@ -244,7 +244,7 @@ def test_values_of_other_messages_and_of_other_ids_are_told_apart(kernel: Any) -
 
 
 def test_both_forms_have_the_same_numbers() -> None:
-    source = (Path(protobuf_steps.__file__).parent / "protobuf.pyx").read_text()
+    source = (Path(protobuf_steps.__file__).parent / "protobuf_types.pxi").read_text()
     for prefix, kinds in (("TYPE_", protobuf_steps.Type), ("LABEL_", protobuf_steps.Label)):
         for each in kinds:
             assert f"    {prefix}{each.name} = {each.value}\n" in source

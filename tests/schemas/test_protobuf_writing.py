@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 import ottla.schemas.protobuf_rows as protobuf_rows
 from ottla.common.errors import OttlaError
-from ottla.kernel import protobuf_steps
 from ottla.schemas.messages import class_of
 from ottla.schemas.protobuf_columns import chosen, columns_of
 from ottla.schemas.protobuf_rows import ProtobufRows
@@ -129,10 +127,3 @@ def test_columns_that_the_message_does_not_have_or_needs_are_told_of(kernels: An
         rows_for(kernels, PROTO2, ["a", "b"])
     with pytest.raises(OttlaError, match="needs a column 'a'"):
         rows_for(kernels, PROTO2, ["u"])
-
-
-def test_both_forms_have_the_same_numbers() -> None:
-    source = (Path(protobuf_steps.__file__).parent / "protobuf_encode.pyx").read_text()
-    for prefix, kinds in (("TYPE_", protobuf_steps.Type), ("LABEL_", protobuf_steps.Label)):
-        for each in kinds:
-            assert f"    {prefix}{each.name} = {each.value}\n" in source

@@ -37,7 +37,9 @@ def read_json(text: str) -> Any:
         return text.strip()
     try:
         return json.loads(text, parse_constant=no_constant)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise InvalidSchema("the schema is nested too deeply to be read") from None
+    except ValueError as error:
         raise InvalidSchema(f"the schema is no JSON: {error}") from None
 
 

@@ -20,6 +20,7 @@ from ottla.common.errors import OttlaError
     "--registry", metavar="URL", help="Of a schema registry: schemas, and records that were written with them."
 )
 @click.option("--registry-ca", metavar="FILE", help="PEM: whom to trust, for https.")
+@click.option("--registry-bearer", metavar="FILE", help="Properties bearer.auth.*: a token logs in to the registry.")
 @click.option("--connect", multiple=True, metavar="URL", help="Of Kafka Connect's REST API; repeatable.")
 @click.option("--metrics", multiple=True, metavar="URL", help="Of a broker's Prometheus endpoint; repeatable.")
 @click.option("--read-only", is_flag=True, help="Refuse every change.")
@@ -62,6 +63,7 @@ def console(
     host_names: tuple[str, ...],
     registry: str | None,
     registry_ca: str | None,
+    registry_bearer: str | None,
     connect: tuple[str, ...],
     metrics: tuple[str, ...],
     read_only: bool,
@@ -119,6 +121,7 @@ def console(
         host_names=host_names,
         registry=registry,
         registry_ca=registry_ca,
+        registry_bearer=registry_bearer,
         connect=connect,
         metrics=metrics,
         is_read_only=read_only,

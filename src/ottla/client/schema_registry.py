@@ -11,6 +11,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlencode, urlsplit
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
+from ottla.client.access.bearer import BearerLogin, headers_of
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 
@@ -33,14 +34,22 @@ class RegistryUnreachable(Retriable):
 
 
 class RegistryClient:
-    def __init__(self, url: str, *, ca: str | None = None, certificate: str | None = None) -> None:
-        """`https://user:password@host:port` logs in, and so does a certificate: a PEM file with its key in it."""
+    def __init__(
+        self, url: str, *, ca: str | None = None, certificate: str | None = None, bearer: BearerLogin | None = None
+    ) -> None:
+        """`https://user:password@host:port` logs in, and so do a bearer token and a certificate: a PEM file with its
+        key in it."""
         parts = urlsplit(url if "://" in url else f"http://{url}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise OttlaError(f"'{url}' is no address of a registry: write it as http://127.0.0.1:8081.")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
         self._headers = {"Content-Type": _MEDIA_TYPE, "Accept": f"{_MEDIA_TYPE}, application/json"}
+        self._bearer = None if bearer is None else headers_of(bearer)
         if parts.username is not None:
+            if bearer is not None:
+                raise OttlaError(
+                    f"{self.url} is given with a user's name and with a bearer token: one of them logs in."
+                )
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
         context = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
@@ -65,8 +74,9 @@ class RegistryClient:
         if given := {name: str(value).lower() for name, value in query.items() if value not in (None, False)}:
             target = f"{target}?{urlencode(given)}"
         data = None if body is None else json.dumps(body).encode()
+        headers = self._headers if self._bearer is None else self._headers | self._bearer.get()
         try:
-            with self._opener.open(Request(target, data, self._headers, method=method), timeout=_TIMEOUT_S) as reply:
+            with self._opener.open(Request(target, data, headers, method=method), timeout=_TIMEOUT_S) as reply:
                 return json.load(reply)
         except HTTPError as error:
             raise _refusal(error) from None

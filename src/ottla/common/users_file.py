@@ -10,17 +10,26 @@ from ottla.common.errors import OttlaError
 from ottla.common.passwords import is_broken_hash
 
 
-def read_sections(path: str, *, needs: str) -> dict[str, Any]:
-    """By the user's name. Raises OttlaError; `needs` is what a section has to have."""
+def read_file(path: str) -> dict[str, Any]:
+    """Raises OttlaError."""
     try:
-        sections = tomllib.loads(Path(path).read_text()).get("users", {})
+        return tomllib.loads(Path(path).read_text())
     except OSError as error:
         raise OttlaError(f"cannot read {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OttlaError(f"{path} is not valid TOML: {error}.") from None
+
+
+def sections_of(path: str, content: dict[str, Any], *, needs: str) -> dict[str, Any]:
+    """By the user's name. Raises OttlaError; `needs` is what a section has to have."""
+    sections = content.get("users", {})
     if not isinstance(sections, dict) or not sections:
         raise OttlaError(f"{path} names no user: write a section [users.NAME] with {needs}.")
     return sections
+
+
+def read_sections(path: str, *, needs: str) -> dict[str, Any]:
+    return sections_of(path, read_file(path), needs=needs)
 
 
 def check_section(path: str, name: str, section: dict[str, Any], fields: set[str]) -> None:

@@ -23,6 +23,8 @@ class ConsoleSettings:
     host_names: tuple[str, ...] = ()
     registry: str | None = None
     registry_ca: str | None = None
+    # Properties `bearer.auth.*`.
+    registry_bearer: str | None = None
     connect: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     is_read_only: bool = False

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ottla.registry import errors, levels, records
 from ottla.registry.checking import compatibility_messages
-from ottla.registry.metadata import inherited
+from ottla.registry.metadata import inherited, without_version
 from ottla.registry.names import DEFAULT_CONTEXT, meant_in, parse_subject, valid_subject
 from ottla.registry.parsing import parse, resolve
 from ottla.registry.records import StoredRecord
@@ -46,7 +46,8 @@ Decision = Callable[[RegistryState], Change]
 
 @dataclass(frozen=True)
 class Registration:
-    """What a client sends to register a schema. `id` and `version` are for imports."""
+    """What a client sends to register a schema. `id` and `version` are for imports; version -1 asks for a new one,
+    whatever is there."""
 
     subject: str
     schema: SchemaText
@@ -57,16 +58,23 @@ class Registration:
 
 def register(state: RegistryState, asked: Registration) -> Change:
     subject = valid_subject(asked.subject)
+    mode = state.mode(subject)
     if (there := already_there(state, asked)) is not None:
         return Change([], registered(there))
-    mode = state.mode(subject)
+    asked = _with_text(state, asked)
     _require_writable(state, subject)
     _require_mode(asked, mode)
     config = state.config(subject)
     schema = canonical(state, subject, asked.schema, normalises=asked.normalises or bool(config.get("normalize")))
     if mode not in _IMPORTING:
         before = state.latest(subject)
-        schema = inherited(schema, before.schema if before is not None else None, config)
+        schema = inherited(
+            schema,
+            before.schema if before is not None else None,
+            config,
+            state.last_number(subject) + 1,
+            names_version=asked.version not in (None, 0),
+        )
         existing = find(state, subject, schema)
         if existing is not None and existing.schema == schema and _is_where_asked(asked, existing):
             return Change([], registered(existing))
@@ -96,11 +104,21 @@ def already_there(state: RegistryState, asked: Registration) -> Version | None:
     subject = valid_subject(asked.subject)
     if not state.versions(subject):
         return None
+    asked = _with_text(state, asked)
     config = state.config(subject)
     schema = canonical(state, subject, asked.schema, normalises=asked.normalises or bool(config.get("normalize")))
     existing = find(state, subject, schema, number=asked.version or None)
     is_same = existing is not None and _is_where_asked(asked, existing) and _says_nothing_new(asked.schema, existing)
     return existing if is_same else None
+
+
+def _with_text(state: RegistryState, asked: Registration) -> Registration:
+    """Whoever sends metadata or rules without a schema means that of the version before."""
+    before = state.latest(asked.subject)
+    if asked.schema.text.strip() or before is None or state.mode(asked.subject) in _IMPORTING:
+        return asked
+    its = before.schema
+    return replace(asked, schema=replace(asked.schema, type=its.type, text=its.text, references=its.references))
 
 
 def _is_where_asked(asked: Registration, existing: Version) -> bool:
@@ -155,6 +173,8 @@ def find(
         its = version.schema
         if schema.metadata is None:
             its = replace(its, metadata=None)
+        else:
+            its = replace(its, metadata=without_version(its.metadata, schema.metadata))
         if schema.rule_set is None:
             its = replace(its, rule_set=None)
         if its == schema:
@@ -163,7 +183,11 @@ def find(
 
 
 def _says_nothing_new(asked: SchemaText, existing: Version) -> bool:
-    return asked.metadata in (None, existing.schema.metadata) and asked.rule_set in (None, existing.schema.rule_set)
+    its = existing.schema.metadata
+    return asked.metadata in (None, its, without_version(its, asked.metadata)) and asked.rule_set in (
+        None,
+        existing.schema.rule_set,
+    )
 
 
 def _require_mode(asked: Registration, mode: str) -> None:

@@ -11,14 +11,12 @@ import pyarrow as pa
 
 from ottla.common.errors import OttlaError
 from ottla.common.schemas import InvalidSchema
-from ottla.schemas.avro.columns import VALUE
 from ottla.schemas.avro.writing import Written, record_name, schema_of, type_of, written
 from ottla.schemas.framing import HEAD
 from ottla.schemas.json_writing import json_schema_of
 from ottla.schemas.protobuf_writing import message_name, protobuf_of
 from ottla.schemas.registered import AVRO, JSON, PROTOBUF, Registered, parse_avro
 from ottla.schemas.registry import SchemaRegistry
-from ottla.schemas.rows import Encode, Values
 
 
 class ColumnEncoder(Protocol):
@@ -73,7 +71,8 @@ def is_plain(schema: Registered) -> bool:
     if schema.type != JSON:
         return False
     tree = json.loads(schema.text)
-    return isinstance(tree, dict) and tree.get("type", "object") != "object"
+    named = tree.get("type", "object") if isinstance(tree, dict) else "object"
+    return named != "object" and not (isinstance(named, list) and "object" in named)
 
 
 @lru_cache(maxsize=64)
@@ -85,7 +84,9 @@ def encoder_for(registry: SchemaRegistry, schema: Registered, names: tuple[str, 
         from ottla.schemas.protobuf_rows import ProtobufRows
 
         return ProtobufRows(schema, registry.message, list(names))
-    return RowByRow(registry, schema)
+    from ottla.schemas.json_rows import JsonRows
+
+    return JsonRows(schema, is_plain=is_plain(schema))
 
 
 class AvroRows:
@@ -99,41 +100,3 @@ class AvroRows:
 
     def encode(self, rows: Any) -> Any:
         return self._written.encode(rows, self._head)
-
-
-class RowByRow:
-    """JSON Schema. Columns that are null are left out, unless that is what the schema wants."""
-
-    type = None
-
-    def __init__(self, registry: SchemaRegistry, schema: Registered) -> None:
-        self._encode: Encode = Values(registry.client()).encoder_of(schema)
-        self._is_plain = is_plain(schema)
-
-    def encode(self, rows: Any) -> Any:
-        found = rows.to_pylist()
-        if self._is_plain:
-            found = [None if row is None else row[VALUE] for row in found]
-        encoded = [None if row is None else self._encode(_tree(row)) for row in found]
-        return pa.array(encoded, pa.binary())
-
-
-def _tree(value: Any) -> Any:
-    """As JSON has it: without what is null, times as ISO 8601, bytes in base64."""
-    import base64
-    import datetime
-    import decimal
-
-    if isinstance(value, dict):
-        return {name: _tree(part) for name, part in value.items() if part is not None}
-    if isinstance(value, list):
-        if value and all(isinstance(item, tuple) for item in value):  # a map
-            return {str(name): _tree(item) for name, item in value}
-        return [_tree(item) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, datetime.datetime | datetime.date):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, decimal.Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    return value

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
+from ottla.client.access.bearer import BearerLogin
 from ottla.client.schema_registry import DEFAULT_URL, URL_VARIABLE, Refused, RegistryClient
 from ottla.common.errors import OttlaError
 from ottla.schemas.registered import AVRO, FORMATS, Registered, by_version
@@ -38,6 +39,8 @@ class SchemaRegistry:
     format: str = AVRO
     # PEM with a key: who we are, where the registry asks for that. Executors need the file, too.
     certificate: str | None = None
+    # A token that logs in: BearerLogin.of({"bearer.auth.token": ...}).
+    bearer: BearerLogin | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -65,7 +68,7 @@ class SchemaRegistry:
         return replace(self, subject=f"{topic}-{part}")
 
     def client(self) -> RegistryClient:
-        return RegistryClient(self.url, ca=self.ca, certificate=self.certificate)
+        return RegistryClient(self.url, ca=self.ca, certificate=self.certificate, bearer=self.bearer)
 
     def schema_if_any(self) -> Registered | None:
         assert self.subject is not None

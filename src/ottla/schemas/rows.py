@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from ottla.client.access.bearer import BearerLogin
 from ottla.client.schema_registry import DEFAULT_URL, URL_VARIABLE, Refused, RegistryClient
 from ottla.common.errors import OttlaError
 from ottla.schemas.framing import HEAD, message_indexes
@@ -51,20 +52,7 @@ class Values:
             ) from None
 
     def encoder_of(self, schema: Registered) -> Encode:
-        head = HEAD.pack(0, schema.id)
-        encode = _encoder(schema.type, schema.text, dict(schema.references))
-
-        def framed(value: Any) -> bytes:
-            try:
-                return head + encode(value)
-            except BadValue:
-                raise
-            except Exception as error:  # whatever a library finds wrong with a value
-                # Some say it in many lines: the first is what is wrong.
-                why = str(error).strip().partition("\n")[0].rstrip(".")
-                raise BadValue(f"the value does not fit the schema of {schema.subject}: {why}.") from None
-
-        return framed
+        return encode_by(schema)
 
     def decode(self, data: bytes, subject: str | None = None) -> Any:
         """`subject`: whose context the id belongs to."""
@@ -80,12 +68,32 @@ class Values:
             raise BadValue(f"the value does not fit its schema {number}: {error}.") from None
 
 
+def encode_by(schema: Registered) -> Encode:
+    """Writes values with the id of this schema before them. It raises BadValue for those that do not fit."""
+    head = HEAD.pack(0, schema.id)
+    encode = _encoder(schema.type, schema.text, dict(schema.references))
+
+    def framed(value: Any) -> bytes:
+        try:
+            return head + encode(value)
+        except BadValue:
+            raise
+        except Exception as error:  # whatever a library finds wrong with a value
+            # Some say it in many lines: the first is what is wrong.
+            why = str(error).strip().partition("\n")[0].rstrip(".")
+            raise BadValue(f"the value does not fit the schema of {schema.subject}: {why}.") from None
+
+    return framed
+
+
 class SubjectValues:
     """Of the topics of one program: what it writes has one schema for each subject, what it reads any."""
 
-    def __init__(self, url: str | None, ca: str | None, schema: str | None = None) -> None:
+    def __init__(
+        self, url: str | None, ca: str | None, schema: str | None = None, bearer: BearerLogin | None = None
+    ) -> None:
         """`schema`: Avro; what is written has it, and what is read is read by it."""
-        self._client = RegistryClient(url or os.environ.get(URL_VARIABLE) or DEFAULT_URL, ca=ca)
+        self._client = RegistryClient(url or os.environ.get(URL_VARIABLE) or DEFAULT_URL, ca=ca, bearer=bearer)
         self._values = Values(self._client, reader=schema)
         self._schema = schema
         self._encoders: dict[str, Encode] = {}
@@ -116,7 +124,7 @@ def _encoder(kind: str, text: str, references: Mapping[str, str]) -> Encode:
             if problem is not None:
                 where = "".join(f"/{part}" for part in problem.absolute_path)
                 raise ValueError(f"{where}: {problem.message}" if where else problem.message)
-            return json.dumps(value, ensure_ascii=False).encode()
+            return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
         return checked
     from google.protobuf import json_format

@@ -16,6 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ottla.client.access.bearer import BearerLogin
     from ottla.schemas.registry import SchemaRegistry
     from ottla.spark.registered import from_registry, to_registry
     from ottla.spark.session_builder import session
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ottla.spark.source.datasource import register
 
 _HOME = {
+    "BearerLogin": "ottla.client.access.bearer",
     "SchemaRegistry": "ottla.schemas.registry",
     "WriteQuery": "ottla.spark.sink.streaming",
     "committed_offsets": "ottla.spark.sink.progress",
@@ -37,6 +39,7 @@ _HOME = {
 }
 
 __all__ = [
+    "BearerLogin",
     "SchemaRegistry",
     "WriteQuery",
     "committed_offsets",

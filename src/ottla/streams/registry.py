@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.client.access.bearer import BearerLogin
 from ottla.schemas.rows import SubjectValues
 
 
@@ -16,10 +17,16 @@ class RegistrySerde:
     """
 
     def __init__(
-        self, url: str | None = None, *, schema: str | None = None, ca: str | None = None, is_key: bool = False
+        self,
+        url: str | None = None,
+        *,
+        schema: str | None = None,
+        ca: str | None = None,
+        is_key: bool = False,
+        bearer: BearerLogin | None = None,
     ) -> None:
         """`url`: OTTLA_REGISTRY_URL or localhost if it is not said. `schema`: Avro, as text."""
-        self.url, self.schema, self.ca, self.is_key = url, schema, ca, is_key
+        self.url, self.schema, self.ca, self.is_key, self.bearer = url, schema, ca, is_key, bearer
         self._codec: SubjectValues | None = None
 
     def serialize(self, topic: str, value: Any) -> bytes:
@@ -33,7 +40,7 @@ class RegistrySerde:
 
     def _opened(self) -> SubjectValues:
         if self._codec is None:
-            self._codec = SubjectValues(self.url, self.ca, self.schema)
+            self._codec = SubjectValues(self.url, self.ca, self.schema, self.bearer)
         return self._codec
 
     def __getstate__(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 _CERTIFICATE = "ottla.registry.certificate"
+_BEARER = "ottla.registry.bearer"
 
 
 def registry_option(function: Any) -> Any:
@@ -17,6 +18,14 @@ def registry_option(function: Any) -> Any:
         help="PEM with its key: logs in, for https.",
         expose_value=False,
         callback=_note,
+    )(function)
+    function = click.option(
+        "--registry-bearer",
+        metavar="FILE",
+        envvar="OTTLA_REGISTRY_BEARER",
+        help="Properties bearer.auth.*: a token logs in.",
+        expose_value=False,
+        callback=_note_bearer,
     )(function)
     function = click.option("--registry-ca", metavar="FILE", help="PEM: whom to trust, for https.")(function)
     return click.option(
@@ -30,8 +39,15 @@ def _note(context: click.Context, _: click.Parameter, value: str | None) -> None
     context.meta[_CERTIFICATE] = value
 
 
+def _note_bearer(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    context.meta[_BEARER] = value
+
+
 def client_of(registry: str | None, ca: str | None) -> Any:
+    from ottla.client.access.bearer import BearerLogin
     from ottla.client.schema_registry import DEFAULT_URL, RegistryClient
 
+    meta = click.get_current_context().meta
+    bearer = BearerLogin.load(meta[_BEARER]) if meta.get(_BEARER) else None
     url = registry or os.environ.get("OTTLA_REGISTRY_URL") or DEFAULT_URL
-    return RegistryClient(url, ca=ca, certificate=click.get_current_context().meta.get(_CERTIFICATE))
+    return RegistryClient(url, ca=ca, certificate=meta.get(_CERTIFICATE), bearer=bearer)

@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from ottla.client.access.bearer import BearerLogin
 from ottla.client.schema_registry import RegistryClient
 from ottla.common.errors import OttlaError
 from ottla.console.cluster.collecting import Collector
@@ -98,7 +99,10 @@ class Console:
     @cached_property
     def registry(self) -> RegistryClient | None:
         given = self.settings
-        return RegistryClient(given.registry, ca=given.registry_ca) if given.registry else None
+        if not given.registry:
+            return None
+        bearer = BearerLogin.load(given.registry_bearer) if given.registry_bearer else None
+        return RegistryClient(given.registry, ca=given.registry_ca, bearer=bearer)
 
     def start(self) -> None:
         self.collector.start()

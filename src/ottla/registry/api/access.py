@@ -10,6 +10,9 @@
     [users.instances]
     certificate = "CN=registry,O=Shop" # of the registry's own instances:
     forwards = true                    # they tell for whom they ask
+    [users.reports]
+    token = "reports@clients"          # whom a bearer token names; "*": whoever has one and is not named by another
+    [oauthbearer]                      # which tokens: see `token_settings.py`
 
 Whoever may write may read. Without a file of users everybody may do everything.
 """
@@ -19,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from starlette.requests import Request
@@ -27,12 +30,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ottla.common.basic_logins import BasicLogins
 from ottla.common.errors import OttlaError
-from ottla.common.users_file import check_section, read_sections
+from ottla.common.users_file import check_section, read_file, sections_of
 from ottla.registry.api.answers import answer
+from ottla.registry.api.token_settings import TokenSettings, token_settings
 from ottla.registry.errors import RegistryError
 
+if TYPE_CHECKING:
+    from ottla.registry.api.bearer import BearerTokens
+
 READ, WRITE, ADMIN = "Read", "Write", "Admin"
-_FIELDS = {"password", "certificate", "forwards", "read", "write", "admin"}
+_LOGINS = ("password", "certificate", "token")
+_FIELDS = {*_LOGINS, "forwards", "read", "write", "admin"}
+_ANYBODY = "*"
 # For whom an instance forwards a request that came with a certificate and without a password.
 _FORWARD_USER = b"x-forward-user"
 
@@ -40,13 +49,15 @@ _FORWARD_USER = b"x-forward-user"
 @dataclass(frozen=True)
 class User:
     name: str
-    # None: it logs in by its certificate only.
+    # None: it logs in by its certificate or a token only.
     password: str | None
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     is_admin: bool = False
     # The subject of its certificate.
     certificate: str | None = None
+    # Whom its bearer tokens name.
+    token: str | None = None
     # It asks for others: an instance of the registry.
     forwards: bool = False
 
@@ -55,17 +66,33 @@ class User:
         return self.is_admin or any(fnmatchcase(subject, pattern) for pattern in patterns)
 
 
-def load_users(path: str) -> dict[str, User]:
+class Logins(NamedTuple):
+    users: dict[str, User]
+    # None: tokens are no logins.
+    tokens: TokenSettings | None = None
+
+
+def load_logins(path: str) -> Logins:
     """Raises OttlaError, which says what is wrong with the file."""
-    sections = read_sections(path, needs="a password")
-    return {name: _user(path, name, section) for name, section in sections.items()}
+    tree = read_file(path)
+    tables = sections_of(path, tree, needs="a password")
+    users = {name: _user(path, name, table) for name, table in tables.items()}
+    tokens = token_settings(path, tree["oauthbearer"]) if "oauthbearer" in tree else None
+    with_token = [user.name for user in users.values() if user.token is not None]
+    if with_token and tokens is None:
+        raise OttlaError(f"{path}: [users.{with_token[0]}] has a token: say which are good in a section [oauthbearer].")
+    if tokens is not None and not with_token:
+        raise OttlaError(f'{path} has a section [oauthbearer], and no user has a token: write token = "SUBJECT".')
+    return Logins(users, tokens)
 
 
 def _user(path: str, name: str, table: Any) -> User:
-    if not isinstance(table, dict) or not {"password", "certificate"} & table.keys() or ":" in name:
-        raise OttlaError(f"{path}: [users.{name}] needs a password or a certificate, and a name without a colon.")
-    for word in ("password", "certificate"):
-        if not isinstance(table.get(word, ""), str):
+    if not isinstance(table, dict) or not table.keys() & set(_LOGINS) or ":" in name:
+        raise OttlaError(
+            f"{path}: [users.{name}] needs a password, a certificate or a token, and a name without a colon."
+        )
+    for word in _LOGINS:
+        if not isinstance(table.get(word, ""), str) or table.get(word) == "":
             raise OttlaError(f"{path}: {word} of [users.{name}] is a text.")
     password = table.get("password")
     check_section(path, name, table, _FIELDS)
@@ -84,6 +111,7 @@ def _user(path: str, name: str, table: Any) -> User:
         tuple(lists["write"]),
         is_admin=flags["admin"],
         certificate=table.get("certificate"),
+        token=table.get("token"),
         forwards=flags["forwards"],
     )
 
@@ -91,9 +119,12 @@ def _user(path: str, name: str, table: Any) -> User:
 class Authentication:
     """Lets nobody in who is not a user; the application behind it finds the user in the request's state."""
 
-    def __init__(self, app: ASGIApp, users: dict[str, User]) -> None:
+    def __init__(self, app: ASGIApp, users: dict[str, User], tokens: BearerTokens | None) -> None:
         self._app = app
         self._users = users
+        self._tokens = tokens
+        self._by_token = {user.token: user for user in users.values() if user.token is not None}
+        self._asks_for = 'Basic realm="schema registry"' + (", Bearer" if self._tokens is not None else "")
         self._by_certificate = {user.certificate: user for user in users.values() if user.certificate is not None}
         self._logins = BasicLogins({name: user.password for name, user in users.items()})
 
@@ -104,7 +135,7 @@ class Authentication:
             user = await self._user(login) if login is not None else self._with_certificate(scope, headers)
             if user is None:
                 refusal = answer({"error_code": 401, "message": "Unauthorized"}, 401)
-                refusal.headers["WWW-Authenticate"] = 'Basic realm="schema registry"'
+                refusal.headers["WWW-Authenticate"] = self._asks_for
                 await refusal(scope, receive, send)
                 return
             scope.setdefault("state", {})["user"] = user
@@ -118,6 +149,10 @@ class Authentication:
         return user
 
     async def _user(self, header: bytes) -> User | None:
+        scheme, _, encoded = header.partition(b" ")
+        if scheme.lower() == b"bearer":
+            named = None if self._tokens is None else self._tokens.user(encoded.strip())
+            return None if named is None else self._by_token.get(named, self._by_token.get(_ANYBODY))
         name = await self._logins.name(header)
         return None if name is None else self._users[name]
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ssl
+from typing import TYPE_CHECKING
 
 import httpx
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
-from ottla.registry.api.access import Authentication, load_users
+from ottla.common.errors import OttlaError
+from ottla.registry.api.access import Authentication, Logins, load_logins
 from ottla.registry.api.answers import on_any_error, on_http_error, on_registry_error
 from ottla.registry.api.gate import Gate
 from ottla.registry.api.routes import routes
 from ottla.registry.errors import RegistryError
 from ottla.registry.instance import Instance
+
+if TYPE_CHECKING:
+    from ottla.registry.api.bearer import BearerTokens
 
 # Longer than the instance that is forwarded to may take.
 _FORWARD_S_MAX = 90.0
@@ -26,7 +31,8 @@ def build(instance: Instance) -> Starlette:
     )
     settings = instance.settings
     if settings.users_file is not None:
-        app.add_middleware(Authentication, users=load_users(settings.users_file))
+        logins = load_logins(settings.users_file)
+        app.add_middleware(Authentication, users=logins.users, tokens=_tokens(logins))
     # The last that is added is the first to be passed.
     app.add_middleware(Gate)
     verify = ssl.create_default_context(cafile=settings.ca)
@@ -36,3 +42,13 @@ def build(instance: Instance) -> Starlette:
     app.state.instance = instance
     app.state.forwarding = httpx.AsyncClient(timeout=_FORWARD_S_MAX, verify=verify, trust_env=False)
     return app
+
+
+def _tokens(logins: Logins) -> BearerTokens | None:
+    if logins.tokens is None:
+        return None
+    try:
+        from ottla.registry.api.bearer import BearerTokens
+    except ModuleNotFoundError as error:
+        raise OttlaError(f"[oauthbearer] needs {error.name}: run `pip install 'ottla[registry,security]'`.") from None
+    return BearerTokens(logins.tokens)

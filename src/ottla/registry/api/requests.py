@@ -162,7 +162,7 @@ async def registration_of(request: Request, right: str = access.READ) -> Registr
         frozen_json(metadata_of(tree.get("metadata"))),
         frozen_json(rules_of(tree.get("ruleSet"))),
     )
-    return Registration(subject, schema, normalises, _whole(tree, "id"), _whole(tree, "version"))
+    return Registration(subject, schema, normalises, _whole(tree, "id"), _version(tree))
 
 
 def _text(tree: dict[str, Any], name: str) -> str | None:
@@ -185,6 +185,10 @@ def _whole(tree: dict[str, Any], name: str) -> int | None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise RegistryError(422, f"{name} has to be a whole number")
     return value if value is None or value >= 0 else None
+
+
+def _version(tree: dict[str, Any]) -> int | None:
+    return -1 if tree.get("version") == -1 else _whole(tree, "version")
 
 
 def _listed(tree: dict[str, Any], name: str) -> list[Any]:

@@ -60,7 +60,9 @@ def _collect(referred: Sequence[Resolved], others: dict[str, Any]) -> None:
 def _read(text: str) -> Any:
     try:
         tree = json.loads(text, parse_constant=no_constant)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise InvalidSchema("the schema is nested too deeply to be read") from None
+    except ValueError as error:
         raise InvalidSchema(f"the schema is no JSON: {error}") from None
     if _depth(tree) > DEPTH_MAX:
         raise InvalidSchema(f"the schema is nested deeper than {DEPTH_MAX} levels")

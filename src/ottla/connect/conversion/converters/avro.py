@@ -41,7 +41,7 @@ class AvroConverter(RegisteredConverter):
     kind = AVRO
 
     def _registry(self) -> SchemaRegistry:
-        return SchemaRegistry(self.url, self.ca)
+        return SchemaRegistry(self.url, self.ca, bearer=self.bearer)
 
     # --- bytes to columns
 

@@ -14,6 +14,8 @@ from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 
+from ottla.client.access.bearer import SETTINGS as BEARER_SETTINGS
+from ottla.client.access.bearer import BearerLogin
 from ottla.client.schema_registry import Refused, RegistryClient
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
@@ -56,6 +58,19 @@ REGISTRY_SETTINGS = ConfigDef(
             _source,
         ),
         _key("basic.auth.user.info", ConfigType.PASSWORD, "The login, as user:password.", None),
+        _key(
+            "bearer.auth.credentials.source",
+            ConfigType.STRING,
+            "A token logs in: STATIC_TOKEN, that of bearer.auth.token; OAUTHBEARER, one that is fetched.",
+            None,
+        ),
+        _key("bearer.auth.token", ConfigType.PASSWORD, "The token, with STATIC_TOKEN.", None),
+        _key("bearer.auth.issuer.endpoint.url", ConfigType.STRING, "Where tokens are fetched, with OAUTHBEARER.", None),
+        _key("bearer.auth.client.id", ConfigType.STRING, "For whom, with OAUTHBEARER.", None),
+        _key("bearer.auth.client.secret", ConfigType.PASSWORD, "The secret of bearer.auth.client.id.", None),
+        _key("bearer.auth.scope", ConfigType.STRING, "The scope that is asked for, with OAUTHBEARER.", None),
+        _key("bearer.auth.logical.cluster", ConfigType.STRING, "Sent along with the token.", None),
+        _key("bearer.auth.identity.pool.id", ConfigType.STRING, "Sent along with the token.", None),
         _key(
             "schema.registry.ssl.truststore.location",
             ConfigType.STRING,
@@ -104,9 +119,12 @@ class RegisteredConverter(Converter):
             url = _with_login(url, user)
         self.url, self.ca = url, settings["schema.registry.ssl.truststore.location"]
         try:
-            self.client = RegistryClient(self.url, ca=self.ca)
+            given = {name: settings[name] for name in BEARER_SETTINGS if settings[name] is not None}
+            # As with Confluent's: without a source nothing of it counts.
+            self.bearer = BearerLogin.of(given) if settings["bearer.auth.credentials.source"] else None
+            self.client = RegistryClient(self.url, ca=self.ca, bearer=self.bearer)
         except (OttlaError, OSError) as error:
-            raise ConfigInvalid(f"schema.registry.url: {error}") from None
+            raise ConfigInvalid(f"schema.registry.url or its login: {error}") from None
         self._registers: bool = settings["auto.register.schemas"]
         self._uses_latest: bool = settings["use.latest.version"]
         strategy = settings["key.subject.name.strategy" if is_key else "value.subject.name.strategy"]
@@ -249,7 +267,9 @@ class RegisteredConverter(Converter):
 def _require_rights(error: Refused) -> None:
     """A login that is missing or wrong is no fault of a record, however many are tolerated."""
     if error.code // 100 in (401, 403) or error.code in (401, 403):
-        raise ConnectorFailure(f"{error} Set basic.auth.user.info for this converter, or ask for the right.") from None
+        raise ConnectorFailure(
+            f"{error} Set basic.auth.user.info or bearer.auth.token for this converter, or ask for the right."
+        ) from None
 
 
 def _with_login(url: str, user: str) -> str:

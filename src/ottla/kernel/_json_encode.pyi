@@ -1,0 +1,1 @@
+from ottla.kernel.json_encode_pure import JsonEncoder as JsonEncoder
