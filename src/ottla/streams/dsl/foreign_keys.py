@@ -14,6 +14,7 @@ from ottla.streams.operators.foreign_keys import (
     AnswerSerde,
     KeepSubscriptions,
     Resolve,
+    ResolveInner,
     RightChanged,
     Subscribe,
     SubscriptionSerde,
@@ -74,9 +75,15 @@ def join_by_foreign_key(
     meet(graph, left._sources, frozenset([f"{answered}-source"]))
 
     resolve = f"{base}-resolve"
-    topology.add_operator(
-        resolve, lambda: Resolve(left_view, joiner, left_value, right_of, is_left), f"{answered}-source"
-    )
+    resolving = (left_view, joiner, left_value, right_of)
+    if is_left:
+        topology.add_operator(resolve, lambda: Resolve(*resolving), f"{answered}-source")
+    else:
+        joined = f"{base}-joined-store"
+        topology.add_store(StoreSpec(joined, StoreKind.KEY_VALUE, serdes.raw, serdes.raw))
+        topology.add_operator(
+            resolve, lambda: ResolveInner(joined, key_of, left_key, *resolving), f"{answered}-source", stores=[joined]
+        )
     connect_table(graph, left, resolve)
     serde: Any = value or graph.default_value
     sources = left._sources | {f"{answered}-source"}

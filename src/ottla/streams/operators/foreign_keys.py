@@ -4,6 +4,10 @@ Rows of the left table subscribe to their foreign key: a record goes to the task
 key, which keeps the subscription, and answers with that row, now and whenever it changes. The answer goes back to the
 task of the left row. It carries a digest of the left value that asked: an answer to a question that has been
 overtaken is dropped.
+
+Who subscribes for an inner join is not answered by Kafka Streams where there is no row. If the word that a row is gone
+was dropped, because the left row had changed meanwhile, a result stays for ever. Here there is always an answer, and it
+is known which left rows have a result that must be taken back. Where nothing overtakes anything, no result differs.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ class Instruction(IntEnum):
     # The row has gone elsewhere, and what is there answers.
     UNSUBSCRIBE = 0
     UNSUBSCRIBE_AND_ANSWER_NOTHING = 1
-    # Where there is no row yet, nothing is said.
+    # Where there is no row, there was no result before; if there was one, a word was overtaken.
     SUBSCRIBE = 2
     SUBSCRIBE_AND_ANSWER = 3
 
@@ -43,10 +47,18 @@ class Subscription(NamedTuple):
     digest: bytes | None
 
 
+class Found(IntEnum):
+    # Not any more, so a result is to be taken back.
+    NO_ROW = 0
+    ROW = 1
+    NEVER_A_ROW = 2
+
+
 class Answer(NamedTuple):
     partition: int
     digest: bytes | None
     value: bytes | None
+    found: Found
 
 
 class SubscriptionSerde:
@@ -63,14 +75,14 @@ class SubscriptionSerde:
 
 class AnswerSerde:
     def serialize(self, topic: str, value: Answer) -> bytes:
-        head = _HEAD.pack(value.value is not None, value.partition, value.digest is not None)
+        head = _HEAD.pack(value.found, value.partition, value.digest is not None)
         return head + (value.digest or b"") + (value.value or b"")
 
     def deserialize(self, topic: str, data: bytes) -> Answer:
-        has_value, partition, has_digest = _HEAD.unpack_from(data)
+        found, partition, has_digest = _HEAD.unpack_from(data)
         start = _HEAD.size + (_DIGEST_BYTES if has_digest else 0)
         digest = data[_HEAD.size : start] if has_digest else None
-        return Answer(partition, digest, data[start:] if has_value else None)
+        return Answer(partition, digest, data[start:] if found == Found.ROW else None, Found(found))
 
 
 def to_its_partition(topic: str, key: Any, answer: Answer, count: int) -> int:
@@ -138,9 +150,13 @@ class _Answering(Operator):
         body: bytes = self._key_bytes(foreign_key)
         return _SIZE.pack(len(body)) + body
 
-    def _answer(self, row: bytes, partition: int, digest: bytes | None, value: Any, at: int, headers: Headers) -> None:
-        answer = Answer(partition, digest, self._value_bytes(value))
-        self.forward(self._left_key_of(row), answer, at, headers)
+    def _answer(self, asked: Subscription, value: Any, at: int, headers: Headers) -> None:
+        if value is not None:
+            found = Found.ROW
+        else:
+            found = Found.NEVER_A_ROW if asked.instruction is Instruction.SUBSCRIBE else Found.NO_ROW
+        answer = Answer(asked.partition, asked.digest, self._value_bytes(value), found)
+        self.forward(self._left_key_of(asked.key), answer, at, headers)
 
 
 class KeepSubscriptions(_Answering):
@@ -153,18 +169,18 @@ class KeepSubscriptions(_Answering):
         self._get: Get = self._right(context)
 
     def process(self, key: Any, asked: Subscription, timestamp: int, headers: Headers) -> None:
-        instruction, partition, row, digest = asked
+        instruction = asked.instruction
         value, value_ms = None, timestamp
         if key is not None:
             keeps = instruction in (Instruction.SUBSCRIBE, Instruction.SUBSCRIBE_AND_ANSWER)
-            self._data.put(self._prefix(key) + row, SubscriptionSerde().serialize("", asked) if keeps else None)
+            self._data.put(self._prefix(key) + asked.key, SubscriptionSerde().serialize("", asked) if keeps else None)
             value, value_ms = self._get(key)
-        if instruction is Instruction.UNSUBSCRIBE or (instruction is Instruction.SUBSCRIBE and value is None):
+        if instruction is Instruction.UNSUBSCRIBE:
             return
         at = timestamp if value is None else max(timestamp, value_ms)
         if instruction is Instruction.UNSUBSCRIBE_AND_ANSWER_NOTHING:
             value = None
-        self._answer(row, partition, digest, value, at, headers)
+        self._answer(asked, value, at, headers)
 
 
 class RightChanged(_Answering):
@@ -178,26 +194,57 @@ class RightChanged(_Answering):
         for place, body in list(self._data.range(prefix, prefix_end(prefix))):
             if place.startswith(prefix):
                 asked = SubscriptionSerde().deserialize("", body)
-                self._answer(asked.key, asked.partition, asked.digest, change.new, timestamp, headers)
+                asked = asked._replace(instruction=Instruction.SUBSCRIBE_AND_ANSWER)  # the row was there
+                self._answer(asked, change.new, timestamp, headers)
 
 
 class Resolve(Operator):
     """Answers, in the task of the left row: joined with the value that asked, if it is still there."""
 
-    def __init__(self, left: View, joiner: Callable[[Any, Any], Any], value_bytes: Any, right_of: Any, is_left: bool):
+    def __init__(self, left: View, joiner: Callable[[Any, Any], Any], value_bytes: Any, right_of: Any):
         self._left = left
         self._joiner = joiner
         self._value_bytes = value_bytes
         self._right_of = right_of
-        self._is_left = is_left
 
     def init(self, context: TaskContext) -> None:
         self._get: Get = self._left(context)
 
     def process(self, key: Any, answer: Answer, timestamp: int, headers: Headers) -> None:
+        """A left join: whoever subscribes is answered in any case, so what was overtaken does not matter."""
         current = self._get(key)[0]
+        if _digest(self._value_bytes(current)) == answer.digest:
+            result = None if current is None else self._joiner(current, self._right_of(answer.value))
+            self.forward(key, result, timestamp, headers)
+
+
+class ResolveInner(Resolve):
+    def __init__(self, store: str, foreign_key: ForeignKeyOf, key_bytes: Any, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._store_name = store
+        self._foreign_key = foreign_key
+        self._key_bytes = key_bytes
+
+    def init(self, context: TaskContext) -> None:
+        super().init(context)
+        # The left rows that have a result now.
+        self._joined = context.store(self._store_name).data
+
+    def process(self, key: Any, answer: Answer, timestamp: int, headers: Headers) -> None:
+        current = self._get(key)[0]
+        row = self._key_bytes(key)
+        has_result = self._joined.get(row) is not None
         if _digest(self._value_bytes(current)) != answer.digest:
+            # Whatever the row subscribes to now answers by itself.
+            if not has_result or (current is not None and self._foreign_key(key, current) is not None):
+                return
+            result = None
+        elif answer.value is not None:
+            result = self._joiner(current, self._right_of(answer.value))
+        elif has_result or answer.found is Found.NO_ROW:
+            result = None
+        else:
             return
-        has_none = answer.value is None and (not self._is_left or current is None)
-        result = None if has_none else self._joiner(current, self._right_of(answer.value))
+        if (result is not None) != has_result:
+            self._joined.put(row, None if has_result else b"1")
         self.forward(key, result, timestamp, headers)
