@@ -120,20 +120,25 @@ class Cluster:
             raise failed(error, subject) from None
 
     def _require_advertised_reachable(self) -> None:
-        """The classic of Kafka in containers: bootstrap answers, and sends us to addresses that do not.
+        """The classic of Kafka in containers: bootstrap answers, and sends us to addresses that do not."""
+        advertised = self._advertised()
+        if advertised and not any_answers(advertised):
+            raise OttlaError(misadvertised(self.bootstrap, advertised))
 
-        A new client asks: the one that waits may be backing off from the very address that would answer.
-        """
+    def _advertised(self) -> str:
+        """The client that waits is asked first: it learns by this where the controller has gone, which librdkafka does
+        not look for by itself. It may also be backing off from the very address that would answer: then a new one."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        try:
-            brokers = self._open(AdminClient, self._config({})).list_topics(timeout=CONNECT_S_MAX).brokers.values()
-        except KafkaException:
-            return
-        advertised = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
-        if advertised and not any_answers(advertised):
-            raise OttlaError(misadvertised(self.bootstrap, advertised))
+        for is_new, seconds in ((False, 1.0), (True, CONNECT_S_MAX)):
+            try:
+                client = self._open(AdminClient, self._config({})) if is_new else self.admin
+                brokers = client.list_topics(timeout=seconds).brokers.values()
+            except KafkaException:
+                continue
+            return ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+        return ""
 
     def check(self) -> None:
         """Raises when the clients' error callbacks have seen something that waiting will not mend."""

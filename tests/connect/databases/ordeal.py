@@ -26,8 +26,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tests.connect.conversation import ask
 from tests.connect.databases.driving import Published
 from tests.connect.databases.model import KEYS, TABLES, Writer, table_of
-from tests.connect.ordeal import WORKER, WorkerProcess
+from tests.connect.ordeal import WORKER
 from tests.support.brokers import OttlaProcess
+from tests.support.connect_processes import OttlaConnect
 from tests.support.databases import PASSWORD, Mariadb, Postgres
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -97,12 +98,11 @@ class Changing:
         self._writer.commit()
 
 
-class Worker(WorkerProcess):
+class Worker(OttlaConnect):
     def __init__(self, bootstrap: str, folder: Path) -> None:
-        super().__init__(bootstrap, folder)
         # A sink was seen to stand still after its Python workers were killed, for a reason not yet known: its round is
         # given up and done again.
-        self._file.write_text(f"{WORKER}ottla.progress.timeout.ms=60000\n")
+        super().__init__(bootstrap, folder, {**WORKER, "ottla.progress.timeout.ms": "60000"})
 
     def kill_python_workers(self) -> int:
         """Those that run tasks: children of pyspark's daemon. How many there were."""
