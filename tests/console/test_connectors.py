@@ -111,6 +111,18 @@ def test_secrets_stay_where_they_are(visitor: Visitor, worker: Connect, topic: s
     assert worker.ask("GET", f"/connectors/{topic}/config")[1] == stored
 
 
+def test_a_secret_whose_name_does_not_tell_is_not_shown(visitor: Visitor, worker: Connect, topic: str) -> None:
+    config = {
+        "connector.class": "HttpSink",
+        "http.url": "http://127.0.0.1:1/",
+        "http.authorization": "Bearer S3CRET",
+        "topics": topic,
+    }
+    assert worker.ask("POST", "/connectors", {"name": topic, "config": config, "initial_state": "STOPPED"})[0] == 201
+    page = visitor.get(f"/connectors/{topic}").text
+    assert "http://127.0.0.1:1/" in page and "S3CRET" not in page
+
+
 def test_connectors_are_shown_with_what_ails_them(visitor: Visitor, worker: Connect, topic: str) -> None:
     worker.create(topic, connector_class=FILE_SOURCE, file=__file__, topic=topic)
     worker.wait_for(topic, "FAILED")

@@ -81,9 +81,10 @@ class ConnectClient:
         return str(self._ask("GET", "/").get("version", "unknown"))
 
     def connectors(self) -> list[Connector]:
-        """All of them in one question."""
-        found = self._ask("GET", "/connectors?expand=status&expand=info")
-        return [_connector(name, one) for name, one in found.items()]
+        """All of them in two questions: to one question for both, a worker leaves out those that have no state yet."""
+        infos = self._ask("GET", "/connectors?expand=info")
+        states = self._ask("GET", "/connectors?expand=status")
+        return [_connector(name, one | states.get(name, {})) for name, one in infos.items()]
 
     def control(self, name: str, action: str, task: int | None) -> None:
         path = f"/connectors/{quote(name, safe='')}"

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ottla.common.errors import OttlaError
-from ottla.console.connect_client import ConnectClient, Connector, Plugin
+from ottla.console.connect_client import HIDDEN, ConnectClient, Connector, Plugin
 from ottla.console.connect_form import (
     OTHERS,
     PREFIX,
@@ -62,7 +62,17 @@ def _one(console: Console, request: Request) -> tuple[ConnectClient, Connector]:
 
 def connector(console: Console, request: Request) -> Response:
     client, one = _one(console, request)
-    return console.page(request, "connector.html", connector=one, worker=client.url)
+    return console.page(request, "connector.html", connector=one, shown=_shown(client, one), worker=client.url)
+
+
+def _shown(client: ConnectClient, one: Connector) -> Mapping[str, str]:
+    """Without secrets: those whose names tell it, and those that the worker knows for such."""
+    try:
+        config = client.config(one.name)
+        fields = form_of(client.validate(config), config).fields
+    except OttlaError:
+        return dict.fromkeys(one.config, HIDDEN)  # nobody can say which are
+    return one.config | {field.name: field.value for field in fields if field.is_secret and field.name in one.config}
 
 
 def control(console: Console, visitor: Visitor, form: Form, request: Request) -> Done:
