@@ -7,8 +7,8 @@ BROKERS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ottla-setup
-# One worker for each of the two groups of Spark tests, one for all others.
-JOBS ?= 3
+# One worker for each of the two groups of Spark tests, two for all others: they often wait.
+JOBS ?= 4
 # Tests start the command and brokers a thousand times: where bytecode is forbidden, each would be compiled anew.
 export PYTHONDONTWRITEBYTECODE :=
 

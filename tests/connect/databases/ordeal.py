@@ -99,11 +99,6 @@ class Changing:
 
 
 class Worker(OttlaConnect):
-    def __init__(self, bootstrap: str, folder: Path) -> None:
-        # A sink was seen to stand still after its Python workers were killed, for a reason not yet known: its round is
-        # given up and done again.
-        super().__init__(bootstrap, folder, {**WORKER, "ottla.progress.timeout.ms": "60000"})
-
     def kill_python_workers(self) -> int:
         """Those that run tasks: children of pyspark's daemon. How many there were."""
         assert self._process is not None
@@ -113,7 +108,7 @@ class Worker(OttlaConnect):
                 if folder.name.isdigit() and os.getsid(int(folder.name)) == self._process.pid:
                     parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
                     command = (folder / "cmdline").read_bytes()
-                    if b"pyspark.daemon" in command and Path(f"/proc/{parent}/cmdline").read_bytes() == command:
+                    if b"pyspark.worker" in command and Path(f"/proc/{parent}/cmdline").read_bytes() == command:
                         os.kill(int(folder.name), signal.SIGKILL)
                         found += 1
         return found
@@ -125,7 +120,7 @@ class Ordeal:
         self.server, self.broker = server, broker
         self.source, self.target = server.database(), server.database()
         self.writer = Writer(self.source, seed)
-        self.worker = Worker(broker.bootstrap, folder)
+        self.worker = Worker(broker.bootstrap, folder, WORKER)
         self.is_postgres = isinstance(server, Postgres)
         self.begin = f"{PREFIX}.{'public' if self.is_postgres else self.source.name}"
         self.kills: Counter[str] = Counter()
