@@ -317,3 +317,36 @@ def test_a_transaction_that_a_deadlock_has_ended_is_done_again(mariadb: Database
         (2, "new"),
         (3, "other"),
     ]
+
+
+def test_tasks_may_make_a_table_and_its_columns_at_the_same_moment(target: Target) -> None:
+    """IF NOT EXISTS is no promise: of two tasks one would be told that its record is bad."""
+    sinks = [target.sink(**UPSERT) for _ in range(4)]
+    wider = struct(None, [("id", Schema(SchemaType.INT64)), ("more", Schema(SchemaType.STRING, optional=True))])
+    failures: list[BaseException] = []
+
+    def write(number: int, together: threading.Barrier) -> None:
+        writer = sinks[number].open(TopicPartition("orders", number), 0)
+        try:
+            together.wait(60)
+            writer.write(records(0, [record(number)]))
+            together.wait(60)
+            writer.write(records(1, [{"id": number, "more": "m"}], schema=wider))
+        except BaseException as error:
+            failures.append(error)
+            together.abort()
+        finally:
+            writer.close()
+
+    for _ in range(5):
+        sinks[0].begin(["orders"])
+        together = threading.Barrier(len(sinks))
+        threads = [threading.Thread(target=write, args=(number, together)) for number in range(len(sinks))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert failures == []
+        assert [row[0] for row in target.sql("SELECT id FROM orders ORDER BY id")] == [0, 1, 2, 3]
+        target.sql("DROP TABLE orders")
+        target.sql("DROP TABLE ottla_connect_positions")

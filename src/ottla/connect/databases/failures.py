@@ -17,6 +17,9 @@ from ottla.connect.api.plugins import BadRecords, ConnectorFailure, Outage
 _OUTAGES = ("08", "40", "53", "57P", "57014", "55P03", "55006", "25P03", "XX000")
 _DEADLOCKS = ("40001", "40P01")
 _MYSQL_DEADLOCKS = (1205, 1213)
+# A table, a column, or a row of the catalogue of either: IF NOT EXISTS looks first, and is not alone.
+_THERE = ("42P07", "42701", "23505")
+_MYSQL_THERE = (1050, 1060)
 # Data exceptions, constraints.
 _BAD_RECORDS = ("22", "23", "44")
 _MYSQL_LOGIN = {1044, 1045, 1698, 3159}
@@ -101,6 +104,18 @@ def is_deadlock(error: BaseException | None) -> bool:
         return False
     number = original.args[0] if original.args else None
     return number in _MYSQL_DEADLOCKS or getattr(original, "pgcode", None) in _DEADLOCKS
+
+
+def is_there_already(error: BaseException) -> bool:
+    """Of a statement that makes a table or a column: whether somebody else has made it at the same moment."""
+    original = getattr(error, "orig", None) or error
+    number = original.args[0] if original.args else None
+    words = ("already exists", "duplicate column name") if type(original).__module__ == "sqlite3" else ()
+    return (
+        number in _MYSQL_THERE
+        or getattr(original, "pgcode", None) in _THERE
+        or any(word in str(original) for word in words)
+    )
 
 
 def told(error: BaseException, names: Names, doing: str) -> OttlaError:

@@ -26,7 +26,7 @@ from ottla.connect.databases.tables.dialects import dialect
 from ottla.connect.databases.tables.positions import Positions
 from ottla.connect.databases.tables.sink_rows import Rows, by_topic, rows_of
 from ottla.connect.databases.tables.sink_settings import SINK, validate
-from ottla.connect.databases.tables.sink_tables import SinkTable
+from ottla.connect.databases.tables.sink_tables import SinkTable, done_by_one
 
 _BATCH_WAIT_MS = 200
 _DEADLOCKS_MOST = 10
@@ -71,13 +71,18 @@ class JdbcSink(Sink):
         return Batching(records=self.settings["batch.size"], interval_ms=_BATCH_WAIT_MS)
 
     def begin(self, topics: Sequence[str]) -> None:
+        with _telling("be looked at"):
+            done_by_one(self._create_positions)
         with _telling("be looked at"), self._engine.begin() as connection:
-            self._positions.create(connection)
             for topic in topics:
                 table = self.table(topic)
                 known = table.look(connection)
                 if known is not None:
                     table.check_key(known, set(self.settings["pk.fields"]))
+
+    def _create_positions(self) -> None:
+        with self._engine.begin() as connection:
+            self._positions.create(connection)
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         with _telling("be looked at"), self._engine.connect() as connection:

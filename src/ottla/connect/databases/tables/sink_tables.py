@@ -3,15 +3,31 @@ for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from ottla.connect.api.plugins import ConnectorFailure
+from ottla.connect.databases.failures import is_there_already
 from ottla.connect.databases.tables.dialects import Dialect
 from ottla.connect.databases.tables.sink_rows import Rows
+
+T = TypeVar("T")
+# Each time another task was faster with one of the columns.
+_RACES_MOST = 20
+
+
+def done_by_one(make: Callable[[], T]) -> T:
+    """Tables and columns that several tasks may want to make at the same moment: who comes late looks again."""
+    for _ in range(_RACES_MOST):
+        try:
+            return make()
+        except sa.exc.DBAPIError as error:
+            if not is_there_already(error):
+                raise
+    return make()
 
 
 @dataclass(frozen=True)
@@ -50,16 +66,21 @@ class SinkTable:
         names = {column.name for column in rows.columns}
         if self._known is not None and names <= self._known.columns:
             return
-        with engine.begin() as connection:
-            self._known = self.look(connection)
-            if self._known is None:
-                self._create(connection, rows)
-                self._known = self.look(connection)
-            elif missing := names - self._known.columns:
-                self._evolve(connection, rows, missing)
-                self._known = self.look(connection)
-            assert self._known is not None
+        self._known = done_by_one(lambda: self._made(engine, rows, names))
         self.check_key(self._known, set(rows.key))
+
+    def _made(self, engine: sa.Engine, rows: Rows, names: set[str]) -> Known:
+        with engine.begin() as connection:
+            known = self.look(connection)
+            if known is None:
+                self._create(connection, rows)
+            elif missing := names - known.columns:
+                self._evolve(connection, rows, missing)
+            else:
+                return known
+            known = self.look(connection)
+            assert known is not None
+            return known
 
     def check_key(self, known: Known, key: set[str]) -> None:
         if self._settings["insert.mode"] == "upsert" and key and frozenset(key) not in known.keys:
