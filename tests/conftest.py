@@ -2,7 +2,8 @@
 
 Nobody marks a test as quick. It is when it stays in its own process: neither its module nor that of a fixture it uses
 has anything at hand that starts another one, and it is not marked as long or as in need of a JVM. Crashes at every
-write and other people's clients, which take their time in one process too, are not.
+write, other people's clients, pages and what a cluster or Spark is needed for, which take their time in one process
+too, are not.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ KafkaPeer.options = QUICK_JVM
 # Groups that one worker runs from end to end, longest first: begun late, they would go on when all others are done.
 STARTERS = {"subprocess", "multiprocessing", "OttlaProcess", "KafkaPeer", "Cli", "Zookeeper", "Postgres", "Mariadb"}
 NEVER_QUICK = ("slow", "spark", "jvm", "foreign")
-NEVER_QUICK_FOLDERS = {"crash", "interop", "databases"}
+NEVER_QUICK_FOLDERS = ("cluster", "connect/databases", "console", "crash", "interop", "loop", "spark")
 LONG_GROUPS = ("spark processes", "spark", "foreign", "crash", "python-clients", "kafka-peer")
 
 
@@ -56,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def is_quick(item: pytest.Item) -> bool:
     if not isinstance(item, pytest.Function) or any(item.get_closest_marker(name) for name in NEVER_QUICK):
         return False
-    if NEVER_QUICK_FOLDERS & set(item.path.parts):
+    if any(f"/tests/{folder}/" in item.path.as_posix() for folder in NEVER_QUICK_FOLDERS):
         return False
     fixtures = [one for several in item._fixtureinfo.name2fixturedefs.values() for one in several]
     at_hand = [vars(item.module), *(getattr(one.func, "__globals__", {}) for one in fixtures)]
