@@ -87,7 +87,8 @@ class CoordinatorShard(ABC, Generic[M]):
         """A timer is due."""
 
     def deliver(self, ticket: Ticket, message: Any, error: ErrorCode) -> None:
-        """Answer who waits; with an error the answer rests on records that are not committed."""
+        """Answer who waits; with an error the answer rests on records that are not committed. Not abstract: only
+        operations that give out tickets need it, and transactions have none."""
         raise NotImplementedError
 
     @abstractmethod
