@@ -17,8 +17,8 @@ from ottla.connect.api.plugins import BadRecords, ConnectorFailure, Outage
 _OUTAGES = ("08", "40", "53", "57P", "57014", "55P03", "55006", "25P03", "XX000")
 _DEADLOCKS = ("40001", "40P01")
 _MYSQL_DEADLOCKS = (1205, 1213)
-# A table, a column, or a row of the catalogue of either: IF NOT EXISTS looks first, and is not alone.
-_THERE = ("42P07", "42701", "23505")
+# A table, a column, the type of a table, or a row of the catalogue: IF NOT EXISTS looks first, and is not alone.
+_THERE = ("42P07", "42701", "42710", "23505")
 _MYSQL_THERE = (1050, 1060)
 # Data exceptions, constraints.
 _BAD_RECORDS = ("22", "23", "44")
