@@ -12,7 +12,8 @@ from ottla.exposition.histogram_text import histogram_text
 from ottla.exposition.text import text_of
 
 BOUNDS = (1.0, 2.0, 5.0)
-_values = st.lists(st.floats(0, 10) | st.sampled_from(BOUNDS))
+_value = st.floats(0, 10) | st.sampled_from(BOUNDS)
+_values = st.lists(_value)
 
 
 @given(_values)
@@ -25,9 +26,20 @@ def test_many_at_once_are_as_one_after_the_other(values: list[float]) -> None:
     assert abs(at_once.sum - one_by_one.sum) < 1e-6
 
 
+@given(st.lists(st.tuples(_value, st.integers(0, 5))))
+def test_values_that_came_several_times_are_as_one_after_the_other(told: list[tuple[float, int]]) -> None:
+    one_by_one, at_once = Histogram(BOUNDS), Histogram(BOUNDS)
+    for value, times in told:
+        for _ in range(times):
+            one_by_one.add(value)
+    at_once.add_each([value for value, _ in told], [times for _, times in told])
+    assert at_once.counts == one_by_one.counts
+    assert abs(at_once.sum - one_by_one.sum) < 1e-6
+
+
 def test_a_value_at_a_bound_is_below_it() -> None:
     histogram = Histogram(BOUNDS)
-    histogram.add_all([2.0])
+    histogram.add(2.0)
     assert histogram.buckets() == [("1.0", 0), ("2.0", 1), ("5.0", 1), ("+Inf", 1)]
 
 
@@ -42,7 +54,8 @@ def test_the_text_says_what_prometheus_client_would(told: list[tuple[str, list[f
     rows = []
     for name, values, zeros in told:
         histogram = Histogram(BOUNDS)
-        histogram.add_all(sorted(values))
+        for value in values:
+            histogram.add(value)
         rows.append(((name,), histogram, zeros))
     ours = histogram_text("times", "Some times.", ["who"], rows, scale=1_000)
     theirs = text_of([histograms("times", "Some times.", ["who"], rows, scale=1_000)])

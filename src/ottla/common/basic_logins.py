@@ -12,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ottla.common.passwords import NOBODY, is_password
 
+# Logins that are remembered; one can be written in several ways.
+KNOWN_MAX = 1_000
+
 
 class BasicLogins:
     def __init__(self, passwords: Mapping[str, str | None]) -> None:
@@ -41,5 +44,7 @@ class BasicLogins:
         )
         if stored is None or not is_right:
             return None
+        while len(self._known) >= KNOWN_MAX:
+            del self._known[next(iter(self._known))]
         self._known[digest] = name
         return name

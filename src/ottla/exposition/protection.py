@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from typing import NamedTuple
 
 from ottla.common.basic_logins import BasicLogins
-from ottla.common.errors import OttlaError
+from ottla.common.renewed_tls import from_files
 from ottla.common.users_file import read_passwords
+
+_LOG = logging.getLogger("ottla.exposition")
 
 
 class Protection(NamedTuple):
@@ -21,25 +24,6 @@ OPEN = Protection()
 def protection(certificate: str | None, key: str | None, users: str | None) -> Protection:
     """PEM files, and a file of users. Raises OttlaError."""
     return Protection(
-        None if not certificate else _context(certificate, key or None),
+        None if not certificate else from_files(certificate, key or None, log=_LOG).served(),
         None if not users else BasicLogins(read_passwords(users)),
     )
-
-
-def _context(certificate: str, key: str | None) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(certificate, key, password=_no_password)
-    except ssl.SSLError:
-        raise OttlaError(
-            f"{certificate} and {key or 'the key in it'} are no certificate with its key: give PEM files without a "
-            "password that belong together."
-        ) from None
-    except OSError as error:
-        raise OttlaError(f"cannot read {certificate} or {key or 'its key'}: {error.strerror}.") from None
-    return context
-
-
-def _no_password() -> str:
-    """Else OpenSSL would ask the terminal."""
-    return ""

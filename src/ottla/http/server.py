@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
-import ssl
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import uvicorn
 
 from ottla.common.errors import OttlaError
+from ottla.common.renewed_tls import RenewedContext, from_files
 from ottla.http.connection import Refusal, connection_class
 
+_LOG = logging.getLogger("ottla.http")
 _BACKLOG = 1_024
 _LEAVE_S_MAX = 5
 
@@ -32,9 +36,17 @@ class HttpServer:
     ) -> None:
         """`client_ca`: who may vouch for clients that show a certificate, which they must if it is required."""
         self._connection = connection_class(refusal)
-        self._certificate, self._key, self._key_password = certificate, key, key_password
-        self._client_ca = client_ca
-        self._asked = ssl.CERT_REQUIRED if requires_client else ssl.CERT_OPTIONAL
+        self._tls: Callable[[], RenewedContext] | None = None
+        if certificate is not None:
+            self._tls = partial(
+                from_files,
+                certificate,
+                key,
+                key_password,
+                client_ca=client_ca,
+                requires_client=requires_client,
+                log=_LOG,
+            )
         self._listener: socket.socket | None = None
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -58,7 +70,7 @@ class HttpServer:
             self._listener.close()
 
     async def start(self, app: Any) -> None:
-        """Returns when requests are answered."""
+        """Returns when requests are answered. Raises OttlaError for files of TLS that cannot be used."""
         assert self._listener is not None
         config = uvicorn.Config(
             app,
@@ -67,15 +79,13 @@ class HttpServer:
             log_config=None,
             access_log=False,
             lifespan="off",
-            ssl_certfile=self._certificate,
-            ssl_keyfile=self._key,
-            ssl_keyfile_password=self._key_password,
-            ssl_ca_certs=self._client_ca,
-            ssl_cert_reqs=ssl.CERT_NONE if self._client_ca is None else self._asked,
             timeout_graceful_shutdown=_LEAVE_S_MAX,
             backlog=_BACKLOG,
             server_header=False,
         )
+        config.load()
+        if self._tls is not None:
+            config.ssl = self._tls().served()
         self._server = _Server(config)
         self._serving = asyncio.get_running_loop().create_task(self._server.serve([self._listener]))
         while not self._server.started and not self._serving.done():

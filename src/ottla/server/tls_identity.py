@@ -1,8 +1,4 @@
-"""What a TLS listener shows its clients and whom of them it believes: from settings to OpenSSL's context.
-
-The files are looked at when a client comes, at most once a second, so that a renewed certificate is used without a
-restart. One that cannot be used is told of, and the one before it stays.
-"""
+"""What a TLS listener shows its clients and whom of them it believes, as its settings say now and its files have it."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from ottla.broker.context import ANONYMOUS
 from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig, Listener
 from ottla.common.config.names import LISTENER_PREFIX
-from ottla.common.errors import OttlaError
+from ottla.common.renewed_tls import RenewedContext
 from ottla.security.distinguished_name import subject_of
 from ottla.security.principal_rules import parse_rules
 from ottla.server.tls_settings import TlsSettings
@@ -23,29 +19,23 @@ from ottla.server.tls_transport import TlsTransport
 
 log = logging.getLogger("ottla.server")
 
-_LOOK_AGAIN_MS = 1_000
-
 
 class TlsIdentity:
     def __init__(self, config: BrokerConfig, listener: Listener, clock: Clock) -> None:
         """Raises OttlaError, in one sentence, for settings that cannot be used."""
         self._listener = listener
-        self._clock = clock
-        self._settings = TlsSettings(config, listener)
-        self._files = self._settings.files()
-        self._context = self._settings.context()
-        self._looked_ms = clock.monotonic_ms()
+        settings = TlsSettings(config, listener)
+        self._context = RenewedContext(
+            settings.context, settings.files, log=log, about={"listener": listener.name}, now_ms=clock.monotonic_ms
+        )
         rules = config.of_listener(listener.name, "ssl.principal.mapping.rules")
         self._user: Callable[[str], str] = parse_rules(rules)
         config.on_trial(lambda wanted: TlsSettings(wanted, listener).try_out())
         config.on_change(self._on_change)
 
     def transport(self, sock: socket.socket) -> TlsTransport:
-        now_ms = self._clock.monotonic_ms()
-        if now_ms - self._looked_ms >= _LOOK_AGAIN_MS:
-            self._looked_ms = now_ms
-            self._look_again()
-        return TlsTransport(self._context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False))
+        link = self._context.now().wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        return TlsTransport(link)
 
     def principal(self, certificate: bytes | None) -> str:
         """Raises NoPrincipal for a name that no rule is for."""
@@ -55,22 +45,7 @@ class TlsIdentity:
         """Why there was no handshake: OpenSSL's word for it, where it is its error."""
         return (isinstance(error, ssl.SSLError) and error.reason) or str(error)
 
-    # --- what changes
-
     def _on_change(self, changed: frozenset[str]) -> None:
         own = f"{LISTENER_PREFIX}{self._listener.name.lower()}."
         if any(name.startswith(("ssl.", f"{own}ssl.")) for name in changed):
-            self._renew("using other TLS settings")
-
-    def _look_again(self) -> None:
-        if self._settings.files() != self._files:
-            self._renew("using a renewed certificate")
-
-    def _renew(self, said: str) -> None:
-        self._files = self._settings.files()
-        try:
-            self._context = self._settings.context()
-        except OttlaError as error:
-            log.error("keeping the certificate as it was: %s", error, extra={"listener": self._listener.name})
-        else:
-            log.info(said, extra={"listener": self._listener.name})
+            self._context.renew("using other TLS settings")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 import tempfile
 from pathlib import Path
@@ -12,12 +11,11 @@ from ottla.client.access.pem import tidied
 from ottla.common.config import BrokerConfig, Listener
 from ottla.common.config.listeners import SecurityProtocol
 from ottla.common.errors import OttlaError
+from ottla.common.renewed_tls import FileState, state_of
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _SUITES_OF_TLS_1_3 = ("TLS_AES_", "TLS_CHACHA20_")
-
-FileState = tuple[int, int, int]
 
 
 class TlsSettings:
@@ -27,7 +25,7 @@ class TlsSettings:
 
     def files(self) -> tuple[FileState, ...]:
         """Something else when a file has changed."""
-        return tuple(_state(path) for path in (self._text("keystore.location"), self._text("truststore.location")))
+        return tuple(state_of(path) for path in (self._text("keystore.location"), self._text("truststore.location")))
 
     def _value(self, name: str) -> object:
         return self._config.of_listener(self._listener.name, f"ssl.{name}")
@@ -154,12 +152,3 @@ def _openssl_name(suite: str) -> str:
 
 def _reason(error: ssl.SSLError) -> str:
     return (error.reason or str(error)).replace("_", " ").lower()
-
-
-def _state(path: str) -> FileState:
-    """A copy may keep the time of what it is a copy of, and then has another number or size."""
-    try:
-        found = os.stat(path) if path else None
-    except OSError:
-        return (-1, 0, 0)
-    return (0, 0, 0) if found is None else (found.st_mtime_ns, found.st_ino, found.st_size)
