@@ -74,3 +74,15 @@ def test_the_last_n_of_a_short_log_are_all_of_it() -> None:
     bounds = {("t", 0): Bounds(10, 12), ("t", 1): Bounds(0, 100)}
     tail = Position(Kind.TAIL, 5)
     assert resolve(None, bounds, tail) == {("t", 0): 10, ("t", 1): 95}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text", ["1969-12-31T23:59:59.999+00:00", "1969-12-31T23:59:59.998+00:00", "0001-01-02", "-99999w"]
+)
+def test_a_time_before_1970_is_the_beginning_and_none_of_kafkas_negative_offsets(text: str) -> None:
+    assert parse_time(text) == 0
+
+
+@pytest.mark.parametrize("text", ["-" + "9" * 5_000 + "d", "9" * 5_000, "-" + "9" * 19 + "d", "-" + "1d" * 50, "-²d"])
+def test_a_time_of_too_many_digits_is_none(text: str) -> None:
+    assert parse_time(text) is None

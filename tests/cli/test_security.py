@@ -19,7 +19,8 @@ import pytest
 from confluent_kafka import Producer
 from cryptography import x509
 
-from ottla.common.certificates import certificates_in
+from ottla.common.certificates import Authority, certificates_in
+from ottla.security.principal_rules import NoPrincipal, parse_rules
 from tests.cli.command import OUTSIDE, Cli
 from tests.support.kafka_jars import REPO_ROOT, class_path, quick_java, require_kafka_libs
 
@@ -209,6 +210,55 @@ def test_acls_are_added_listed_and_removed(secured: Secured) -> None:
 )
 def test_a_mistake_is_told_in_one_sentence(tmp_path: Path, arguments: list[str], status: int, said: str) -> None:
     assert said in Cli().fails(status, *(one.replace("DIR", str(tmp_path)) for one in arguments))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--host", "cafe:9092"], "'cafe:9092' is not the name or address of a host"),
+        (["--host", "::::"], "'::::' is not the name or address of a host"),
+        (["--host", "localhost", "--zookeeper", "zk:2181\nsuper.users=User:eve"], "--zookeeper is where ZooKeeper is"),
+        (["--host", "localhost", "--zookeeper", ""], "--zookeeper is where ZooKeeper is"),
+    ],
+)
+def test_init_makes_nothing_of_a_mistake(tmp_path: Path, given: list[str], said: str) -> None:
+    told = Cli().fails(1, "security", "init", "--dir", tmp_path / "made", *given)
+    assert said in told and len(told.splitlines()) == 1, told
+    assert not list(tmp_path.glob("made/*")), "the next try would trust an authority that was left"
+
+
+def test_no_certificate_outlives_its_authority(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    Cli().ok("security", "init", "--dir", folder, "--host", "localhost")
+    authority = Authority.new("Ottla CA", 100).issued
+    (folder / "ca.pem").write_bytes(authority.certificate_pem)
+    (folder / "ca.key").write_bytes(authority.key_pem)
+    before = (folder / "broker-1/broker.pem").read_text()
+    assert "at most 99 --days" in Cli().fails(1, "security", "renew", "--dir", folder)
+    assert "at most 99 --days" in Cli().fails(1, "security", "add-client", "ada", "--dir", folder)
+    assert (folder / "broker-1/broker.pem").read_text() == before and not (folder / "clients/ada").exists()
+    Cli().ok("security", "renew", "--dir", folder, "--days", "99")
+
+
+def test_a_host_may_have_a_longer_name_than_a_certificate_has_room_for(tmp_path: Path) -> None:
+    host = "broker-0." + "x" * 60 + ".example.com"
+    Cli().ok("security", "init", "--dir", tmp_path / "made", "--host", host)
+    made = x509.load_pem_x509_certificate((tmp_path / "made/broker-1/broker.pem").read_bytes())
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert host in names.get_values_for_type(x509.DNSName)
+    assert made.subject.rfc4514_string() == "CN=broker-1,OU=brokers"
+
+
+def test_nobody_is_a_broker_by_a_name_that_looks_so(tmp_path: Path) -> None:
+    """Whoever signs others' wishes with the CA, by another tool, may not know what a comma means here."""
+    Cli().ok("security", "init", "--dir", tmp_path / "made", "--host", "localhost")
+    properties = (tmp_path / "made/broker-1/server.properties").read_text()
+    (rules,) = [line.partition("=")[2] for line in properties.splitlines() if line.startswith("ssl.principal.mapping")]
+    user = parse_rules(rules)
+    assert user("CN=localhost,OU=brokers") == user("CN=2001:db8::1,OU=brokers") == "broker"
+    assert user("CN=billing") == "billing"
+    with pytest.raises(NoPrincipal):
+        user("CN=eve\\,OU=brokers")
 
 
 def test_a_cluster_without_an_authorizer_has_no_acls(cli: Cli) -> None:

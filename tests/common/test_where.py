@@ -117,6 +117,8 @@ def test_null_keys_and_values_and_broken_json_are_null() -> None:
         ("(" * 5000 + "true" + ")" * 5000, "nested deeper"),
         ("not " * 5000 + "true", "nested deeper"),
         ("[" * 5000, "nested deeper"),
+        ("9" * 5000, "too long"),
+        ("value.items[" + "9" * 5000 + "] == 1", "too long"),
     ],
 )
 def test_a_mistake_is_explained(text: str, hint: str) -> None:

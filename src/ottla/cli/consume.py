@@ -13,7 +13,7 @@ from ottla.cli.name_completion import complete_group, complete_topic
 from ottla.cli.records.positions import START, Kind, Span, parse_span
 from ottla.cli.records.reader import Filter, Plan, Printer, Reader
 from ottla.cli.schema.address import client_of, registry_option
-from ottla.cli.settings import Settings, at_least, command, partition_option
+from ottla.cli.settings import INT64_MAX, Settings, at_least, command, partition_option
 
 ISOLATIONS = ("read_committed", "read_uncommitted")
 
@@ -23,7 +23,7 @@ ISOLATIONS = ("read_committed", "read_uncommitted")
 @click.option(
     "-o", "--offset", "span", metavar="WHERE", help="start (default), end, N, -N (last N), @TIME, or a span N:M, @T:@U."
 )
-@click.option("-n", "--count", type=at_least(0), metavar="N", help="Stop after N records.")
+@click.option("-n", "--count", type=at_least(0, INT64_MAX), metavar="N", help="Stop after N records.")
 @click.option("-e", "--exit-at-end", is_flag=True, help="Stop when the end of every partition is reached.")
 @click.option("-g", "--group", metavar="GROUP", help="Join a group and commit.", shell_complete=complete_group)
 @partition_option

@@ -65,11 +65,26 @@ def parse_assignment(text: str, flag: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def at_least(least: Number) -> Callable[[str], Number]:
-    """The type of an option that is a number with a lower limit.
+# What Kafka's messages have room for: ids and numbers of partitions, and offsets.
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+PORT_MAX = 65_535
+# thirty years: what any clock of the system can wait for
+SECONDS_MAX = 1e9
+# librdkafka's
+RECORD_BYTES_MAX = 1_000_000_000
+# on one machine
+BROKERS_MAX = 100
+
+
+def at_least(least: Number, most: float | None = None) -> Callable[[str], Number]:
+    """The type of an option that is a number with limits: above, those of Kafka's messages unless others are given, for
+    what does not fit there fails somewhere below as no user should see.
 
     click's own ranges would print `INTEGER RANGE` and `[x>=0]` into the help.
     """
+    if most is None:
+        most = INT32_MAX if isinstance(least, int) else SECONDS_MAX
 
     def number(text: str) -> Number:
         try:
@@ -78,6 +93,8 @@ def at_least(least: Number) -> Callable[[str], Number]:
             raise click.BadParameter(f"'{text}' is not a number.") from None
         if not value >= least:
             raise click.BadParameter(f"{text} is less than {least}.")
+        if value > most:
+            raise click.BadParameter(f"{text} is more than {most:.0f}.")
         return value
 
     number.__name__ = "N"  # what the help shows

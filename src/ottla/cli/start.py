@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ottla.cli.output import notice
-from ottla.cli.settings import Settings, at_least, parse_assignment
+from ottla.cli.settings import BROKERS_MAX, Settings, at_least, parse_assignment
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
 
@@ -39,7 +39,9 @@ from ottla.common.errors import OttlaError
     help="A server.properties, as Kafka has it.",
 )
 @click.option(
-    "--brokers", type=at_least(1), help="So many, on consecutive ports: one for each core [1, in this process]."
+    "--brokers",
+    type=at_least(1, BROKERS_MAX),
+    help="So many, on consecutive ports: one for each core [1, in this process].",
 )
 @click.option("--metrics", metavar="HOST:PORT", help="Where /metrics and /health/ready are served over HTTP [nowhere].")
 @click.option("-X", "overrides", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")

@@ -47,7 +47,10 @@ _mechanisms = click.option(
     help=f"{' or '.join(MECHANISMS)} [{DEFAULT_MECHANISM}, or those of the user]; repeatable.",
 )
 _iterations = click.option(
-    "--iterations", type=at_least(4096), default=str(ITERATIONS), help=f"Of the hash, 4096 to 16384 [{ITERATIONS}]."
+    "--iterations",
+    type=at_least(4096, 16_384),
+    default=str(ITERATIONS),
+    help=f"Of the hash, 4096 to 16384 [{ITERATIONS}].",
 )
 _generate = click.option("--generate", is_flag=True, help="Make a random password, and print it.")
 

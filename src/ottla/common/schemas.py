@@ -9,6 +9,19 @@ class InvalidSchema(Exception):
     """A schema that cannot be parsed; the sentence says why."""
 
 
+class Effort:
+    """How much may be done for one question. Schemas of a few lines can ask for more than anybody can wait for."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+
+    def spend(self, steps: int = 1) -> None:
+        """Raises InvalidSchema when all is spent."""
+        self._left -= steps
+        if self._left < 0:
+            raise InvalidSchema(f"the schema takes more than {self._most:,} steps to be judged: make it simpler")
+
+
 class Sides(NamedTuple):
     """What people call the two schemas: a check for records of the past reads with the new one, and the other way."""
 

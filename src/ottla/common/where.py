@@ -310,7 +310,10 @@ class _Parser:
 
     def _literal(self, token: Token) -> Any:
         if token.kind == "number":
-            return float(token.text) if re.search(r"[.eE]", token.text) else int(token.text)
+            try:
+                return float(token.text) if re.search(r"[.eE]", token.text) else int(token.text)
+            except ValueError:  # Python reads no integers of thousands of digits
+                raise WhereError(f"the number {token.text[:20]}... is too long.") from None
         if token.kind == "string":
             return _unquote(token.text)
         at_ms = parse_time(token.text[1:])

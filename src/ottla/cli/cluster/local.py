@@ -15,7 +15,7 @@ import click
 from ottla.cli.cluster.local_cluster import ZOOKEEPER, LocalCluster, title
 from ottla.cli.cluster.plan import DECIDED_HERE, HOST, METRICS
 from ottla.cli.output import done, notice, paint, show, table
-from ottla.cli.settings import OUTPUTS, Settings, at_least, parse_assignment
+from ottla.cli.settings import BROKERS_MAX, OUTPUTS, PORT_MAX, Settings, at_least, parse_assignment
 
 DEFAULT_PORT = 9092
 COLOURS = {"running": "green", "paused": "yellow", "stopped": "red"}
@@ -56,9 +56,13 @@ _member = click.argument("member", metavar="ID")
 
 @_verb("up")
 @click.option(
-    "--brokers", type=at_least(1), help="How many [3, or as many as there are]; more than before adds to a cluster."
+    "--brokers",
+    type=at_least(1, BROKERS_MAX),
+    help="How many [3, or as many as there are]; more than before adds to a cluster.",
 )
-@click.option("--base-port", type=at_least(2), help=f"Of broker 1; ZooKeeper takes the one before [{DEFAULT_PORT}].")
+@click.option(
+    "--base-port", type=at_least(2, PORT_MAX), help=f"Of broker 1; ZooKeeper takes the one before [{DEFAULT_PORT}]."
+)
 @click.option("--metrics", metavar="HOST:PORT", help="Of broker 1; others take the next ports [no metrics].")
 @click.option("-X", "overrides", multiple=True, metavar="KEY=VALUE", help="A property of every broker; repeatable.")
 def up(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ottla.cli.output import notice
-from ottla.cli.settings import Settings, at_least, command
+from ottla.cli.settings import INT64_MAX, Settings, at_least, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
 
@@ -14,7 +14,9 @@ from ottla.common.errors import OttlaError
 @click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:9410", help="Where to listen [127.0.0.1:9410].")
 @click.option("--interval", type=at_least(0.1), default=10.0, metavar="SECONDS", help="Between two looks [10].")
 @click.option("--window", type=at_least(3), default=10, metavar="N", help="Looks by which is judged [10].")
-@click.option("--allowed-lag", type=at_least(0), default=0, metavar="N", help="Up to this much all is well [0].")
+@click.option(
+    "--allowed-lag", type=at_least(0, INT64_MAX), default=0, metavar="N", help="Up to this much all is well [0]."
+)
 @click.option("--webhook", "webhooks", multiple=True, metavar="URL", help="POST changes of a status there; repeatable.")
 @click.option("--users", "users_file", metavar="FILE", help="Who may log in [everybody is let in].")
 @click.option("--certificate", metavar="FILE", help="PEM: serve HTTPS.")

@@ -12,7 +12,7 @@ from ottla.cli.output import plural, show, table
 from ottla.cli.partition.names import chosen_partitions, listed, numbers
 from ottla.cli.partition.status import await_none
 from ottla.cli.partition.throttles import remove_throttles, set_throttles
-from ottla.cli.settings import Settings, at_least, command
+from ottla.cli.settings import INT64_MAX, Settings, at_least, command
 from ottla.cli.txn.show import cluster_of
 from ottla.client.admin.reassignments import alter_reassignments, list_reassignments
 from ottla.common.errors import OttlaError
@@ -26,7 +26,7 @@ from ottla.common.errors import OttlaError
 @click.option(
     "--throttle",
     "bytes_per_second",
-    type=click.IntRange(min=1),
+    type=at_least(1, INT64_MAX),
     metavar="BYTES",
     help="Copy no faster than so many bytes per second; with --wait the throttle ends with the move.",
 )

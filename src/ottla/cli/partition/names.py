@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import click
 
 from ottla.cli.connection import Cluster
+from ottla.cli.settings import INT32_MAX
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 
@@ -34,7 +36,7 @@ def _parse(text: str) -> tuple[str, list[int] | None]:
 
 def numbers(text: str, complaint: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and part.isascii() for part in parts):
+    if not all(re.fullmatch("[0-9]{1,10}", part) and int(part) <= INT32_MAX for part in parts):
         raise click.UsageError(complaint)
     return [int(part) for part in parts]
 

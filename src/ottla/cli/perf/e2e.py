@@ -21,7 +21,7 @@ from ottla.cli.name_completion import complete_topic
 from ottla.cli.perf.report import ProgressLine, Tally, report
 from ottla.cli.produce import acks_option
 from ottla.cli.records.positions import log_bounds
-from ottla.cli.settings import Settings, at_least, command
+from ottla.cli.settings import RECORD_BYTES_MAX, Settings, at_least, command
 from ottla.common.errors import OttlaError
 
 STAMP = struct.Struct(">8sqq")  # run, number (below zero: warm-up), nanoseconds
@@ -33,7 +33,7 @@ ARRIVE_S_MAX = 15.0
 @click.argument("topic", shell_complete=complete_topic)
 @click.option("-n", "--count", type=at_least(1), default=5000, help="How many records [5000].")
 @click.option("--rate", type=at_least(0.1), default=1000.0, help="Records per second [1000].")
-@click.option("--size", type=at_least(STAMP.size), default=100, help="Bytes of a value [100].")
+@click.option("--size", type=at_least(STAMP.size, RECORD_BYTES_MAX), default=100, help="Bytes of a value [100].")
 @acks_option
 def e2e(settings: Settings, topic: str, count: int, rate: float, size: int, acks: str) -> None:
     """Send COUNT records to TOPIC at RATE, consume them, and measure how long each was on its way."""

@@ -14,7 +14,7 @@ from ottla.cli.error_sentences import sentence
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.perf.report import ProgressLine, Tally, report
 from ottla.cli.produce import CODECS, acks_option
-from ottla.cli.settings import Settings, at_least, command
+from ottla.cli.settings import RECORD_BYTES_MAX, Settings, at_least, command
 from ottla.common.errors import OttlaError
 
 PAYLOADS = 64
@@ -25,7 +25,7 @@ POLL_EVERY = 64
 @command("produce")
 @click.argument("topic", shell_complete=complete_topic)
 @click.option("-n", "--count", type=at_least(1), default=100_000, help="How many records [100000].")
-@click.option("--size", type=at_least(1), default=1000, help="Bytes of a value [1000].")
+@click.option("--size", type=at_least(1, RECORD_BYTES_MAX), default=1000, help="Bytes of a value [1000].")
 @click.option("--rate", type=at_least(0.1), help="Records per second [as fast as it goes].")
 @click.option("-z", "--compression", type=click.Choice(CODECS), default="none", help="Codec of the batches [none].")
 @acks_option

@@ -6,7 +6,7 @@ import click
 
 from ottla.cli.output import notice
 from ottla.cli.registry.extra import needs_registry
-from ottla.cli.settings import Settings, command
+from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
 
@@ -32,6 +32,7 @@ LEVELS = ("none", "backward", "backward_transitive", "forward", "forward_transit
 @click.option(
     "--session-timeout",
     "session_timeout_ms",
+    type=at_least(1),
     default=10_000,
     metavar="MS",
     help="Until a dead writer is replaced [10000].",

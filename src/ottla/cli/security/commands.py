@@ -12,15 +12,15 @@ from typing import Any
 import click
 
 from ottla.cli.output import notice, paint, show, table
-from ottla.cli.security.folder import SecurityFolder
-from ottla.cli.security.plan import ADMIN, BrokerPlan, ClientPlan, Plan, check_client_name, check_hosts
+from ottla.cli.security.folder import CA_DAYS, SecurityFolder
+from ottla.cli.security.plan import ADMIN, BrokerPlan, ClientPlan, Plan, check_client_name, check_hosts, check_zookeeper
 from ottla.cli.settings import OUTPUTS, Settings, at_least
 from ottla.common.errors import OttlaError
 from ottla.metadata.scram import salted
 
 DAYS = 397
 PORT = 9093
-PORT_MAX = 65_533
+_PORT_MAX = 65_533
 _ITERATIONS = 8192
 _SOON_DAYS = 30
 _PASSWORD_BYTES = 24
@@ -41,7 +41,9 @@ _hosts = click.option(
     metavar="NAME",
     help="A name or address of the broker; the first is what clients are told; repeatable.",
 )
-_days = click.option("--days", type=at_least(1), default=str(DAYS), help=f"How long certificates are good [{DAYS}].")
+_days = click.option(
+    "--days", type=at_least(1, CA_DAYS), default=str(DAYS), help=f"How long certificates are good [{DAYS}]."
+)
 
 
 def _verb(name: str) -> Callable[[Callable[..., None]], click.Command]:
@@ -63,7 +65,9 @@ def _verb(name: str) -> Callable[[Callable[..., None]], click.Command]:
 
 @_verb("init")
 @_hosts
-@click.option("--port", type=at_least(1), default=str(PORT), help=f"For users; the next ones are taken too [{PORT}].")
+@click.option(
+    "--port", type=at_least(1, _PORT_MAX), default=str(PORT), help=f"For users; the next ones are taken too [{PORT}]."
+)
 @click.option("--id", "broker_id", type=at_least(0), default="1", help="Of the first broker [1].")
 @click.option("--zookeeper", metavar="HOST:PORT/PATH", help="For a cluster: where its metadata is.")
 @_days
@@ -85,11 +89,11 @@ def init(
       ottla security init --dir ~/ottla --host localhost
       ottla security init --dir /etc/ottla --host broker-1.example.com --zookeeper zk-1:2181,zk-2:2181/ottla
     """
-    if port > PORT_MAX:
-        raise click.UsageError(f"--port takes three ports in a row, and there are none above {PORT_MAX}.")
+    if port > _PORT_MAX:
+        raise click.UsageError(f"--port takes three ports in a row, and there are none above {_PORT_MAX}.")
     first, password = BrokerPlan(broker_id, check_hosts(hosts)), secrets.token_urlsafe(_PASSWORD_BYTES)
     admin, certificate = ClientPlan(ADMIN, ADMIN, password), ClientPlan(f"{ADMIN}-certificate", ADMIN)
-    plan = Plan(port, _first_user(password), [first], [admin, certificate], zookeeper, days=days)
+    plan = Plan(port, _first_user(password), [first], [admin, certificate], check_zookeeper(zookeeper), days=days)
     if zookeeper is not None:
         plan.zookeeper_login = f"ottla:{secrets.token_urlsafe(_PASSWORD_BYTES)}"
     with folder.locked():
@@ -144,6 +148,7 @@ def add_broker(settings: Settings, folder: SecurityFolder, broker_id: int, hosts
             )
         if any(one.id == broker_id for one in plan.brokers):
             raise OttlaError(f"there is a broker {broker_id} already: `ottla security renew` renews its certificate.")
+        folder.check_days(days)
         added = BrokerPlan(broker_id, check_hosts(hosts))
         plan.brokers.append(added)
         folder.issue_to_broker(added, days)
@@ -168,6 +173,7 @@ def add_client(settings: Settings, folder: SecurityFolder, name: str, days: int)
         plan = folder.plan()
         if any(name in (one.name, one.user) for one in plan.clients):
             raise OttlaError(f"there is a client '{name}' already: `ottla security renew {name}` gives it a new one.")
+        folder.check_days(days)
         added = ClientPlan(name, name)
         plan.clients.append(added)
         folder.issue_to_client(added, days)
@@ -202,6 +208,7 @@ def renew(
             count = folder.forget_old_authorities()
             said = f"forgot {count} old authorities; give {folder.ca} to all brokers and clients"
         else:
+            folder.check_days(days)
             renewed = _renew(folder, plan, names, days)
             said = ""
         folder.keep(plan)

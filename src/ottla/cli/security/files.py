@@ -12,8 +12,9 @@ from ottla.common.config.listeners import listener_text
 _SCRAM = "SCRAM-SHA-512"
 _LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _MADE = "Made by `ottla security`"
-# A broker's certificate has OU=brokers, which no client's has.
-_PRINCIPALS = f"RULE:^CN=[^,]+,OU=brokers$/{BROKER_USER}/,RULE:^CN=([^,]+)$/$1/"
+# A broker's certificate has OU=brokers, which no client's has. Its name is that of a host: one with an escaped comma in
+# it would end as a broker's does.
+_PRINCIPALS = f"RULE:^CN=[A-Za-z0-9.:-]+,OU=brokers$/{BROKER_USER}/,RULE:^CN=([^,]+)$/$1/"
 
 
 def server_properties(plan: Plan, broker: BrokerPlan, *, folder: Path, ca: Path) -> str:

@@ -17,7 +17,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ottla.cli.security import files
@@ -25,7 +25,7 @@ from ottla.cli.security.plan import LOOPBACK, BrokerPlan, ClientPlan, Plan
 from ottla.common.certificates import Authority, Issued, certificates_in, expires
 from ottla.common.errors import OttlaError
 
-_CA_DAYS = 3650
+CA_DAYS = 3650
 
 
 class SecurityFolder:
@@ -114,7 +114,7 @@ class SecurityFolder:
     def make_authority(self) -> None:
         """The first one, or one more: the old one is trusted until `forget_old_authorities`."""
         old = self.ca.read_text() if self.ca.exists() else ""
-        issued = Authority.new("Ottla CA", _CA_DAYS).issued
+        issued = Authority.new("Ottla CA", CA_DAYS).issued
         self._write(self._ca_key, issued.key_pem.decode())
         self._write(self.ca, issued.certificate_pem.decode() + old, 0o644)
 
@@ -134,9 +134,19 @@ class SecurityFolder:
         except (ValueError, IndexError):
             raise OttlaError(f"{self.ca} or {self._ca_key} is no PEM file that can be read.") from None
 
+    def check_days(self, days: int) -> None:
+        """No certificate is good for longer than its authority."""
+        end = expires(self._authority().issued.certificate_pem.decode())
+        most = (end - datetime.now(UTC)).days
+        if days > most:
+            raise OttlaError(
+                f"the CA is good until {end:%Y-%m-%d}, and no certificate is for longer: give at most {most} --days, "
+                "or make a new CA first with `ottla security renew --ca`."
+            )
+
     def issue_to_broker(self, broker: BrokerPlan, days: int) -> datetime:
         hosts = list(dict.fromkeys([*broker.hosts, *LOOPBACK]))
-        issued = self._authority().issue(broker.hosts[0], days, unit="brokers", hosts=hosts)
+        issued = self._authority().issue(broker.common_name, days, unit="brokers", hosts=hosts)
         return self._write(self.broker(broker) / "broker.pem", issued.pem)
 
     def issue_to_client(self, client: ClientPlan, days: int) -> datetime:

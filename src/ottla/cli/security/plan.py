@@ -13,7 +13,9 @@ from ottla.common.errors import OttlaError
 BROKER_USER = "broker"
 ADMIN = "admin"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*")
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+# As long as the name in a certificate can be; clients look at those beside it.
+_COMMON_NAME_MAX = 64
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -26,6 +28,10 @@ class BrokerPlan:
     @property
     def name(self) -> str:
         return f"broker-{self.id}"
+
+    @property
+    def common_name(self) -> str:
+        return self.hosts[0] if len(self.hosts[0]) <= _COMMON_NAME_MAX else self.name
 
 
 @dataclass(frozen=True)
@@ -82,9 +88,17 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return "%" not in host  # which network of this machine: no other would know
+
+
 def check_hosts(hosts: tuple[str, ...]) -> list[str]:
     for host in hosts:
-        if not HOST.fullmatch(host):
+        if not HOST.fullmatch(host) and not _is_address(host):
             raise OttlaError(
                 f"'{host}' is not the name or address of a host: write it as clients do, without a port or scheme."
             )
@@ -97,3 +111,9 @@ def check_client_name(name: str) -> str:
     if name == BROKER_USER:
         raise OttlaError(f"'{name}' is what brokers are called, who may do everything: choose another name.")
     return name
+
+
+def check_zookeeper(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"[!-~]+", text):
+        raise OttlaError("--zookeeper is where ZooKeeper is: write it as HOST:PORT,HOST:PORT/PATH.")
+    return text

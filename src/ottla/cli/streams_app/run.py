@@ -23,6 +23,7 @@ from ottla.cli.settings import Settings, command, parse_assignment
 from ottla.common.errors import OttlaError
 
 if TYPE_CHECKING:
+    from ottla.exposition.protection import Protection
     from ottla.spark.pipeline.reporting import Reporter
     from ottla.streams import Application
 
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 @click.option("--reprocess", is_flag=True, help="A new run from the start into new topics, beside the old one.")
 @click.option("--create-topics", is_flag=True, help="Create topics that it reads or writes and that are not there.")
 @click.option("--http", metavar="HOST:PORT", help="Answer questions about its stores there, as JSON.")
+@click.option("--http-users", metavar="FILE", help="Who may ask, with passwords [everybody].")
+@click.option("--http-certificate", metavar="FILE", help="PEM: HTTPS for --http.")
+@click.option("--http-key", metavar="FILE", help="PEM: the certificate's key.")
 @click.option("--checkpoint", metavar="URL", help="Of a shared folder, for a cluster [in --data-dir].")
 @metrics_option
 @conf_option
@@ -50,6 +54,9 @@ def run(
     reprocess: bool,
     create_topics: bool,
     http: str | None,
+    http_users: str | None,
+    http_certificate: str | None,
+    http_key: str | None,
     checkpoint: str | None,
     metrics: str | None,
     conf: tuple[str, ...],
@@ -64,10 +71,17 @@ def run(
       ottla streams run word_count.py --master spark://host:7077 --checkpoint s3a://bucket/word-count
     """
     require_spark()
+    from ottla.exposition.protection import protection
     from ottla.spark.pipeline.home import Home, data_folder
     from ottla.spark.pipeline.runner import RunSettings
     from ottla.streams.engine.runner import ApplicationRunner
     from ottla.streams.loading import load_application
+
+    if http is None and (http_users or http_certificate or http_key):
+        raise click.UsageError("--http-users, --http-certificate and --http-key are for --http HOST:PORT.")
+    if http_key is not None and http_certificate is None:
+        raise click.UsageError("--http-key is given without --http-certificate.")
+    protected = protection(http_certificate, http_key, http_users)
 
     def program() -> Application:
         found = load_application(file)
@@ -94,7 +108,7 @@ def run(
         confirm(settings, f"Delete the state of '{application.id}' and write everything again, after what is there?")
         runner.reset()
     served = serving_metrics(home, metrics, reporter)
-    with stopped_by_signals(runner), served, _queries(settings, application, http, reporter):
+    with stopped_by_signals(runner), served, _queries(settings, application, http, protected, reporter):
         runner.run()
 
 
@@ -125,18 +139,17 @@ def _version(settings: Settings, program: Application, folder: Path, *, reproces
 
 
 @contextmanager
-def _queries(settings: Settings, application: Application, http: str | None, reporter: Reporter) -> Iterator[None]:
+def _queries(
+    settings: Settings, application: Application, http: str | None, protected: Protection, reporter: Reporter
+) -> Iterator[None]:
     if http is None:
         yield
         return
     from ottla.streams.engine.queries import StoreReader
-    from ottla.streams.engine.query_http import QueryServer
+    from ottla.streams.engine.query_http import serving_queries
 
-    host, _, port = http.rpartition(":")
-    if not port.isdigit():
-        raise click.UsageError(f"--http wants HOST:PORT, not '{http}'.")
     client = settings.client_settings()
     reader = StoreReader(application.topology, application.id, client["bootstrap.servers"], kafka=client)
-    with QueryServer(application.topology, reader, host or "127.0.0.1", int(port)) as server:
-        reporter.event("http", f"{application.id}: stores at {server.address}/stores", address=server.address)
+    with serving_queries(application.topology, reader, http, protected) as url:
+        reporter.event("http", f"{application.id}: stores at {url}/stores", address=url)
         yield

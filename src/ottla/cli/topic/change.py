@@ -16,11 +16,15 @@ from ottla.cli.records.positions import Kind, Partition, log_bounds, parse_posit
 from ottla.cli.settings import Settings, at_least, command, parse_assignment, partition_option
 from ottla.common.errors import OttlaError
 
+# librdkafka takes no more; a broker refuses earlier.
+_PARTITIONS_MAX = 100_000
+_REPLICAS_MAX = 10_000
+
 
 @command("create", changes=True)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
-@click.option("-p", "--partitions", type=at_least(1), help="How many [the broker's num.partitions].")
-@click.option("-r", "--replicas", type=at_least(1), help="Replication factor [the broker's default].")
+@click.option("-p", "--partitions", type=at_least(1, _PARTITIONS_MAX), help="How many [the broker's num.partitions].")
+@click.option("-r", "--replicas", type=at_least(1, _REPLICAS_MAX), help="Replication factor [the broker's default].")
 @click.option("-c", "--config", "configs", multiple=True, metavar="NAME=VALUE", help="A topic setting; repeatable.")
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there already is fine.")
 def create(
@@ -89,7 +93,7 @@ def _raise_all(failures: list[OttlaError]) -> None:
 
 @command("alter", changes=True)
 @click.argument("topic", shell_complete=complete_topic)
-@click.option("-p", "--partitions", type=at_least(1), help="Grow to this many.")
+@click.option("-p", "--partitions", type=at_least(1, _PARTITIONS_MAX), help="Grow to this many.")
 @click.option("-c", "--config", "configs", multiple=True, metavar="NAME=VALUE", help="Set a setting; repeatable.")
 @click.option("--unset", "unset", multiple=True, metavar="NAME", help="Back to the default; repeatable.")
 def alter(

@@ -12,7 +12,7 @@ import click
 
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import facts, human_bytes, human_ms, notice, paint, plural, show, table
-from ottla.cli.settings import Settings, at_least, command
+from ottla.cli.settings import INT64_MAX, Settings, at_least, command
 from ottla.cli.trace.extra import needs_trace
 from ottla.cli.trace.interrupting import Interruptible
 from ottla.cli.txn.show import utc
@@ -44,7 +44,7 @@ def client_of(settings: Settings) -> ClientSettings:
 @command("record", options_metavar="[OPTIONS]")
 @click.argument("topic", shell_complete=complete_topic)
 @click.argument("partition", type=at_least(0))
-@click.argument("offset", type=at_least(0))
+@click.argument("offset", type=at_least(0, INT64_MAX))
 @click.option(
     "--by",
     multiple=True,

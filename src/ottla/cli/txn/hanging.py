@@ -15,7 +15,7 @@ import click
 
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import Planned, human_ms, show, table
-from ottla.cli.settings import Settings, at_least, command
+from ottla.cli.settings import INT32_MAX, INT64_MAX, Settings, at_least, command
 from ottla.cli.txn.show import cluster_of, utc
 from ottla.client.admin.transactions import Described, OpenInLog, abort_in_log, is_hanging, open_in_logs, owners
 from ottla.client.cluster import ClusterClient
@@ -89,7 +89,7 @@ def _hanging_lines(data: list[dict[str, Any]], older_than_s: float) -> Iterable[
 
 @command("abort", changes=True, asks=True)
 @click.argument("partition", metavar="TOPIC-PARTITION")
-@click.option("--start-offset", type=at_least(0), help="Which, if the partition has several open.")
+@click.option("--start-offset", type=at_least(0, INT64_MAX), help="Which, if the partition has several open.")
 @click.option("--force", is_flag=True, help="Also one that its coordinator knows and will end itself.")
 def abort(settings: Settings, partition: str, start_offset: int | None, force: bool) -> None:
     """Abort an open transaction in one partition, as `find-hanging` shows them: TOPIC-PARTITION is orders-3."""
@@ -115,8 +115,8 @@ def _not_hanging(owner: Described) -> str:
 
 
 def _parse(text: str) -> TopicPartition:
-    match = re.fullmatch(r"(.+)-(\d+)", text)
-    if match is None:
+    match = re.fullmatch(r"(.+)-([0-9]{1,10})", text)
+    if match is None or int(match[2]) > INT32_MAX:
         raise click.UsageError(f"'{text}' is not a partition: write TOPIC-NUMBER, such as orders-3.")
     return TopicPartition(match[1], int(match[2]))
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ottla.cli.output import facts, human_ms, show, table
-from ottla.cli.settings import Settings, at_least, command
+from ottla.cli.settings import INT64_MAX, Settings, at_least, command
 from ottla.client.access.security_settings import parse_security
 from ottla.client.address import ClusterAddress
 from ottla.client.admin import transactions
@@ -39,7 +39,11 @@ def utc(ms: int) -> str:
 @command("list")
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only in this state; repeatable.")
 @click.option(
-    "--producer-id", "producer_ids", multiple=True, type=at_least(0), help="Only of this producer; repeatable."
+    "--producer-id",
+    "producer_ids",
+    multiple=True,
+    type=at_least(0, INT64_MAX),
+    help="Only of this producer; repeatable.",
 )
 @click.option("--open-for", "open_for_s", type=at_least(0.0), metavar="SECONDS", help="Only open for longer than this.")
 @click.option("--match", "pattern", metavar="REGEX", help="Only ids that match as a whole (RE2).")
