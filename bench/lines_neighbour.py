@@ -81,6 +81,8 @@ class Pinger:
         self._frame = request_frame(request, 3)
         self._worst_ms = 0.0
         self._began_at: float | None = None
+        # A question that was under way when the last span ended is not this one's: to make the next request takes time.
+        self._span = 0
         self._is_over = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -95,10 +97,12 @@ class Pinger:
 
     def _run(self) -> None:
         while not self._is_over:
-            began_at = self._began_at = time.perf_counter()
+            span, began_at = self._span, time.perf_counter()
+            self._began_at = began_at
             self._client.send_frame(self._frame)
             self._client.receive_frame()
-            self._worst_ms = max(self._worst_ms, (time.perf_counter() - began_at) * 1000)
+            if span == self._span:
+                self._worst_ms = max(self._worst_ms, (time.perf_counter() - began_at) * 1000)
             self._began_at = None
             time.sleep(0.0005)
 
@@ -107,4 +111,5 @@ class Pinger:
         began_at = self._began_at
         waiting_ms = 0.0 if began_at is None else (time.perf_counter() - began_at) * 1000
         worst_ms, self._worst_ms = self._worst_ms, 0.0
+        self._span += 1
         return max(worst_ms, waiting_ms)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ottla.broker.configs.config_changes import Change, Operation, apply_changes, replace_all
 from ottla.common.config import BrokerConfig, TopicConfig
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import to_the_end
 
 LIST, NUMBER = "cleanup.policy", "retention.ms"
 
@@ -16,9 +17,8 @@ LIST, NUMBER = "cleanup.policy", "retention.ms"
 def _apply(own: dict[str, str], *changes: tuple[str, Operation, str | None]) -> dict[str, str]:
     topic = TopicConfig(BrokerConfig.load({}), {})
     settings = TopicConfig.definitions()
-    return apply_changes(
-        own, [Change(*one) for one in changes], settings.get, lambda key: settings[key].text(topic.value(key))
-    )
+    changed = [Change(*one) for one in changes]
+    return to_the_end(apply_changes(own, changed, settings.get, lambda key: settings[key].text(topic.value(key))))
 
 
 def test_set_and_delete() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ottla.broker.cluster.peers import PeerUnavailable
 from ottla.broker.controller.producer_ids import BLOCK_SIZE, ProducerIds, blocks_of_controller
-from ottla.broker.handlers import allocate_producer_ids
+from ottla.broker.handlers.transactions import allocate_producer_ids
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.metadata.image import ClusterImage, Registration
 from ottla.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse

@@ -45,11 +45,11 @@ def _later(*_: Any) -> Steps[Message]:
 @pytest.mark.parametrize(
     ("handler", "request_", "version"),
     [
-        ("add_partitions_to_txn", m.AddPartitionsToTxnRequest(), 3),
-        ("find_coordinator", m.FindCoordinatorRequest(), 4),
-        ("metadata", m.MetadataRequest(topics=[]), 9),
-        ("offset_fetch", m.OffsetFetchRequest(), 9),
-        ("delete_groups", m.DeleteGroupsRequest(), 2),
+        ("transactions.add_partitions_to_txn", m.AddPartitionsToTxnRequest(), 3),
+        ("groups.find_coordinator", m.FindCoordinatorRequest(), 4),
+        ("topics.metadata", m.MetadataRequest(topics=[]), 9),
+        ("groups.offset_fetch", m.OffsetFetchRequest(), 9),
+        ("groups.delete_groups", m.DeleteGroupsRequest(), 2),
     ],
 )
 async def test_a_failure_that_an_answer_has_no_place_for_closes_the_connection(
@@ -66,7 +66,7 @@ async def test_a_failure_that_an_answer_has_no_place_for_closes_the_connection(
 async def test_a_failure_is_told_in_the_answers_own_error_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fail: Any
 ) -> None:
-    monkeypatch.setattr(import_module("ottla.broker.handlers.find_coordinator"), "handle", fail)
+    monkeypatch.setattr(import_module("ottla.broker.handlers.groups.find_coordinator"), "handle", fail)
     async with LoopBroker(tmp_path) as broker:
         answer = await broker.call(m.FindCoordinatorRequest(), 3)
         assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR

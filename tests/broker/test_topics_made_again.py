@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.random_ids import random_topic_id
+from ottla.metadata.image import with_topics
 from ottla.protocol import messages as m
 from ottla.storage.disk import Disk
 from tests.support.loop_broker import LoopBroker
@@ -124,3 +127,15 @@ async def test_settings_are_not_for_the_next_topic_of_the_name(tmp_path: Path) -
         answer = await made_again(broker, m.IncrementalAlterConfigsRequest(resources=[topic]), 1)
         assert answer.responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert broker.broker.image.topics["topic"].configs == {}
+
+
+async def test_one_that_was_made_again_before_anybody_looked_has_logs_of_its_own(tmp_path: Path) -> None:
+    """A broker of a cluster that was behind hears of the end of the first and of the second at once."""
+    async with LoopBroker(tmp_path) as broker:
+        await broker.create_topic("topic", 3)
+        await produce(broker, b"of the first")
+        topics = broker.broker.topics
+        second = replace(topics.image.topics["topic"], id=random_topic_id())
+        await topics.change(topics.adopt(with_topics(topics.image, [second]), is_ours=False))
+        assert await sizes(broker) == [0, 0, 0]
+        await produce(broker, b"of the second")

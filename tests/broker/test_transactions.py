@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.handlers import produce
+from ottla.broker.handlers.records import produce
 from ottla.common.errors import ErrorCode
 from ottla.protocol import messages as m
 from ottla.records.record import iterate_batches, read_records

@@ -5,6 +5,7 @@ import pytest
 from ottla.common.errors import ErrorCode
 from ottla.groups.classic_group import State
 from ottla.groups.config import GroupConfig
+from ottla.protocol import codec
 from tests.groups.desk import Desk
 
 
@@ -368,3 +369,16 @@ def test_a_coordinator_that_moves_away_tells_those_who_wait(desk: Desk) -> None:
     desk.shard.resign()
     assert desk.answer(ticket).error_code == ErrorCode.NOT_COORDINATOR
     assert desk.heartbeat(ids[1], 1) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("letter", ["x", "\u017c"])
+def test_a_client_id_of_any_length_makes_a_member_id_that_can_be_sent_and_stored(desk: Desk, letter: str) -> None:
+    """Or no member of the group could be answered: all are named to the leader."""
+    longest = letter * (32_767 // len(letter.encode()))
+    ticket = desk.send_join(version=3, client_id=longest)
+    answer = desk.answer(ticket)
+    assert codec.encode(answer, 3)
+    assert answer.member_id.startswith(letter * 1_000)
+    desk.sync(answer.member_id, answer.generation_id, {answer.member_id: b"a"})
+    desk.restart()
+    assert list(desk.group().members) == [answer.member_id]

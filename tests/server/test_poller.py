@@ -78,3 +78,27 @@ async def test_a_hang_up_is_told_as_readable_and_forgetting_ends_it(
     await asyncio.sleep(0.01)
     assert seen.events == []
     poller.close()
+
+
+class Broken(Seen):
+    def on_writable(self) -> None:
+        raise ValueError("a bug of this connection")
+
+    def release_held(self) -> None:
+        raise ValueError("another bug of this connection")
+
+
+async def test_one_that_fails_keeps_nobody_else_from_being_served(pair: tuple[socket.socket, socket.socket]) -> None:
+    """Answers that others have ready would wait for whatever comes next to this broker."""
+    loop = asyncio.get_running_loop()
+    failures: list[object] = []
+    loop.set_exception_handler(lambda _, context: failures.append(context))
+    ours, _theirs = pair
+    seen, broken, poller = Seen(), Broken(), EpollPoller(loop, SystemClock())
+    poller.holding = [broken, seen]
+    poller.watch(ours.fileno(), broken, WRITE)
+    async with asyncio.timeout(60):
+        while len(failures) < 2:
+            await asyncio.sleep(0)
+    poller.close()
+    assert seen.events == ["release"]

@@ -57,7 +57,8 @@ class Router:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._routes: dict[int, Route] = {}
-        self._known_frame: KnownRoute = lambda _broker, _context, _frame: None
+        # What answers a producer's request that is like those before it; also for who observes those.
+        self.known_frame: KnownRoute = lambda _broker, _context, _frame: None
         broker.answer_enclosed = self._answer_enclosed
 
     async def warm_up(self) -> None:
@@ -82,16 +83,21 @@ class Router:
             cached = connection.context
             if cached is not None and cached[1].produce_prefix_end:
                 # A producer's connection: most likely it goes on as it began.
-                answer = self._known_frame(self._broker, cached[1], frame)
+                answer = self.known_frame(self._broker, cached[1], frame)
                 if answer is not None:
                     return answer
             return self._dispatch(connection, frame)
-        except (MalformedMessage, CloseConnection) as error:
+        except Exception as error:
+            self.give_up(connection, error)
+            return None
+
+    def give_up(self, connection: Connection, error: Exception) -> None:
+        """A request failed, and nothing can be said of it."""
+        if isinstance(error, (MalformedMessage, CloseConnection)):
             log.warning("closing connection", extra={"client": connection.client_host, "why": str(error)})
-        except Exception:
-            log.exception("closing connection: request failed", extra={"client": connection.client_host})
+        else:
+            log.error("closing connection: request failed", exc_info=error, extra={"client": connection.client_host})
         connection.close()
-        return None
 
     def _dispatch(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
         header = read_request_header(frame)
@@ -141,7 +147,7 @@ class Router:
         if context.api_key == API_VERSIONS:
             # The one API whose newer versions we must answer: in the v0 format, so that the client can step down.
             context.version = 0
-            response = import_module("ottla.broker.handlers.api_versions").unsupported(self._broker)
+            response = import_module("ottla.broker.handlers.cluster.api_versions").unsupported(self._broker)
             body = codec.encode(response, 0)
             return response_prefix(len(body), context.correlation_id, False) + body
         log.warning(
@@ -154,7 +160,7 @@ class Router:
     def _add_route(self, api: Api) -> Route:
         module = import_module(f"ottla.broker.handlers.{api.module}")
         if api.name == "Produce":
-            self._known_frame = module.handle_known_frame
+            self.known_frame = module.handle_known_frame
         if api.works_on_frames:
             route = _frame_route(self._broker, module, api)
         else:
@@ -186,7 +192,6 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
     handle = module.handle if broker.access is None else _guarded(api.name, module.handle)
     request_name, response_name = f"{api.name}Request", f"{api.name}Response"
     flexible = flexible_from(request_name)
-    is_refused_here = getattr(module, "is_refused_here", None)
     fields = {field["name"]: field["versions"] for field in codec.definition(response_name)["fields"]}
 
     def framed(version: int, correlation_id: int, body: bytearray) -> bytes:
@@ -209,15 +214,15 @@ def _message_route(broker: Broker, module: Any, api: Api) -> Route:
         response_class: Any = codec.message_class(response_name)
         response: Any = response_class(error_code=code)
         if "error_message" in fields:
-            response.error_message = getattr(error, "message", None)
+            response.error_message = error.message if isinstance(error, ApiError) else None
         return cast(Message, response)
 
     def is_for_another(context: RequestContext, request: Any) -> bool:
         """Only the controller can do it, and that is another broker."""
         if not api.for_controller or not broker.is_clustered or broker.is_controller:
             return False
-        if is_refused_here is not None and is_refused_here(broker, context):
-            return False
+        if api.by_login_only and not broker.tokens.may_be_asked(context):
+            return False  # refused here: only we know how the client came in
         # The levels of loggers are those of the broker that is asked.
         return api.name != "IncrementalAlterConfigs" or all(
             resource.resource_type != _BROKER_LOGGER for resource in request.resources

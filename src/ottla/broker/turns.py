@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Coroutine
 from typing import Any, Protocol, TypeVar
 
-from ottla.common.steps import Steps
+from ottla.common.steps import Pauses, Steps
 
 T = TypeVar("T")
 
@@ -95,6 +95,18 @@ class Pause:
         if time.perf_counter() >= self._due:
             await asyncio.sleep(0)
             self._due = time.perf_counter() + TURN_S
+
+
+async def in_turns(steps: Pauses[T]) -> T:
+    """What the steps come to; others get in between."""
+    pause = Pause()
+    try:
+        while True:
+            next(steps)
+            await pause.when_due()
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def _advance(

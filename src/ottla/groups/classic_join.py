@@ -26,6 +26,8 @@ from ottla.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
 # From this version on a dynamic member must know its id before it is let in, ...
 MEMBER_ID_REQUIRED_SINCE = 4
+# Of a string in any answer and record.
+_MEMBER_ID_BYTES_MAX = 0x7FFF
 # ... and from this one a returning static leader can be told not to assign again (KIP-814).
 SKIP_ASSIGNMENT_SINCE = 9
 
@@ -89,7 +91,7 @@ def _has_room(state: GroupState, group: ClassicGroup, member_id: str) -> bool:
 
 def _join_without_id(state: GroupState, group: ClassicGroup, join: Join, out: Result) -> None:
     instance_id = join.request.group_instance_id
-    new_id = f"{join.client.client_id if instance_id is None else instance_id}-{state.new_id()}"
+    new_id = _member_id(join.client.client_id if instance_id is None else instance_id, state.new_id())
     if instance_id is not None and instance_id in group.static_ids:
         _replace_static(state, group, join, new_id, out)
     elif instance_id is not None or join.client.version < MEMBER_ID_REQUIRED_SINCE:
@@ -98,6 +100,12 @@ def _join_without_id(state: GroupState, group: ClassicGroup, join: Join, out: Re
         group.pending[new_id] = None
         out.schedule(session_key(group, new_id), join.request.session_timeout_ms)
         join.refuse(ErrorCode.MEMBER_ID_REQUIRED, out, new_id)
+
+
+def _member_id(name: str, unique: str) -> str:
+    """As Kafka's, but one that fits where it must: into answers and records."""
+    room = _MEMBER_ID_BYTES_MAX - len(unique) - 1
+    return f"{name.encode()[:room].decode(errors='ignore')}-{unique}"
 
 
 def _add_member(state: GroupState, group: ClassicGroup, join: Join, member_id: str, out: Result) -> None:

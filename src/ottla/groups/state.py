@@ -102,6 +102,7 @@ class GroupState:
 
     def clear(self) -> None:
         """As before the first record. Topics that were deleted meanwhile are still to be forgotten."""
+        self.is_loading = True
         self.groups.clear()
         self.offsets = OffsetStore()
         self.next_offset = 0

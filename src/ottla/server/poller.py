@@ -80,9 +80,15 @@ class EpollPoller:
             self._serve(ready)
         finally:
             self.in_turn = False
+            self._release()
+
+    def _release(self) -> None:
         holding, self.holding = self.holding, []
         for holder in holding:
-            holder.release_held()
+            try:
+                holder.release_held()
+            except Exception as error:  # of this connection; what others hold leaves all the same
+                self._loop.call_exception_handler({"message": "an answer could not leave", "exception": error})
 
     def _serve(self, ready: list[tuple[int, int]]) -> None:
         watched = self._watched

@@ -70,12 +70,16 @@ class ReceivingConnection(Connection):
             if not self.is_known:
                 self.listener.note_failed_handshake(self, error)
             self._finish_and_close()
-        except Exception:  # of this connection; those who are served in the same turn must not suffer for it
-            log.exception("closing connection: it failed", extra={"client": self.client_host})
-            self.close()
+        except Exception:
+            self._fail()
             return
         if self._transport.is_holding:
             self._schedule_read()
+
+    def _fail(self) -> None:
+        """An exception of this connection: those who are served in the same turn must not suffer for it."""
+        log.exception("closing connection: it failed", extra={"client": self.client_host})
+        self.close()
 
     def _schedule_read(self) -> None:
         """The transport has something that epoll does not know of."""
@@ -217,7 +221,10 @@ class ReceivingConnection(Connection):
             self.on_readable()  # the handshake goes on
             return
         self.last_active_ms = self.listener.clock.monotonic_ms()
-        self._sending.drain()
+        try:
+            self._sending.drain()
+        except Exception:
+            self._fail()
 
     def admit(self, principal: str) -> None:
         super().admit(principal)

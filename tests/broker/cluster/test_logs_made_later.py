@@ -17,7 +17,7 @@ from ottla.broker.cluster.cluster_startup import reconcile
 from ottla.broker.cluster.controlling import Controlling
 from ottla.broker.cluster.failed_dirs import FailedDirs
 from ottla.broker.controller.topic_service import TopicService
-from ottla.broker.handlers import assign_replicas_to_dirs
+from ottla.broker.handlers.cluster import assign_replicas_to_dirs
 from ottla.broker.partitions.partition_table import Partitions
 from ottla.broker.partitions.partitions_of_image import PartitionsOfImage
 from ottla.common.errors import ApiError, ErrorCode

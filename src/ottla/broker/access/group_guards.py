@@ -111,15 +111,17 @@ def find_coordinator(request: Request) -> Steps[Any]:
     return answer
 
 
-def by_group(request_field: str, answer_field: str, operation: Operation, line: Any) -> Guard:
+def by_group(
+    request_field: str, answer_field: str, operation: Operation, line: Any, *, tells_operations: bool
+) -> Guard:
     def guard(request: Request) -> Steps[Any]:
         ask, groups = request.ask, getattr(request.message, request_field)
         denied = {group: None for group in groups if not ask.may(operation, ResourceType.GROUP, group)}
         setattr(request.message, request_field, [group for group in groups if group not in denied])
         answer = yield from request.answer()
         told = getattr(answer, answer_field)
-        for group in told:
-            if getattr(group, "authorized_operations", NOT_ASKED) != NOT_ASKED:
+        for group in told if tells_operations else ():
+            if group.authorized_operations != NOT_ASKED:
                 group.authorized_operations = ask.operations(ResourceType.GROUP, group.group_id, GROUP_OPERATIONS)
         code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         refused = (line(group_id=group, error_code=code) for group in denied)
@@ -131,7 +133,7 @@ def by_group(request_field: str, answer_field: str, operation: Operation, line: 
 
 def consumer_group_describe(request: Request) -> Steps[Any]:
     ask, line = request.ask, m.ConsumerGroupDescribeResponse.DescribedGroup
-    answer = yield from by_group("group_ids", "groups", Operation.DESCRIBE, line)(request)
+    answer = yield from by_group("group_ids", "groups", Operation.DESCRIBE, line, tells_operations=True)(request)
     for place, group in enumerate(answer.groups):
         names = {
             topic.topic_name

@@ -99,14 +99,16 @@ _GUARDS: dict[str, Guard] = {
     "CreateTopics": topics.create_topics,
     "DeleteAcls": whole_or(shapes.delete_acls),
     "DeleteGroups": groups.by_group(
-        "groups_names", "results", Operation.DELETE, m.DeleteGroupsResponse.DeletableGroupResult
+        "groups_names", "results", Operation.DELETE, m.DeleteGroupsResponse.DeletableGroupResult, tells_operations=False
     ),
     "DeleteRecords": topics.by_topic(Operation.DELETE, shapes.deleted_records_topic),
     "DeleteTopics": topics.delete_topics,
     "DescribeCluster": _describe_cluster,
     "DescribeConfigs": _configs(Operation.DESCRIBE_CONFIGS, "results", m.DescribeConfigsResponse.DescribeConfigsResult),
     "DescribeDelegationToken": Request.answer,  # too
-    "DescribeGroups": groups.by_group("groups", "groups", Operation.DESCRIBE, m.DescribeGroupsResponse.DescribedGroup),
+    "DescribeGroups": groups.by_group(
+        "groups", "groups", Operation.DESCRIBE, m.DescribeGroupsResponse.DescribedGroup, tells_operations=True
+    ),
     "DescribeLogDirs": _describe_log_dirs,
     "DescribeProducers": topics.by_topic(Operation.READ, shapes.producers_topic),
     "DescribeTopicPartitions": topics.describe_topic_partitions,

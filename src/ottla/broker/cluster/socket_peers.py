@@ -15,6 +15,7 @@ import asyncio
 import errno
 import logging
 import socket
+import ssl
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -231,7 +232,7 @@ class SocketPeers:
 async def _connected(make_protocol: Callable[[], asyncio.BaseProtocol], broker: int, place: _Place, tls: Any) -> None:
     """Raises PeerUnavailable: refused if nobody listens at any of the addresses that the host's name has."""
     host, port, _ = place
-    errors: list[Exception] = []
+    errors: list[OSError] = []
     loop = asyncio.get_running_loop()
     # The name in the certificate is that of the broker, not the address it has now.
     secured: dict[str, Any] = {} if tls is None else {"ssl": tls, "server_hostname": host}
@@ -243,10 +244,10 @@ async def _connected(make_protocol: Callable[[], asyncio.BaseProtocol], broker: 
                     return
                 except OSError as error:
                     errors.append(error)
-    except (OSError, TimeoutError) as error:
+    except OSError as error:  # or its time is over, which is one
         errors.append(error)
     # One that this machine has no way to (IPv6 often) says nothing about the process.
-    telling = [error for error in errors if getattr(error, "errno", None) not in _NO_WAY]
+    telling = [error for error in errors if error.errno not in _NO_WAY]
     if telling and all(isinstance(error, ConnectionRefusedError) for error in telling):
         raise PeerUnavailable(f"nobody listens at {host}:{port}, broker {broker}", refused=True)
     if (distrust := _distrust(errors, f"{host}:{port}")) is not None:
@@ -258,8 +259,8 @@ async def _connected(make_protocol: Callable[[], asyncio.BaseProtocol], broker: 
 def _distrust(errors: Iterable[Exception], address: str) -> str | None:
     """The sentence for a certificate that one side does not accept."""
     for error in errors:
-        if isinstance(error, OSError) and hasattr(error, "reason"):  # OpenSSL's, which is not loaded without need
-            from ottla.client.access.tls import refusal
+        if isinstance(error, ssl.SSLError):
+            from ottla.client.access.tls import refusal  # without TLS nobody needs it
 
             if (known := refusal(error, address)) is not None:
                 return str(known).rstrip(".")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ottla.common.config import Setting
 from ottla.common.config.values import Kind
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.steps import Pauses, pieces
 
 
 class Operation(IntEnum):
@@ -35,22 +36,35 @@ def apply_changes(
     changes: Sequence[Change],
     setting_of: Callable[[str], Setting[Any] | None],
     effective: Callable[[str], str | None],
-) -> dict[str, str]:
+) -> Pauses[dict[str, str]]:
     """The resource's settings after `changes`; a list that is not set is appended to in its effective form."""
     _check_once([change.name for change in changes])
     result = dict(own)
-    for name, operation, value in changes:
-        if operation == Operation.DELETE:
-            result.pop(name, None)
-        elif operation == Operation.SET:
-            result[name] = _not_null(name, value)
-        elif operation in (Operation.APPEND, Operation.SUBTRACT):
-            _check_is_list(name, setting_of(name), Operation(operation))
-            before = own[name] if name in own else effective(name)
-            result[name] = _edit_list(before or "", Operation(operation), _not_null(name, value))
-        else:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operation {operation} on {name}.")
+    for piece in pieces(changes):
+        for change in piece:
+            _apply(result, change, own, setting_of, effective)
+        yield
     return result
+
+
+def _apply(
+    result: dict[str, str],
+    change: Change,
+    own: Mapping[str, str],
+    setting_of: Callable[[str], Setting[Any] | None],
+    effective: Callable[[str], str | None],
+) -> None:
+    name, operation, value = change
+    if operation == Operation.DELETE:
+        result.pop(name, None)
+    elif operation == Operation.SET:
+        result[name] = _not_null(name, value)
+    elif operation in (Operation.APPEND, Operation.SUBTRACT):
+        _check_is_list(name, setting_of(name), Operation(operation))
+        before = own[name] if name in own else effective(name)
+        result[name] = _edit_list(before or "", Operation(operation), _not_null(name, value))
+    else:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operation {operation} on {name}.")
 
 
 def _check_is_list(name: str, setting: Setting[Any] | None, operation: Operation) -> None:

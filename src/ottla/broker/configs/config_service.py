@@ -29,6 +29,7 @@ from ottla.broker.configs.config_resources import (
 from ottla.broker.configs.log_configs import topic_log_config
 from ottla.broker.controller.change_log import Requester, tell
 from ottla.broker.controller.topic_service import TopicService
+from ottla.broker.turns import in_turns
 from ottla.common.config import BrokerConfig, GroupConfig
 from ottla.common.config.names import general_of
 from ottla.common.errors import ApiError, ErrorCode, OttlaError
@@ -167,8 +168,8 @@ class ConfigService:
         resource = self._alterable(kind, name)
         async with self._one_at_a_time:
             resource.check_name(name)
-            configs = apply_changes(
-                resource.own(name), changes, resource.setting, lambda key: resource.effective(name, key)
+            configs = await in_turns(
+                apply_changes(resource.own(name), changes, resource.setting, lambda key: resource.effective(name, key))
             )
             await self._store(resource, name, configs, validate_only, by)
 

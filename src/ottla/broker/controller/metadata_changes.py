@@ -25,7 +25,7 @@ from ottla.broker.controller import change_log
 from ottla.broker.controller.change_log import Requester
 from ottla.broker.controller.damaged_nodes import DamagedNodes
 from ottla.broker.controller.deletion_notes import confirm_deletions
-from ottla.broker.turns import Pause
+from ottla.broker.turns import Pause, in_turns
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.common.steps import Pauses
@@ -224,7 +224,7 @@ class MetadataChanges:
 
         async def change() -> T:
             planned = plan(self._image)
-            answer, topics = planned if isinstance(planned, tuple) else await _in_turns(planned)
+            answer, topics = planned if isinstance(planned, tuple) else await in_turns(planned)
             await self.commit_and_adopt(
                 [Set(nodes.topic_path(name), nodes.encode_topic(topic)) for name, topic in topics.items()]
             )
@@ -269,6 +269,7 @@ class MetadataChanges:
         if made_anew:
             # The old one first, or the new one would be given its logs.
             await self.adopt(images.without_topics(old, made_anew), is_ours=is_ours)
+            old = self._image
         added = list(self._replicas_here(new, old))
         if added:
             await self.make_logs(added)
@@ -365,7 +366,7 @@ class MetadataChanges:
         try:
             await self.in_store(lambda store: confirm_deletions(store, topic_ids, self._node_id))
         except (StoreConflict, StoreUnavailable) as error:  # the topics are gone for everybody
-            log.error("the note of a deletion is left for the next start", exc_info=error)
+            log.warning("the note of a deletion is left for the next start", extra={"why": str(error)})
 
     async def _publish(self, new: ClusterImage, is_ours: bool) -> None:
         old, self._image = self._image, new
@@ -400,17 +401,6 @@ class MetadataChanges:
     def _tell_again(self) -> None:
         self._telling_again = None
         self._tell_subscribers()
-
-
-async def _in_turns(steps: Pauses[T]) -> T:
-    pause = Pause()
-    try:
-        while True:
-            next(steps)
-            await pause.when_due()
-    except StopIteration as end:
-        result: T = end.value
-        return result
 
 
 class _Subscriber:

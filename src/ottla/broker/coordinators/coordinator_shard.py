@@ -91,10 +91,6 @@ class CoordinatorShard(ABC, Generic[M]):
         operations that give out tickets need it, and transactions have none."""
         raise NotImplementedError
 
-    @abstractmethod
-    def begin_loading(self) -> None:
-        """The log is read from its beginning: what a try that failed has left is forgotten."""
-
     # --- how every operation runs
 
     def begin(self) -> Result:
@@ -112,21 +108,23 @@ class CoordinatorShard(ABC, Generic[M]):
         if self.has_resigned:
             self._finish(out, ApiError(ErrorCode.NOT_COORDINATOR))
             return
-        if out.records:
-            try:
+        try:
+            if out.records:
                 offset = self.log.append(out.records, out.producer)
-            except ApiError as error:
-                # The members that were to go are still there, so their timers must be, too.
-                self._set_timers([order for order in out.timers if order.delay_ms is not None])
-                self._finish(out, error)
-                return
-            producer_id = -1 if out.producer is None else out.producer[0]
-            for number, record in enumerate(out.records):
-                self.replay(record, offset + number, producer_id)
-        if out.timers:
-            self._set_timers(out.timers)
-        for step in out.next_steps:
-            self.run(step)
+                producer_id = -1 if out.producer is None else out.producer[0]
+                for number, record in enumerate(out.records):
+                    self.replay(record, offset + number, producer_id)
+            if out.timers:
+                self._set_timers(out.timers)
+            for step in out.next_steps:
+                self.run(step)
+        except Exception as error:
+            # The members that were to go are still there, so their timers must be, too.
+            self._set_timers([order for order in out.timers if order.delay_ms is not None])
+            self._finish(out, error)
+            if isinstance(error, ApiError):
+                return  # the log does not take it
+            raise  # a bug; whoever waits is answered all the same
         # Also if nothing was written: the answer may rest on records of another request that are not committed yet.
         self.log.when_committed(partial(self._finish, out))
 
@@ -147,7 +145,10 @@ class CoordinatorShard(ABC, Generic[M]):
             except Exception as failed:  # whoever waits is answered whatever happens
                 out.error, bug = ErrorCode.UNKNOWN_SERVER_ERROR, failed
         for ticket, message in out.answers:
-            self.deliver(ticket, message, out.error)
+            try:
+                self.deliver(ticket, message, out.error)
+            except Exception as failed:  # one that cannot be given keeps nobody else from theirs
+                bug = failed
         if bug is not None:
             raise bug
 
@@ -191,6 +192,10 @@ class CoordinatorShard(ABC, Generic[M]):
             self._look_at_clock()
 
     # --- life
+
+    def begin_loading(self) -> None:
+        """The log is read from its beginning: what a try that failed has left is forgotten."""
+        self.is_loading = True
 
     def loaded(self) -> None:
         """The log has been read: from now on it answers."""

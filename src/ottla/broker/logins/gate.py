@@ -3,7 +3,7 @@
 Before its login a client may ask for ApiVersions and nothing more; anything else closes the connection. A login that
 fails is answered after `connection.failed.authentication.delay.ms`, and then the connection ends. A session that is
 limited (`connections.max.reauth.ms`, or a token that expires) goes on when the client logs in again as the same user
-(KIP-368); the first request after its end closes the connection.
+by the same mechanism (KIP-368); the first request after its end closes the connection.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class Login:
 
     exchange: Exchange | None = None
     mechanism: str = ""
+    # By which of them the client has got in.
+    proven_by: str = ""
     # When the session ends, by the monotonic clock; 0 is never.
     ends_ms: int = 0
     # By a delegation token.
@@ -144,14 +146,19 @@ class SaslGate:
         exchange = login.exchange
         if exchange is None:
             raise CloseConnection("SaslAuthenticate without SaslHandshake")
+        if connection.is_known and login.mechanism != login.proven_by:
+            raise LoginRefused(
+                f"SASL mechanism '{login.mechanism}' requested by client is not supported for re-authentication of "
+                f"mechanism '{login.proven_by}'"
+            )
         answer = exchange.answer(message)
         if exchange.user is None:
             return SaslAuthenticateResponse(auth_bytes=answer)
         principal = f"User:{exchange.user}"
         if connection.is_known and principal != connection.principal:
             raise LoginRefused(f"{_AGAIN} from {connection.principal}")
-        login.exchange = None
-        login.is_by_token = getattr(exchange, "token", None) is not None
+        login.exchange, login.proven_by = None, login.mechanism
+        login.is_by_token = exchange.is_by_token
         lifetime_ms = self._lifetime_ms(exchange)
         login.ends_ms = self._broker.clock.monotonic_ms() + lifetime_ms if lifetime_ms else 0
         connection.context = None  # it says whether the login was by a token

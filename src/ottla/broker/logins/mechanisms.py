@@ -28,6 +28,10 @@ class Exchange(Protocol):
     claimed: str
     user: str | None
 
+    @property
+    def is_by_token(self) -> bool:
+        """Whether it was a delegation token, once the user is known."""
+
     def answer(self, message: bytes) -> bytes: ...
 
     def lifetime_ms(self, now_ms: int) -> int:
@@ -35,11 +39,17 @@ class Exchange(Protocol):
 
 
 class _Plain(PlainExchange):
+    is_by_token = False
+
     def lifetime_ms(self, now_ms: int) -> int:
         return 0
 
 
 class _Scram(ScramExchange):
+    @property
+    def is_by_token(self) -> bool:
+        return self.token is not None
+
     def lifetime_ms(self, now_ms: int) -> int:
         return 0 if self.token is None else max(1, self.token.expires_ms - now_ms)
 

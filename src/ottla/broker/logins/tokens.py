@@ -53,6 +53,8 @@ class Tokens:
 
 
 class TokenExchange:
+    is_by_token = False  # one of somebody else's, which is as good as a password
+
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
         self._expires_ms = 0

@@ -14,7 +14,7 @@ from ottla.exposition.histogram_text import histogram_text
 _PREFIX = "kafka_network_requestmetrics_"
 _TIMES = (
     ("totaltimems", "total", "Milliseconds from when a request could be read until its answer was there."),
-    ("requestqueuetimems", "queue", "Milliseconds that requests waited for their turn of the event loop."),
+    ("requestqueuetimems", "queue", "Milliseconds that requests waited for others of the same turn of the event loop."),
     ("localtimems", "local", "Milliseconds that the broker worked on requests, until an answer or a promise of one."),
     ("remotetimems", "remote", "Milliseconds that requests waited for replicas, records, members or the disk."),
     ("throttletimems", "throttle", "Milliseconds for which clients were left alone because of their quotas."),

@@ -1,10 +1,11 @@
 """What is counted of the requests of one API. Most of this is on the way of every request, so little is done for each.
 
-A request that is answered at once leaves five numbers in a list, and no object that the garbage collector would look
-at. Every few hundred requests are counted together, where slices, sums and sorting are done in C.
+Requests of a run (`request_observer.py` says what that is) leave six numbers in a list, and no object that the garbage
+collector would look at. Every few hundred runs are counted together.
 
 Where the time of a request goes, in Kafka's words:
-- queue: from when the poller saw its socket ready until it is handled, so behind others of the same turn of the loop;
+- queue: from when the poller saw its socket ready until its run was over, without what the broker did for it: others
+  of the same turn of the loop came before it, or its answer waited for them;
 - local: reading the request, and the handler until it has an answer, or a promise of one;
 - remote: from the promise to the answer, as for replicas, records or other members;
 - throttle: how long its client is left alone afterwards for its quotas;
@@ -13,13 +14,16 @@ Where the time of a request goes, in Kafka's words:
 
 from __future__ import annotations
 
+from operator import mul
+from typing import Any
+
 from ottla.exposition.histogram import Histogram
 
-# Of a request that was answered at once: its time in all, the local part of it, the sizes of request and answer, the
-# version.
-_NUMBERS = 5
+# Of a run: the time in all of each of its requests, the local time of all together, how many they are, the sizes of
+# requests and answers, the version.
+_NUMBERS = 6
 PENDING_MAX = 512 * _NUMBERS
-# Of how many requests that were answered at once one says in which bucket its time in the queue and its local time are.
+# Of how many runs one says in which bucket the time in the queue and the local time of all their requests are.
 _SAMPLED = 16
 _VERSIONS = 32
 
@@ -44,8 +48,8 @@ class RequestStats:
         self.request_bytes = 0
         self.response_bytes = 0
         self.errors: dict[int, int] = {}
-        # Of the requests that were answered at once, one behind the other.
-        self.pending: list[float] = []
+        # Of the runs, one behind the other.
+        self.pending: list[Any] = []
         # All times are in seconds.
         self.total, self.queue, self.local = Histogram(), Histogram(), Histogram()
         # Those without any of it are not in them.
@@ -56,21 +60,28 @@ class RequestStats:
         pending, self.pending = self.pending, []
         if not pending:
             return
-        totals, locals_, sizes, answers, versions = (pending[place::_NUMBERS] for place in range(_NUMBERS))
-        self.request_bytes += int(sum(sizes))
-        self.response_bytes += int(sum(answers))
-        for version in set(versions):
-            self.versions[int(version) % _VERSIONS] += versions.count(version)
-        count = len(totals)
-        for place in range(0, count, _SAMPLED):
-            times = min(_SAMPLED, count - place)
-            self.queue.count_only(totals[place] - locals_[place], times)
-            self.local.count_only(locals_[place], times)
+        totals, locals_, counts, sizes, answers, versions = (pending[place::_NUMBERS] for place in range(_NUMBERS))
+        self.request_bytes += sum(sizes)
+        self.response_bytes += sum(answers)
+        requests = sum(counts)
+        if versions.count(versions[0]) == len(versions):
+            self.versions[versions[0] % _VERSIONS] += requests
+        else:
+            for version, count in zip(versions, counts, strict=True):
+                self.versions[version % _VERSIONS] += count
+        for place in range(0, len(counts), _SAMPLED):
+            local_s = locals_[place] / counts[place]
+            times = sum(counts[place : place + _SAMPLED])
+            self.queue.count_only(totals[place] - local_s, times)
+            self.local.count_only(local_s, times)
         local_s = sum(locals_)
         self.local.sum += local_s
-        self.queue.sum += sum(totals) - local_s
-        totals.sort()
-        self.total.add_all(totals)
+        self.queue.sum += sum(map(mul, totals, counts)) - local_s
+        if requests == len(counts):
+            totals.sort()
+            self.total.add_all(totals)
+        else:
+            self.total.add_each(totals, counts)
 
     def answered_later(self, queue_s: float, local_s: float, remote_s: float, answer_size: int) -> None:
         self.queue.add(queue_s)

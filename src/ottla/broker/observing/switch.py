@@ -30,7 +30,7 @@ class ObservingSwitch:
         self._broker = broker
         self._on_switch = on_switch
         # Counts go on where they were while it is off.
-        self.observer = RequestObserver(router)
+        self.observer = RequestObserver(broker, router)
         self._are_metrics_served = False
         self._was_logging = False
         self._end: Handle | None = None

@@ -93,8 +93,10 @@ class Partition(Readers):
         config: LogConfig,
         replication: LeaderState | None = None,
         traffic: TopicTraffic | None = None,
+        rules: Rules | None = None,
     ) -> None:
-        """`replication` is for a partition with more than one replica, `traffic` is that of its topic."""
+        """`replication` is for a partition with more than one replica, `traffic` is that of its topic, and so are
+        `rules`, of `config`: thousands of partitions that begin at once share them."""
         super().__init__()
         self.traffic = traffic or TopicTraffic()
         self.topic = topic.name
@@ -117,7 +119,7 @@ class Partition(Readers):
         # Who waits until no live replica has records below an offset.
         self._waiting_for_deletion: list[tuple[int, Callable[[int], bool], asyncio.Future[int]]] = []
         self._resigned: ApiError | None = None
-        self.set_config(config)
+        self.set_config(config, rules)
         self._own_end = self._synced_end()
 
     def __repr__(self) -> str:
@@ -129,23 +131,10 @@ class Partition(Readers):
         log.leader_epochs.assign(self.leader_epoch, log.log_end_offset)
         log.set_config(self.config)
 
-    def set_config(self, config: LogConfig) -> None:
+    def set_config(self, config: LogConfig, rules: Rules | None = None) -> None:
         self.config = config
         self.log.set_config(config)
-        self.rules = Rules(
-            max_message_bytes=config.max_message_bytes,
-            segment_bytes=config.segment_bytes,
-            log_append_time=config.message_timestamp_type == "LogAppendTime",
-            timestamp_before_max_ms=config.message_timestamp_before_max_ms,
-            timestamp_after_max_ms=config.message_timestamp_after_max_ms,
-            keys_required=config.cleanup_compact,
-            codec_name=config.compression_type,
-            codec_levels={
-                Codec.GZIP: config.compression_gzip_level,
-                Codec.LZ4: config.compression_lz4_level,
-                Codec.ZSTD: config.compression_zstd_level,
-            },
-        )
+        self.rules = rules or rules_of(config)
         state = self.replication
         if state is not None:
             state.min_insync = min(config.min_insync_replicas, len(state.replicas))
@@ -497,3 +486,20 @@ class Partition(Readers):
         """Those in front whose records are there, with nobody before them who still waits."""
         while self._waiting and self._waiting[0].end_offset <= self.log.high_watermark:
             self._tell(None)
+
+
+def rules_of(config: LogConfig) -> Rules:
+    return Rules(
+        max_message_bytes=config.max_message_bytes,
+        segment_bytes=config.segment_bytes,
+        log_append_time=config.message_timestamp_type == "LogAppendTime",
+        timestamp_before_max_ms=config.message_timestamp_before_max_ms,
+        timestamp_after_max_ms=config.message_timestamp_after_max_ms,
+        keys_required=config.cleanup_compact,
+        codec_name=config.compression_type,
+        codec_levels={
+            Codec.GZIP: config.compression_gzip_level,
+            Codec.LZ4: config.compression_lz4_level,
+            Codec.ZSTD: config.compression_zstd_level,
+        },
+    )

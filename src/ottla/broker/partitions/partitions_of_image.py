@@ -18,7 +18,7 @@ from typing import Any
 
 from ottla.broker.configs.log_configs import MakeLogConfig, remembering
 from ottla.broker.partitions.followed_partition import FollowedPartition
-from ottla.broker.partitions.partition import Partition
+from ottla.broker.partitions.partition import Partition, rules_of
 from ottla.broker.partitions.partition_table import Partitions
 from ottla.broker.partitions.replica_fetcher import ReplicaFetchers
 from ottla.broker.partitions.traffic import Traffic
@@ -26,6 +26,7 @@ from ottla.common.clock import Clock, SystemClock
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.metadata.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
+from ottla.records.validate import Rules
 from ottla.replication.leader import LeaderState
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
@@ -112,6 +113,7 @@ class PartitionsOfImage:
     def _place(self, topic: TopicImage, log_config: MakeLogConfig) -> None:
         """Those that are as they should be stay, also if we are told a second time."""
         config = _with_min_insync(log_config(topic.configs), topic)
+        rules = rules_of(config)
         led_before: dict[int, Partition] = _known(self._partitions.of_topic(topic.name), topic)
         followed_before: dict[int, FollowedPartition] = _known(self._partitions.followed_of_topic(topic.name), topic)
         led: dict[int, Partition] = {}
@@ -128,7 +130,7 @@ class PartitionsOfImage:
                 if image.leader == self._node_id:
                     known = led_before.get(index)
                     is_same = known is not None and known.leader_epoch == image.leader_epoch
-                    led[index] = known if known and is_same else self._lead(topic, index, config)
+                    led[index] = known if known and is_same else self._lead(topic, index, config, rules)
                 elif image.leader != NO_LEADER and self._fetchers is not None:
                     replica = followed_before.get(index)
                     is_same = replica is not None and replica.leader_epoch == image.leader_epoch
@@ -156,7 +158,7 @@ class PartitionsOfImage:
         if failure is not None:
             raise failure
 
-    def _lead(self, topic: TopicImage, index: int, config: LogConfig) -> Partition:
+    def _lead(self, topic: TopicImage, index: int, config: LogConfig, rules: Rules) -> Partition:
         image, log = topic.partitions[index], self._log(topic, index)
         # A leader notes where its epoch begins before it takes the first record (KIP-101).
         log.leader_epochs.assign(image.leader_epoch, log.log_end_offset)
@@ -164,7 +166,7 @@ class PartitionsOfImage:
             log.high_watermark = log.log_end_offset
         config = self._limited(config, image)
         replication = self._replication(image, log.log_end_offset, config)
-        return Partition(topic, index, log, config, replication, self._traffic[topic.name])
+        return Partition(topic, index, log, config, replication, self._traffic[topic.name], rules)
 
     def _follow(self, topic: TopicImage, index: int, config: LogConfig) -> FollowedPartition:
         return FollowedPartition(topic, index, self._log(topic, index), config)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _CLIENT_KEYS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
 _WHOLE_NUMBERS = {PRODUCER_BYTE_RATE: "a Long", CONSUMER_BYTE_RATE: "a Long", CONNECTION_CREATION_RATE: "an Integer"}
+_LARGEST = {"a Long": ("a LONG", 2**63 - 1), "an Integer": ("an INT", 2**31 - 1)}
 _ROUNDED = 1e-6
 
 
@@ -78,7 +79,8 @@ def _keys_of(names: Mapping[str, str | None]) -> tuple[str, ...]:
     if address is not None:
         try:
             known = ipaddress.ip_address(address)
-            names_canonical = str(getattr(known, "ipv4_mapped", None) or known)
+            mapped = known.ipv4_mapped if isinstance(known, ipaddress.IPv6Address) else None
+            names_canonical = str(mapped or known)
         except ValueError:
             raise _invalid(f"{address} is not a valid IP: names of hosts are not looked up here") from None
         if names_canonical != address:
@@ -93,6 +95,10 @@ def _check_value(keys: Sequence[str], key: str, value: float) -> None:
         raise _invalid(f"Quota {key} must be greater than 0")
     if math.isinf(value):
         raise _invalid(f"Quota {key} must be a finite number")
+    if key in _WHOLE_NUMBERS:
+        kind, largest = _LARGEST[_WHOLE_NUMBERS[key]]
+        if value > largest:
+            raise _invalid(f"Proposed value for {key} is too large for {kind}.")
     if key in _WHOLE_NUMBERS and abs(value - math.floor(value + _ROUNDED)) > _ROUNDED:
         raise _invalid(f"Configuration {key} must be {_WHOLE_NUMBERS[key]} value")
 

@@ -192,6 +192,7 @@ class GroupShard(CoordinatorShard[GroupState]):
     # --- life
 
     def begin_loading(self) -> None:
+        super().begin_loading()
         self.state.clear()
 
     def loaded(self) -> None:

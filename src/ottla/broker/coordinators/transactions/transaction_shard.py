@@ -89,6 +89,7 @@ class TransactionShard(CoordinatorShard[TransactionCoordinator]):
     # --- life
 
     def begin_loading(self) -> None:
+        super().begin_loading()
         self.coordinator.clear()
 
     def loaded(self) -> None:

@@ -9,17 +9,12 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.protocol.messages import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 
 
-def is_refused_here(broker: Broker, context: RequestContext) -> bool:
-    """Only the broker to which the client is connected knows how it came in."""
-    return not broker.tokens.may_be_asked(context)
-
-
 async def handle(
     broker: Broker, context: RequestContext, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
     principal, host, tokens = context.principal, context.client_host, broker.tokens
     try:
-        if is_refused_here(broker, context):
+        if not tokens.may_be_asked(context):
             raise ApiError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if not tokens.is_on:
             raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)

@@ -12,18 +12,13 @@ from ottla.protocol.messages import CreateDelegationTokenRequest, CreateDelegati
 _USER = "User"
 
 
-def is_refused_here(broker: Broker, context: RequestContext) -> bool:
-    """Only the broker to which the client is connected knows how it came in."""
-    return not broker.tokens.may_be_asked(context)
-
-
 async def handle(
     broker: Broker, context: RequestContext, request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
     requester, host, tokens = context.principal, context.client_host, broker.tokens
     kind, name = request.owner_principal_type, request.owner_principal_name
     owner = f"{kind or _USER}:{name}" if name else requester
-    if is_refused_here(broker, context):
+    if not tokens.may_be_asked(context):
         return _refused(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, owner, requester)
     ask = None if broker.access is None else broker.access.of(context)
     if kind not in (None, "", _USER):  # who logs in with a token is a user: an ACL for that one would not be asked
