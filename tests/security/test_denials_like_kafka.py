@@ -24,25 +24,25 @@ pytestmark = pytest.mark.jvm
 TOPIC, GROUP, TXN = "topic", "group", "txn"
 
 
-def requests() -> Iterator[tuple[codec.Message, int]]:
+def requests(topic_name: str = TOPIC) -> Iterator[tuple[codec.Message, int]]:
     """One of each API that asks for something, as clients send them."""
-    yield produce_request(TOPIC, batch_of(b"x")), 9
-    yield fetch_request([(TOPIC, 0, 0)], max_wait_ms=0), 12
+    yield produce_request(topic_name, batch_of(b"x")), 9
+    yield fetch_request([(topic_name, 0, 0)], max_wait_ms=0), 12
     part = m.ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1)
     yield (
-        m.ListOffsetsRequest(topics=[m.ListOffsetsRequest.ListOffsetsTopic(name=TOPIC, partitions=[part])]),
+        m.ListOffsetsRequest(topics=[m.ListOffsetsRequest.ListOffsetsTopic(name=topic_name, partitions=[part])]),
         7,
     )
-    yield m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=TOPIC)]), 8
+    yield m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=topic_name)]), 8
     yield m.MetadataRequest(topics=None, include_cluster_authorized_operations=True), 8
     offset = m.OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
-    topic = m.OffsetCommitRequest.OffsetCommitRequestTopic(name=TOPIC, partitions=[offset])
+    topic = m.OffsetCommitRequest.OffsetCommitRequestTopic(name=topic_name, partitions=[offset])
     yield m.OffsetCommitRequest(group_id=GROUP, topics=[topic]), 8
-    fetched = m.OffsetFetchRequest.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])
+    fetched = m.OffsetFetchRequest.OffsetFetchRequestTopic(name=topic_name, partition_indexes=[0])
     yield m.OffsetFetchRequest(group_id=GROUP, topics=[fetched]), 1
     yield m.OffsetFetchRequest(group_id=GROUP, topics=[fetched]), 7
     several = m.OffsetFetchRequest.OffsetFetchRequestGroup(
-        group_id=GROUP, topics=[m.OffsetFetchRequest.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
+        group_id=GROUP, topics=[m.OffsetFetchRequest.OffsetFetchRequestTopics(name=topic_name, partition_indexes=[0])]
     )
     yield m.OffsetFetchRequest(groups=[several]), 8
     for key_type, key in ((0, GROUP), (1, TXN)):
@@ -62,15 +62,15 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
     yield m.DescribeGroupsRequest(groups=[GROUP]), 5
     yield m.ListGroupsRequest(), 4
     new = m.CreateTopicsRequest.CreatableTopic(
-        name=TOPIC, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+        name=topic_name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
     )
     yield m.CreateTopicsRequest(topics=[new], timeout_ms=1000), 5
-    yield m.DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=1000), 4
-    yield m.DeleteTopicsRequest(topics=[m.DeleteTopicsRequest.DeleteTopicState(name=TOPIC)], timeout_ms=1000), 6
+    yield m.DeleteTopicsRequest(topic_names=[topic_name], timeout_ms=1000), 4
+    yield m.DeleteTopicsRequest(topics=[m.DeleteTopicsRequest.DeleteTopicState(name=topic_name)], timeout_ms=1000), 6
     deleted = m.DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=1)
     yield (
         m.DeleteRecordsRequest(
-            topics=[m.DeleteRecordsRequest.DeleteRecordsTopic(name=TOPIC, partitions=[deleted])], timeout_ms=1000
+            topics=[m.DeleteRecordsRequest.DeleteRecordsTopic(name=topic_name, partitions=[deleted])], timeout_ms=1000
         ),
         2,
     )
@@ -80,7 +80,7 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
     yield (
         m.OffsetForLeaderEpochRequest(
             replica_id=-1,
-            topics=[m.OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=TOPIC, partitions=[epoch])],
+            topics=[m.OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=topic_name, partitions=[epoch])],
         ),
         3,
     )
@@ -89,7 +89,7 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
             v3_and_below_transactional_id=TXN,
             v3_and_below_producer_id=1,
             v3_and_below_producer_epoch=0,
-            v3_and_below_topics=[m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=TOPIC, partitions=[0])],
+            v3_and_below_topics=[m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic_name, partitions=[0])],
         ),
         3,
     )
@@ -100,7 +100,7 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
         producer_epoch=0,
         transaction_result=True,
         coordinator_epoch=0,
-        topics=[m.WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[0])],
+        topics=[m.WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=topic_name, partition_indexes=[0])],
     )
     yield m.WriteTxnMarkersRequest(markers=[marker]), 1
     row = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
@@ -110,7 +110,7 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
             group_id=GROUP,
             producer_id=1,
             producer_epoch=0,
-            topics=[m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[row])],
+            topics=[m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=topic_name, partitions=[row])],
         ),
         3,
     )
@@ -127,7 +127,7 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
     yield m.DeleteAclsRequest(filters=[m.DeleteAclsRequest.DeleteAclsFilter(**wanted)]), 2
     creation = m.CreateAclsRequest.AclCreation(
         resource_type=2,
-        resource_name=TOPIC,
+        resource_name=topic_name,
         resource_pattern_type=3,
         principal="User:x",
         host="*",
@@ -135,7 +135,7 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
         permission_type=3,
     )
     yield m.CreateAclsRequest(creations=[creation]), 2
-    for kind, name in ((2, TOPIC), (4, "1"), (8, "1"), (32, GROUP)):
+    for kind, name in ((2, topic_name), (4, "1"), (8, "1"), (32, GROUP)):
         described = m.DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=kind, resource_name=name, configuration_keys=None
         )
@@ -148,12 +148,12 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
         if kind != 8:
             yield m.AlterConfigsRequest(resources=[whole], validate_only=False), 1
     move = m.AlterReplicaLogDirsRequest.AlterReplicaLogDir(
-        path="/x", topics=[m.AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(name=TOPIC, partitions=[0])]
+        path="/x", topics=[m.AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(name=topic_name, partitions=[0])]
     )
     yield m.AlterReplicaLogDirsRequest(dirs=[move]), 1
     yield m.DescribeLogDirsRequest(topics=None), 1
     yield m.DescribeLogDirsRequest(topics=None), 4
-    more = m.CreatePartitionsRequest.CreatePartitionsTopic(name=TOPIC, count=2, assignments=None)
+    more = m.CreatePartitionsRequest.CreatePartitionsTopic(name=topic_name, count=2, assignments=None)
     yield m.CreatePartitionsRequest(topics=[more], timeout_ms=1000, validate_only=False), 3
     yield m.DeleteGroupsRequest(groups_names=[GROUP]), 2
     yield m.ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=1000), 2
@@ -162,7 +162,7 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
     gone = m.OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=0)
     yield (
         m.OffsetDeleteRequest(
-            group_id=GROUP, topics=[m.OffsetDeleteRequest.OffsetDeleteRequestTopic(name=TOPIC, partitions=[gone])]
+            group_id=GROUP, topics=[m.OffsetDeleteRequest.OffsetDeleteRequestTopic(name=topic_name, partitions=[gone])]
         ),
         0,
     )
@@ -179,13 +179,13 @@ def requests() -> Iterator[tuple[codec.Message, int]]:
     scram = m.AlterUserScramCredentialsRequest.ScramCredentialDeletion(name="x", mechanism=1)
     yield m.AlterUserScramCredentialsRequest(deletions=[scram], upsertions=[]), 0
     yield m.DescribeClusterRequest(include_cluster_authorized_operations=True), 0
-    producers = m.DescribeProducersRequest.TopicRequest(name=TOPIC, partition_indexes=[0])
+    producers = m.DescribeProducersRequest.TopicRequest(name=topic_name, partition_indexes=[0])
     yield m.DescribeProducersRequest(topics=[producers]), 0
     yield m.DescribeTransactionsRequest(transactional_ids=[TXN]), 0
     yield m.ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0
     yield m.ConsumerGroupDescribeRequest(group_ids=[GROUP], include_authorized_operations=False), 0
     yield m.ListConfigResourcesRequest(), 0
-    one = m.DescribeTopicPartitionsRequest.TopicRequest(name=TOPIC)
+    one = m.DescribeTopicPartitionsRequest.TopicRequest(name=topic_name)
     yield m.DescribeTopicPartitionsRequest(topics=[one], response_partition_limit=10, cursor=None), 0
     yield m.UnregisterBrokerRequest(broker_id=7), 0
     yield m.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
+from typing import Any
 
 import pytest
 
@@ -188,6 +190,63 @@ class TestRates:
         assert quotas.produced("ada", "app", 0, 0) == 10_000
         quotas.replace([])
         assert quotas.produced("ada", "app", 1 << 30, 0) == 0 and not quotas.are_set
+
+    @pytest.mark.parametrize("limit", [1.0, 1e-9, 5e-324])
+    def test_no_wait_is_longer_than_an_answer_can_say(self, limit: float) -> None:
+        """A field of 32 bits has 24 days: 3 MB at a byte a second are more."""
+        most = 2**31 - 1
+        known = dict.fromkeys((PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, CONTROLLER_MUTATION_RATE), limit)
+        quotas = machine(quota({"user": "ada"}, **known))
+        assert quotas.produced("ada", "app", 3_000_000, 0) == most
+        assert quotas.to_fetch("ada", "app", 3_000_000, 0) == 0
+        assert quotas.to_fetch("ada", "app", 3_000_000, 0) == most
+        assert quotas.mutated("ada", "app", 3_000_000, 0) == most == quotas.before_mutation("ada", "app", 0)
+        quotas = machine(quota({"user": "ada"}, request_percentage=limit))
+        assert quotas.worked("ada", "app", 3_000_000.0, 0) == 1000
+
+
+class TestNamesOfClients:
+    """They are the client's choice: up to 32 KiB each, and another one with each request."""
+
+    EVERYBODY = quota({"client-id": None}, producer_byte_rate=1000.0, controller_mutation_rate=1000.0)
+
+    def test_long_ones_are_not_kept(self) -> None:
+        quotas = machine(self.EVERYBODY)
+        tracemalloc.start()
+        for number in range(2_000):
+            name = f"{number:032768}"
+            assert quotas.produced("ada", name, 10, 0) == 0 == quotas.mutated("ada", name, 1, 0)
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert kept < 8 << 20, "64 MB of names"
+
+    def test_long_ones_count_for_themselves_all_the_same(self) -> None:
+        quotas = machine(self.EVERYBODY)
+        one, other = "x" * 30_000 + "1", "x" * 30_000 + "2"
+        assert quotas.produced("ada", one, 10_000, 0) == 0
+        assert quotas.produced("ada", one, 1_000, 0) > 0
+        assert quotas.produced("ada", other, 10_000, 0) == 0
+
+    def test_one_more_of_many_costs_no_look_at_all_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        looks = 0
+        for kind in (SampledRate, TokenBucket):
+
+            def counted(self: Any, now_ms: int, before: Any = kind.is_idle) -> bool:
+                nonlocal looks
+                looks += 1
+                return bool(before(self, now_ms))
+
+            monkeypatch.setattr(kind, "is_idle", counted)
+        quotas = machine(self.EVERYBODY)
+        for number in range(15_000):
+            quotas.produced("ada", str(number), 10, 0)
+            quotas.mutated("ada", str(number), 1, 0)
+        assert looks < 4 * 15_000
+        for _ in range(25_000):
+            number += 1
+            quotas.produced("ada", str(number), 10, 60_000)
+            quotas.mutated("ada", str(number), 1, 60_000)
+        assert len(quotas._rates) < 30_000 > len(quotas._buckets), "those of a minute ago are forgotten"
 
 
 class TestMutations:

@@ -96,6 +96,8 @@ class TestSettingThem:
             ({"user": "a"}, {"request_percentage": float("inf")}, "finite"),
             ({"user": "a"}, {"producer_byte_rate": 1.5}, "must be a Long value"),
             ({"ip": None}, {"connection_creation_rate": 1.5}, "must be an Integer value"),
+            ({"ip": None}, {"connection_creation_rate": 2.0**31}, "too large for an INT"),
+            ({"user": "a"}, {"consumer_byte_rate": 1e300}, "too large for a LONG"),
         ],
     )
     def test_what_cannot_be_is_refused(

@@ -307,6 +307,20 @@ def test_nobody_becomes_somebody_else_by_logging_in_again() -> None:
         assert client.is_closed_by_peer()
 
 
+def test_who_logs_in_again_does_so_by_the_same_mechanism() -> None:
+    """KIP-368: a session that a token began is not prolonged by a password, nor the other way round."""
+    with (
+        secured(**{"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256"}) as broker,
+        RawClient.to(broker.bootstrap_servers) as client,
+    ):
+        assert log_in(client).error_code == 0
+        assert handshake(client, "SCRAM-SHA-256").error_code == 0
+        answer = client.call(SaslAuthenticateRequest(auth_bytes=b"n,,n=ada,r=nonce"), 2)
+        assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert "not supported for re-authentication of mechanism 'PLAIN'" in answer.error_message
+        assert client.is_closed_by_peer()
+
+
 def test_a_client_of_a_listener_without_logins_is_told_so() -> None:
     with Broker() as broker, RawClient.to(broker.bootstrap_servers) as client:
         assert handshake(client, "PLAIN").error_code == ErrorCode.ILLEGAL_SASL_STATE

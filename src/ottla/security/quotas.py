@@ -8,9 +8,10 @@ one for the default user by nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ottla.metadata.quotas import (
     CLIENT_ID,
@@ -39,9 +40,12 @@ _LEVELS: tuple[tuple[int, int], ...] = (
     (0, _NAMED),
     (0, _DEFAULT),
 )
-# Looked up before, by user and client id; the names come from clients.
+# Looked up before, by user and client id. The names come from clients: what is kept of a long one (they have up to 32
+# KiB) is its digest.
 _REMEMBERED_MAX = 10_000
-# Counts are looked through for some that nobody needs when there are so many.
+_NAME_MAX = 256
+# Counts are looked through for some that nobody needs when there are so many, and again when there are twice as many
+# as were left.
 _COUNTS_MAX = 10_000
 _SECOND_MS = 1000
 
@@ -64,6 +68,8 @@ class Limits:
         return bool(self._rates)
 
     def of_client(self, user: str, client_id: str) -> Limit | None:
+        if len(user) > _NAME_MAX or len(client_id) > _NAME_MAX:
+            return self._of_client(user, client_id)
         key = user, client_id
         if key not in self._found:
             if len(self._found) >= _REMEMBERED_MAX:
@@ -80,12 +86,46 @@ class Limits:
                 entity += ((USER, user if user_level == _NAMED else None),)
             rate = self._rates.get(entity)
             if rate is not None:
-                return Limit(rate, (user if user_level else None, client_id if client_level else None))
+                return Limit(rate, (_kept(user) if user_level else None, _kept(client_id) if client_level else None))
         return None
 
     def of_address(self, address: str) -> Limit | None:
         rate = self._rates.get(((IP, address),), self._rates.get(((IP, None),)))
         return None if rate is None else Limit(rate, (address,))
+
+
+def _kept(name: str) -> str:
+    if len(name) <= _NAME_MAX:
+        return name
+    return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+
+
+class _Used(Protocol):
+    def is_idle(self, now_ms: int) -> bool: ...
+
+
+_U = TypeVar("_U", bound=_Used)
+
+
+class _Counts(Generic[_U]):
+    """What each has used; those that have used nothing for long are forgotten."""
+
+    def __init__(self, make: Callable[[], _U]) -> None:
+        self._make = make
+        self._counts: dict[Hashable, _U] = {}
+        self._look_through_at = _COUNTS_MAX
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def of(self, owner: Hashable, now_ms: int) -> _U:
+        found = self._counts.get(owner)
+        if found is None:
+            if len(self._counts) >= self._look_through_at:
+                self._counts = {one: count for one, count in self._counts.items() if not count.is_idle(now_ms)}
+                self._look_through_at = max(_COUNTS_MAX, 2 * len(self._counts))
+            found = self._counts[owner] = self._make()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +141,8 @@ class ClientQuotas:
 
     def __init__(self, windows: Windows, controller_windows: Windows) -> None:
         self._windows = windows
-        self._controller_windows = controller_windows
-        self._rates: dict[tuple[str, tuple[str | None, ...]], SampledRate] = {}
-        self._buckets: dict[tuple[str | None, ...], TokenBucket] = {}
+        self._rates = _Counts(lambda: SampledRate(windows.count, windows.ms))
+        self._buckets = _Counts(lambda: TokenBucket(controller_windows.count, controller_windows.ms))
         self.replace(())
 
     def replace(self, quotas: Iterable[ClientQuota]) -> None:
@@ -188,19 +227,7 @@ class ClientQuotas:
         return rate.throttle_ms(limit.rate, now_ms)
 
     def _rate(self, key: str, limit: Limit, now_ms: int) -> SampledRate:
-        found = self._rates.get((key, limit.owner))
-        if found is None:
-            if len(self._rates) >= _COUNTS_MAX:
-                self._rates = {of: rate for of, rate in self._rates.items() if not rate.is_idle(now_ms)}
-            found = self._rates[key, limit.owner] = SampledRate(self._windows.count, self._windows.ms)
-        return found
+        return self._rates.of((key, limit.owner), now_ms)
 
     def _bucket(self, limit: Limit, now_ms: int) -> TokenBucket:
-        found = self._buckets.get(limit.owner)
-        if found is None:
-            if len(self._buckets) >= _COUNTS_MAX:
-                self._buckets = {of: bucket for of, bucket in self._buckets.items() if not bucket.is_idle(now_ms)}
-            found = self._buckets[limit.owner] = TokenBucket(
-                self._controller_windows.count, self._controller_windows.ms
-            )
-        return found
+        return self._buckets.of(limit.owner, now_ms)

@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from collections import deque
 
+# What a field of 32 bits can say: 24 days.
+THROTTLE_MS_MAX = 2**31 - 1
+
 
 class SampledRate:
     __slots__ = ("_count", "_samples", "_total", "_window_ms")
@@ -56,8 +59,10 @@ class SampledRate:
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """How long until the rate is `limit` if nothing is added; 0 if it is no more than that now."""
         rate = self.per_second(now_ms)
+        if rate <= limit:
+            return 0
         # A half is rounded up, as Java does.
-        return math.floor((rate - limit) / limit * self._span_ms(now_ms) + 0.5) if rate > limit else 0
+        return math.floor(min((rate - limit) / limit * self._span_ms(now_ms) + 0.5, THROTTLE_MS_MAX))
 
     def is_idle(self, now_ms: int) -> bool:
         """Nothing is left that counts."""
@@ -88,7 +93,7 @@ class TokenBucket:
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """How long until nothing is overdrawn any more."""
         self._fill(limit, now_ms)
-        return round(-self._tokens / limit * 1000) if self._tokens < 0 else 0
+        return round(min(-self._tokens / limit * 1000, THROTTLE_MS_MAX)) if self._tokens < 0 else 0
 
     def is_idle(self, now_ms: int) -> bool:
         return self._since_ms is None or (now_ms - self._since_ms >= self._span_s * 1000 and self._tokens >= 0)
