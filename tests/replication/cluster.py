@@ -20,7 +20,7 @@ from ottla.broker.chores.timers import Timers
 from ottla.broker.cluster.peers import Channel, PeerUnavailable
 from ottla.broker.configs.config_service import ConfigService
 from ottla.broker.context import RequestContext
-from ottla.broker.handlers import delete_records, fetch, list_offsets, produce
+from ottla.broker.handlers.records import delete_records, fetch, list_offsets, produce
 from ottla.broker.memory import Memory
 from ottla.broker.partitions.fetch_sessions import FetchSessions
 from ottla.broker.partitions.isr_changes import IsrChanges

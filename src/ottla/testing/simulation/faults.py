@@ -40,6 +40,7 @@ class Faults:
             (2, self._elections_in_a_row),
             (3, self._leader_there_and_back),
             (2, self._move_replicas),
+            (2, self._change_min_insync),
             (2, self._depose_controller),
             (4, self._reset),
             (2, self._slow_link),
@@ -341,6 +342,17 @@ class Faults:
         if await operator.reassign(partition, replicas) and is_cancelled:
             await asyncio.sleep(self._rng.random())
             await operator.reassign(partition, None)
+
+    def _change_min_insync(self) -> str | None:
+        """To what is often more than there are in sync, and seldom to one; for a while."""
+        world = self._world
+        topic, usual = world.partitions[0].topic, world.settings.min_insync_replicas
+        count = min(self._rng.choice((1, 2, 2, 3, 3, 3)), world.settings.replication_factor)
+        if not world.may_promise(count):
+            return None
+        world.operate(world.operator.set_min_insync(topic, count))
+        self._until(self._longest_silence_s() * 2, lambda: world.operate(world.operator.set_min_insync(topic, usual)))
+        return f"min.insync.replicas of {topic} is set to {count}"
 
     # --- the store
 

@@ -81,6 +81,8 @@ class World:
         self.promises = Promises(self.replicas)
         self.nodes: dict[int, Node] = {}
         self._disks_lost: set[int] = set()
+        # The least that min.insync.replicas may be in force with, from now on.
+        self._min_insync = settings.min_insync_replicas
         self.stored = Stored(
             self.ensemble, self.replicas, lambda: self.nodes.values(), self._who_acts, self.transcript.say, self.found
         )
@@ -149,8 +151,16 @@ class World:
             members = {*image.isr, *image.elr}
             if node.id in members:
                 lost = [member for member in members if member == node.id or self.replicas.is_lossy(member)]
-                if len(lost) >= self.settings.min_insync_replicas or len(lost) == len(members):
+                if len(lost) >= self._min_insync or len(lost) == len(members):
                     return False
+        return True
+
+    def may_promise(self, min_insync: int) -> bool:
+        """Somebody is about to set this min.insync.replicas, which may be so at once, later, or never. Not less than
+        what the losses of before allow."""
+        if min_insync < self._min_insync and any(map(self.replicas.is_lossy, self.nodes)):
+            return False
+        self._min_insync = min(self._min_insync, min_insync)
         return True
 
     def cut_power(self, node: Node) -> None:

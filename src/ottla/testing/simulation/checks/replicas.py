@@ -19,6 +19,7 @@ from ottla.testing.simulation.checks.committed import CommittedLog
 from ottla.testing.simulation.checks.violation import Violation
 
 if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
     from ottla.testing.simulation.node import Node
 
 
@@ -38,9 +39,8 @@ class Replicas:
         # As the store has them.
         self.partitions: dict[TopicPartition, PartitionImage] = {}
         self._seen: dict[tuple[int, TopicPartition], _Seen] = {}
-        # What each broker had at its last event: its logs, in their order, and its image.
-        self._last: dict[int, list[_Seen]] = {}
-        self._images: dict[int, ClusterImage] = {}
+        # What each broker had at its last event: itself, its image, and of its logs, in their order, end and watermark.
+        self._last: dict[int, tuple[Broker, ClusterImage, list[tuple[Log, int, int]]]] = {}
         # Of each partition and leader epoch: which start of which broker.
         self._leaders: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
         # Brokers whose machine went down, with the registration they had: by that one they need not have anything.
@@ -54,33 +54,36 @@ class Replicas:
     # --- brokers
 
     def look_at(self, node: Node) -> None:
-        broker = node.broker
-        if broker is None or not hasattr(broker, "topics"):
-            return
-        if node.id in self._lost:
-            return  # what it has counts when the controller has taken it in, knowing what happened
-        # Of most events nothing comes that could be wrong, and this is asked after every one of them. Who leads changes
-        # with the image alone.
-        logs, last = broker.logs.logs, self._last.get(node.id, ())
-        if len(logs) == len(last) and self._images.get(node.id) is broker.image:
-            for log, then in zip(logs.values(), last, strict=True):
-                if log is not then.log or log.log_end_offset != then.end or log.high_watermark != then.watermark:
-                    break
-            else:
-                return
-        self._images[node.id] = broker.image
+        # Of most events nothing comes that could be wrong, and this is asked after every one of them: what is the same
+        # as before is passed over at once. Who leads changes with the image alone.
+        broker, last = node.broker, self._last.get(node.id)
+        if last is not None and last[0] is broker and last[1] is broker.topics.image:
+            logs, then = broker.logs.logs, last[2]
+            if len(logs) == len(then):
+                for log, (known, end, watermark) in zip(logs.values(), then, strict=True):
+                    if log is not known or log.log_end_offset != end or log.high_watermark != watermark:
+                        break
+                else:
+                    return
+        if broker is not None and hasattr(broker, "topics") and node.id not in self._lost:
+            # (What a lost one has counts when the controller has taken it in, knowing what happened.)
+            self._look_closer(node, broker)
+
+    def _look_closer(self, node: Node, broker: Broker) -> None:
         leading = set()
         for led in broker.partitions:
             partition = TopicPartition(led.topic, led.index)
             leading.add(partition)
             self._note_leader(node, partition, led.leader_epoch, led.log)
+        logs = broker.logs.logs
         for partition, log in logs.items():
             seen = self._seen.get((node.id, partition))
             if seen is None or seen.log is not log:
                 seen = _Seen(log, log.log_end_offset, -1, 0)
             if seen.end != log.log_end_offset or seen.watermark != log.high_watermark:
                 self._compare(node, partition, log, seen, is_leader=partition in leading)
-        self._last[node.id] = [self._seen[node.id, partition] for partition in logs]
+        has = [(log, log.log_end_offset, log.high_watermark) for log in logs.values()]
+        self._last[node.id] = broker, broker.image, has
 
     def _compare(self, node: Node, partition: TopicPartition, log: Log, seen: _Seen, *, is_leader: bool) -> None:
         committed, end, watermark = self.of(partition), log.log_end_offset, log.high_watermark
@@ -135,6 +138,7 @@ class Replicas:
     def power_cut(self, node: Node, epoch: int) -> None:
         """`epoch` is that of its registration."""
         self._lost[node.id] = epoch
+        self._last.pop(node.id, None)
 
     def is_lossy(self, node_id: int) -> bool:
         return node_id in self._lost

@@ -1,4 +1,5 @@
-"""Does what an operator does with `ottla partition move` and `elect`: other replicas, another leader.
+"""Does what an operator does with `ottla partition move` and `elect`: other replicas, another leader; and what
+`ottla topic alter` does: another min.insync.replicas.
 
 It has no work of its own: faults ask for what they need. What a cluster that is not well refuses is not asked again.
 """
@@ -13,6 +14,7 @@ from ottla.protocol import messages as m
 from ottla.testing.simulation.clients.client import Client, TryAgain
 
 _PREFERRED = 0
+_TOPIC, _SET = 2, 0
 _TIMEOUT_MS = 2_000
 # What is asked for is so already, or cannot be just now.
 _REFUSALS = (
@@ -44,6 +46,20 @@ class Operator(Client):
             self.say(f"{partition} is not moved to {replicas}: {refused}")
             return False
         return True
+
+    async def set_min_insync(self, topic: str, count: int) -> None:
+        """min.insync.replicas of the topic. Whether it was done is not known where nobody answers."""
+        asked = m.IncrementalAlterConfigsRequest
+        setting = asked.AlterableConfig(name="min.insync.replicas", config_operation=_SET, value=str(count))
+        resource = asked.AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=[setting])
+        try:
+            answer: m.IncrementalAlterConfigsResponse = await self.ask(
+                self.some_broker(), asked(resources=[resource], validate_only=False)
+            )
+            (found,) = answer.responses
+            self.check(found.error_code, f"min.insync.replicas={count} for {topic}: {found.error_message}")
+        except TryAgain as refused:
+            self.say(f"min.insync.replicas of {topic} is perhaps not {count}: {refused}")
 
     async def _elect_first(self, partition: TopicPartition) -> bool:
         asked = m.ElectLeadersRequest

@@ -1,4 +1,4 @@
-"""Reads partitions from their beginning, again and again, and asks where they end."""
+"""Reads partitions from their beginning to their end, also from followers, and asks where they end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ class Reader(Client):
     async def _read(self, partition: TopicPartition, offset: int) -> int:
         """Where to go on."""
         topic_id = await self.topic_id(partition.topic)
-        leader, epoch = await self.leader(partition)
+        source, epoch = await self.leader(partition)
+        if self.rng.random() < 0.3:
+            # As who was sent there, to a replica nearby (KIP-392). It need not be one any more.
+            source = self.some_broker()
         asked = m.FetchRequest
         row = asked.FetchPartition(
             partition=partition.partition,
@@ -67,7 +70,7 @@ class Reader(Client):
             session_epoch=-1,
             topics=[asked.FetchTopic(topic_id=topic_id, partitions=[row])],
         )
-        answer: m.FetchResponse = await self.ask(leader, request)
+        answer: m.FetchResponse = await self.ask(source, request)
         self.check(answer.error_code, "fetching")
         ((found,),) = [topic.partitions for topic in answer.responses]
         # A new leader may not know yet how far the watermark was.
