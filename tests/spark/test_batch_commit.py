@@ -94,6 +94,24 @@ def test_a_commit_that_fails_leaves_no_connection_open(
     assert not connections
 
 
+def test_a_commit_that_nobody_answers_is_told_of_and_nothing_is_written_twice(
+    servers: str, spool: SpoolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a marker nobody can say what became of it."""
+    topic = topics.create(servers)
+    writer, messages = written(servers, spool, topic)
+    commit = TransactionalProducer.commit
+
+    def lose(producer: TransactionalProducer) -> None:
+        commit(producer)
+        raise ConnectionResetError("the answer is lost")
+
+    monkeypatch.setattr(TransactionalProducer, "commit", lose)
+    with pytest.raises(OttlaError, match="whether the rows are written: look for them before you write them again"):
+        writer.commit(messages)  # type: ignore[arg-type]
+    assert len(topics.consumed(servers, topic)) == 1
+
+
 def test_records_that_are_refused_at_last_leave_no_transaction_open(servers: str, spool: SpoolServer) -> None:
     """The name of a batch write is used once: nobody would come and abort it before its time is over."""
     topic = topics.create(servers)

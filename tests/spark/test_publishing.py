@@ -97,10 +97,10 @@ def time_out(broker: Broker, seconds: float = 70) -> None:
     wait_for_state(broker, "CompleteAbort")
 
 
-def wait_for_state(broker: Any, state: str | None) -> None:
+def wait_for_state(broker: Any, state: str | None, name: str = "query") -> None:
     with ClusterClient(broker.bootstrap_servers) as cluster:
         while True:
-            found = describe_transactions(cluster, ["query"])["query"]
+            found = describe_transactions(cluster, [name])[name]
             if (None if found is None else found.state) == state:
                 return
             time.sleep(0.02)

@@ -11,6 +11,7 @@ import pytest
 from ottla.client.address import ClusterAddress
 from ottla.client.cluster import ClusterClient
 from ottla.client.producing import ProducerFenced, TransactionalProducer
+from ottla.common.errors import OttlaError
 from ottla.spark.sink.publishing import Publisher, PublisherSettings
 from tests.spark import test_publishing as on_ottla
 from tests.spark import topics
@@ -22,11 +23,13 @@ from tests.support.kafka_peer import KafkaPeer
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
 
 
+ALLOWED_MS = 60_000
 # It notices in a moment that a transaction is overdue, and forgets an id that nobody used for some seconds.
 SOON = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "500",
     "transactional.id.expiration.ms": "8000",
+    "transaction.max.timeout.ms": str(ALLOWED_MS),
     "transaction.state.log.num.partitions": "4",
     "offsets.topic.num.partitions": "4",
 }
@@ -54,7 +57,7 @@ def test_a_query_lives_through_time_outs_expiry_and_restarts_until_another_one_t
     publisher = Publisher(settings)
     # With a time-out that outlasts a restart: a Kafka that finds an overdue transaction while it starts may abort it
     # without markers in its partitions, after which no client can tell what is committed.
-    patient = Publisher(replace(settings, name="patient", transaction_timeout_ms=60_000))
+    patient = Publisher(replace(settings, name="patient", transaction_timeout_ms=ALLOWED_MS))
     publisher.check_cluster(on_ottla.OUT)
     publish(publisher, 0, some(0))
 
@@ -72,6 +75,13 @@ def test_a_query_lives_through_time_outs_expiry_and_restarts_until_another_one_t
     eventually(lambda: len(labels(kafka)) >= 48)
     assert labels(kafka) == expected(0, 1, 2, 3)
 
+    # It has a second, and is taken for one that has had all the time that this cluster allows.
+    longest = Publisher(replace(settings, name="longest"))
+    longest._transacting._first_timeout_ms = ALLOWED_MS
+    with pytest.raises(OttlaError, match=r"allows no longer one: .*maxBytesPerTrigger.*transaction\.max\.timeout\.ms"):
+        publish(longest, 0, Interrupted(some(5), lambda: wait_for_state(kafka, "CompleteAbort", "longest")))
+    assert labels(kafka) == expected(0, 1, 2, 3)
+
     def take_over() -> None:
         with ClusterClient(kafka.bootstrap) as cluster:
             TransactionalProducer(cluster, "query").start()
@@ -79,5 +89,5 @@ def test_a_query_lives_through_time_outs_expiry_and_restarts_until_another_one_t
     with pytest.raises(ProducerFenced, match="another writer has taken over 'query'"):
         publish(publisher, 3, Interrupted(some(4), take_over))
     assert labels(kafka) == expected(0, 1, 2, 3)
-    publisher.close()
-    patient.close()
+    for one in (publisher, patient, longest):
+        one.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -69,6 +70,13 @@ def test_what_is_shipped_is_what_executors_need() -> None:
     names = set(zipfile.ZipFile(package_zip()).namelist())
     assert {"ottla/__init__.py", "ottla/kernel/encode_pure.py", "ottla/protocol/messages.json"} <= names
     assert not any(name.startswith(("ottla/broker/", "ottla/cli/")) for name in names)
+
+
+def test_what_is_shipped_is_removed_when_the_driver_ends() -> None:
+    code = "from ottla.spark.ship import package_zip; print(package_zip())"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    assert made.endswith("ottla.zip")
+    assert not Path(made).parent.exists()
 
 
 def test_what_the_package_offers_is_the_same_every_time_it_is_asked_for() -> None:

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 
+from ottla.client.address import ClusterAddress
 from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.sink.spooling import spooled
 from ottla.spark.spool import server
@@ -74,3 +75,40 @@ def test_it_is_the_users_again_after_a_failure(spark: SparkSession, tmp_path: Pa
     with pytest.raises(Exception, match="no such thing"):
         sizes(spark, tmp_path, "raise_error('no such thing')", 10)
     assert spark.conf.get(SETTING, None) is None
+
+
+class Headers:
+    """In the place of a plan: how many lists of headers are null, and how many entries there are."""
+
+    def encode(self, rows: Iterator[pa.RecordBatch], task: int) -> Iterator[tuple[str, int, int, bytes]]:
+        for piece in rows:
+            lists = piece.column("headers")
+            yield "headers", task, piece.num_rows, b"%d %d" % (lists.null_count, len(lists.flatten()))
+
+
+def test_rows_without_headers_come_with_empty_lists(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark goes through all null lists of a piece again for each of its rows."""
+    header = "array(named_struct('key', 'a', 'value', cast('b' as binary)))"
+    frame = spark.range(100, numPartitions=1).selectExpr(
+        "cast(id as string) as value", f"case when id % 10 = 0 then {header} end as headers"
+    )
+    with (
+        SpoolServer(host="127.0.0.1", folder=tmp_path) as spool,
+        spooled(frame, cast(EncodePlan, Headers()), spool) as encoded,
+    ):
+        assert [bytes(data) for _, data in encoded] == [b"0 10"]
+
+
+def test_no_headers_and_empty_lists_are_the_same_bytes() -> None:
+    plan = EncodePlan(ClusterAddress("127.0.0.1:1"), "topic", {"topic": 3})
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    some = [{"key": "a", "value": b"b"}]
+    for without, empty in (([None] * 3, [[]] * 3), ([None, some, None], [[], some, []])):
+        encoded = [list(plan.encode(iter([_rows(pa.array(lists, kind))]), task=0)) for lists in (without, empty)]
+        assert encoded[0] == encoded[1]
+
+
+def _rows(headers: pa.Array) -> pa.RecordBatch:
+    times = pa.array([1, 2, 3], pa.timestamp("us", "UTC"))
+    columns = {"key": pa.array([b"a", b"b", None]), "value": pa.array([b"1", b"2", b"3"]), "timestamp": times}
+    return pa.RecordBatch.from_pydict({**columns, "headers": headers})

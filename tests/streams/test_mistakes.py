@@ -51,6 +51,12 @@ def cogrouped(builder: StreamsBuilder) -> Any:
         (lambda b: b.stream(None), "the name of a topic"),
         (lambda b: b.stream("a").to(None), "the name of a topic"),
         (lambda b: b.stream("a").filter("x"), "`filter` takes a function, not str"),
+        (lambda b: b.stream("a").group_by_key().aggregate(0, KEEP), "`aggregate` takes a function, not int"),
+        (lambda b: cogrouped(b).aggregate(0), "`aggregate` takes a function, not int"),
+        (
+            lambda b: b.table("a").group_by(lambda key, value: (key, value)).aggregate(0, KEEP, KEEP),
+            "`aggregate` takes a function, not int",
+        ),
         (lambda b: b.stream("a").process(Processor()), "makes a Processor for each task, not a Processor"),
         (lambda b: [b.table(topic, store="s") for topic in "ab"], "another store 's'"),
         (lambda b: [b.stream(topic).group_by_key().count(store="s") for topic in "ab"], "another store 's'"),
@@ -136,3 +142,18 @@ def test_a_timer_may_stop_itself() -> None:
         for timestamp in (1, 20, 40):
             driver.input_topic("in").pipe("x", key="k", timestamp=timestamp)
         assert driver.output_topic("out").read_values() == ["once"]
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (lambda b: b.stream("a", timestamp_extractor=lambda *all: 5.5).to("out"), "time that cannot be read.*float"),
+        (lambda b: b.stream("a").to(lambda key, value, record: 3), "must give its name, and gave int"),
+        (lambda b: b.stream("a").to(lambda key, value, record: None), "must give its name, and gave NoneType"),
+    ],
+)
+def test_what_a_function_must_not_give_is_told_with_the_record(build: Any, sentence: str) -> None:
+    builder = texts()
+    build(builder)
+    with TopologyTestDriver(builder.build()) as driver, pytest.raises(RecordFailed, match=f"a-0@0.*{sentence}"):
+        driver.input_topic("a").pipe("x", key="k", timestamp=0)

@@ -6,6 +6,8 @@ by file; `ottla.kernel.loading` finds it there, or does without where it was com
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 import zipfile
 from functools import cache
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(ottla.__file__).parent
 # What executors run, and what that imports.
-_ROOMS = ("common", "protocol", "kernel", "avro", "client", "schemas", "spark", "connect", "streams")
+ROOMS = ("common", "protocol", "kernel", "avro", "exposition", "client", "schemas", "spark", "connect", "streams")
 _SUFFIXES = (".py", ".json")
 
 
@@ -32,10 +34,12 @@ def ship(spark: SparkSession) -> None:
 
 @cache
 def package_zip() -> Path:
-    target = Path(tempfile.mkdtemp(prefix="ottla-ship-")) / "ottla.zip"
+    folder = Path(tempfile.mkdtemp(prefix="ottla-ship-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors fetch it from there for as long as we live
+    target = folder / "ottla.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(_PACKAGE / "__init__.py", "ottla/__init__.py")
-        for room in _ROOMS:
+        for room in ROOMS:
             for path in sorted((_PACKAGE / room).rglob("*")):
                 if path.suffix in _SUFFIXES:
                     archive.write(path, f"ottla/{path.relative_to(_PACKAGE)}")

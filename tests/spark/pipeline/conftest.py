@@ -94,7 +94,7 @@ class Running:
         self.runner.request_stop()
         self.wait()
 
-    def wait(self, timeout_s: float = 120) -> None:
+    def wait(self, timeout_s: float = 280) -> None:
         self._thread.join(timeout_s)
         assert not self._thread.is_alive()
 

@@ -55,7 +55,7 @@ def customers(servers: str, topic: str) -> list[str]:
     return [json.loads(value or b"{}")["customer"] for _, value, _ in read(servers, topic)]
 
 
-def eventually(is_so: Callable[[], bool], timeout_s: float = 120) -> None:
+def eventually(is_so: Callable[[], bool], timeout_s: float = 280) -> None:
     deadline = time.monotonic() + timeout_s
     while not is_so():
         assert time.monotonic() < deadline, "it did not come to pass"

@@ -120,6 +120,11 @@ class Py4JNetworkError(Exception):
             "a Python worker ended unexpectedly.",
         ),
         (
+            StreamingQueryException("org.apache.spark.SparkException: Python worker failed to connect back."),
+            Retry.UNLIMITED,
+            "a Python worker did not start within Spark's ten seconds: the machine is busy.",
+        ),
+        (
             AnalysisException(
                 "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved. SQLSTATE: 42703;\n'Plan"
             ),
@@ -156,6 +161,16 @@ class Py4JNetworkError(Exception):
             PythonException(FROM_WORKER.format(file="ottla/client/cluster.py", raised=UNREACHABLE)),
             Retry.UNLIMITED,
             "away.",
+        ),
+        (
+            PythonException(
+                FROM_WORKER.format(
+                    file="ottla/schemas/json_rows.py",
+                    raised="ottla.common.errors.OttlaError: rows cannot be written with their schema: too deep.",
+                )
+            ),
+            Retry.NEVER,
+            "rows cannot be written with their schema: too deep.",
         ),
         # Raised by the pipeline, which may import what it likes.
         (

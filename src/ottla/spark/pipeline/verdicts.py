@@ -150,6 +150,10 @@ def _of_machine(text: str) -> Verdict | None:
         return Verdict(Retry.UNLIMITED, "Spark was shut down.", lost_session=True)
     if not _MACHINE.search(text):
         return None
+    if "failed to connect back" in text:
+        return Verdict(
+            Retry.UNLIMITED, "a Python worker did not start within Spark's ten seconds: the machine is busy."
+        )
     if "Python worker" in text:
         return Verdict(Retry.UNLIMITED, "a Python worker ended unexpectedly.")
     if "Executor" in text:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ottla.spark.ship import ROOMS
+
 _BEGIN = "Traceback (most recent call last):"
 _CHAIN = (
     "During handling of the above exception, another exception occurred:",
@@ -17,7 +19,7 @@ _CHAIN = (
 )
 _FRAME = re.compile(r'  File "(.+)", line \d+')
 _RAISED = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?")
-_OUR_FILE = re.compile(r"[/\\]ottla[/\\](?:client|common|kernel|protocol|spark|streams)[/\\]")
+_OUR_FILE = re.compile(rf"[/\\]ottla[/\\](?:{'|'.join(ROOMS)})[/\\]")
 
 
 @dataclass(frozen=True)

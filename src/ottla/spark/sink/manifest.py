@@ -38,6 +38,14 @@ class Manifest:
     # Of the topics that are written to, as far as they are known before there are rows.
     partition_counts: dict[str, int] = field(default_factory=dict)
     tables: dict[str, TableEnd] = field(default_factory=dict)
+    # Those of them that came to the pipeline when the batch had run already: if it was published, then without the bad
+    # records that it covers of them. The batch after it has these.
+    late: list[str] = field(default_factory=list)
+
+    @property
+    def covered(self) -> dict[str, TableEnd]:
+        """Tables up to where bad records are those of this batch, or of one before."""
+        return {topic: end for topic, end in self.tables.items() if topic not in self.late}
 
     def to_json(self) -> str:
         return json.dumps({"version": _VERSION, **asdict(self)}, separators=(",", ":"), sort_keys=True)
@@ -50,7 +58,9 @@ class Manifest:
             if found["version"] != _VERSION:
                 raise ValueError(f"version {found['version']}")
             return Manifest(
-                dict(found["partition_counts"]), {name: TableEnd(**table) for name, table in found["tables"].items()}
+                dict(found["partition_counts"]),
+                {name: TableEnd(**table) for name, table in found["tables"].items()},
+                list(found.get("late", ())),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(str(error)) from None

@@ -68,14 +68,16 @@ class Marker:
         return json.dumps({"query": self.query, "batch": self.batch, "digest": self.digest}, separators=(",", ":"))
 
     def records_since(self, before: Marker) -> int | None:
-        """How many offsets of the sources lie between the two, if both know theirs."""
+        """How many offsets of the sources lie between the two, if both know theirs. None also where one went back, as
+        in a topic that was made anew: how many there are now is anybody's guess."""
         if self.offsets is None or before.offsets is None:
             return None
-        return sum(
+        steps = [
             offset - before.offsets.get(topic, {}).get(partition, 0)
             for topic, partitions in self.offsets.items()
             for partition, offset in partitions.items()
-        )
+        ]
+        return None if any(step < 0 for step in steps) else sum(steps)
 
     def note(self) -> str:
         """What goes into the metadata of offsets, of which brokers take 4,096 bytes only."""

@@ -79,6 +79,18 @@ def shaped(frame: DataFrame, *, lineage: bool = False) -> DataFrame:
     )
 
 
+def with_header_lists(frame: DataFrame) -> DataFrame:
+    """Empty lists where there are no headers, for frames whose rows go to Python.
+
+    Spark asks after every row how large the batch for Python has become, and Arrow then goes through all lists since
+    the last one that is not null: with 10,000 rows without headers, that is most of what Spark does with them."""
+    if "headers" not in frame.columns:
+        return frame
+    from pyspark.sql import functions as F
+
+    return frame.withColumn("headers", F.expr(f"coalesce(headers, CAST(array() AS {HEADERS}))"))
+
+
 def merged(frames: list[DataFrame]) -> DataFrame:
     """Several shaped frames as one."""
     whole = frames[0]
@@ -92,6 +104,8 @@ def shaped_arrow(batch: pa.RecordBatch) -> dict[str, Any]:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     found = {name: columns[name] for name in _SQL if name in columns and not pa.types.is_null(columns[name].type)}
     found["value"] = columns["value"]
+    if "headers" in found and not len(found["headers"].flatten()):
+        del found["headers"]  # nobody has any
     if LINEAGE in columns and not pa.types.is_null(columns[LINEAGE].type):
         found[LINEAGE] = columns[LINEAGE]
     for name in ("key", "value"):

@@ -25,6 +25,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
 from ottla.spark.sink.encoding import EncodePlan
+from ottla.spark.sink.shape import with_header_lists
 from ottla.spark.spool.files import EncodedBatch, SpooledBatch, Winner
 from ottla.spark.spool.sending import SpoolTarget, deliver
 from ottla.spark.spool.server import SpoolServer
@@ -101,7 +102,7 @@ def spooled(frame: DataFrame, plan: EncodePlan, spool: SpoolServer) -> Iterator[
 
     try:
         with _pieces_that_stay_in_the_cache(frame.sparkSession):
-            rows = frame.mapInArrow(encode, _SCHEMA).toArrow().to_pylist()
+            rows = with_header_lists(frame).mapInArrow(encode, _SCHEMA).toArrow().to_pylist()
         yield encoded_by(batch, [Report(**row) for row in rows])
     finally:
         batch.close()

@@ -43,6 +43,9 @@ class Transacting:
                 self._settle(error)
                 if is_committed():
                     return
+                if failure_in(error) is Failure.EPOCH:
+                    # The next one has twice the time, and may need all of it: what the cluster allows ends these.
+                    deadline.moved()
                 if not deadline.pause():
                     raise
                 _log.warning("%s: %s Publishing it again.", self._producer.transactional_id, error)

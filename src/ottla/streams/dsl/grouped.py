@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
 from ottla.streams import serdes
-from ottla.streams.dsl.checks import refuse_other
+from ottla.streams.dsl.checks import check_function, refuse_other
 from ottla.streams.dsl.kstream import KStream
 from ottla.streams.dsl.ktable import KTable
 from ottla.streams.dsl.naming import Graph
@@ -70,6 +70,7 @@ class KGroupedStream:
             return self._sql_aggregate(initializer, store, name)
         if aggregator is None:
             raise OttlaError("an aggregate needs an aggregator(key, value, aggregate) beside its first value.")
+        check_function(initializer, "aggregate")
         return self._aggregate(initializer, aggregator, value, store, name)
 
     def _sql_aggregate(self, statement: Sql, store: str | None, name: str | None) -> KTable:
@@ -140,6 +141,8 @@ class CogroupedKStream:
     def aggregate(
         self, initializer: Initializer, *, value: Serde | None = None, store: str | None = None, name: str | None = None
     ) -> KTable:
+        check_function(initializer, "aggregate")
+
         def make(place: str, aggregator: Aggregator, old: OldValues) -> Any:
             return Aggregate(place, initializer, aggregator, old)
 
@@ -213,6 +216,7 @@ class KGroupedTable:
         name: str | None = None,
     ) -> KTable:
         """`adder` and `subtractor` get (group, value, aggregate): what a key has now, and what it had."""
+        check_function(initializer, "aggregate")
         serde: Any = value or self._graph.default_value
         return self._table(
             serde, store, name, lambda place, old: TableAggregate(place, initializer, adder, subtractor, old)

@@ -18,6 +18,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.guarantees import EXACTLY_ONCE, check_guarantee
 from ottla.spark.sink.checkpoint import Checkpoint
 from ottla.spark.sink.progress import published
+from ottla.spark.sink.shape import with_header_lists
 from ottla.spark.sink.streaming import WriteQuery, write_stream
 from ottla.streams.engine.housekeeping import Housekeeping
 from ottla.streams.engine.identity import check_identity, shape_of
@@ -100,7 +101,7 @@ class StreamsApplication:
             stages,
             self._lineage,
         )
-        frame = self._source(spark, prepared, source_options)
+        frame = with_header_lists(self._source(spark, prepared, source_options))
         if stages:
             frame = with_native_stages(frame, self.topology, self.application_id, stages)
         frame = frame.mapInArrow(run.run, SQL_SCHEMA)

@@ -275,7 +275,7 @@ def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[str, int, Iterable[_R
 
 
 def _headers(column: pa.Array) -> Iterable[Headers]:
-    if column.null_count == len(column):
+    if not len(column.flatten()):
         return itertools.repeat(NO_HEADERS, len(column))
     return [
         NO_HEADERS if not own else tuple((header["key"], header["value"]) for header in own)

@@ -54,6 +54,8 @@ class SinkOperator(Operator):
         chosen = self._node.topic
         context = self._context
         named = chosen if isinstance(chosen, str) else chosen(key, value, context.metadata)
+        if not isinstance(named, str):
+            raise TypeError(f"the function that chooses a topic must give its name, and gave {type(named).__name__}")
         topic = context.real_name(named)
         to_key, to_value = self._writers_for(topic)
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import partial
+from operator import index
 from typing import Any
 
 from ottla.common.lineage import HEADER
@@ -154,7 +155,7 @@ class StreamTask:
             record_value = reader.value(value)
             if reader.extractor is not None:
                 part = "time"
-                timestamp = reader.extractor(record_key, record_value, timestamp, context.stream_time_ms)
+                timestamp = index(reader.extractor(record_key, record_value, timestamp, context.stream_time_ms))
             if timestamp < 0:
                 part = "time"
                 raise ValueError(f"{timestamp} is negative")

@@ -110,14 +110,15 @@ class Tables:
                 noted = manifest.tables.get(table.topic)
                 ends[table.topic] = table.end_now() if noted is None else table.end_again(noted)
             table.follow(ends[table.topic])
-        # A table that the pipeline did not have when the batch ran first.
-        manifests.write(again, replace(manifest, tables=ends))
+        # Tables that the pipeline did not have when the batch ran first.
+        late = sorted({*(ends.keys() - manifest.tables.keys()), *(ends.keys() & set(manifest.late))})
+        manifests.write(again, replace(manifest, tables=ends, late=late))
 
     def dead_letters(self, batch: int) -> list[DataFrame]:
         """Of the records that this batch is the first to have in its tables."""
         assert self._manifests is not None
-        before = self._manifests.holding(batch - 1).tables
-        now = self._manifests.holding(batch).tables
+        before = self._manifests.holding(batch - 1).covered
+        now = self._manifests.holding(batch).covered
         found = [
             bad
             for table in self._tables
@@ -178,4 +179,4 @@ class Tables:
                 table.follow(ends[table.topic])
             newest = self._checkpoint.newest_batch()
             batch = 0 if newest is None else newest + 1
-            self._manifests.write(batch, replace(self._manifests.holding(batch), tables=ends))
+            self._manifests.write(batch, replace(self._manifests.holding(batch), tables=ends, late=[]))

@@ -95,12 +95,13 @@ def look_up(path: str, texts: Any) -> Any:
     try:
         # Not in a transaction: what the driver has written since is seen.
         find = _opened(path).execute
-        known: dict[str | None, list[bytes]] = {None: []}
+        known: dict[bytes | None, list[bytes]] = {None: []}
         found: list[list[bytes]] = []
         size = 0
-        for text in texts.to_pylist():
+        # Spark's texts are whatever bytes somebody has called a text, as in `cast(key as string)`.
+        for text in texts.cast(pa.binary()).to_pylist():
             if text not in known:
-                known[text] = [value for (value,) in find(_FIND, (text,))]
+                known[text] = [] if _is_no_text(text) else [value for (value,) in find(_FIND, (text.decode(),))]
             found.append(known[text])
             size += sum(map(len, known[text]))
             if size > _FOUND_BYTES_MAX:
@@ -112,6 +113,15 @@ def look_up(path: str, texts: Any) -> Any:
         _opened.cache_clear()
         raise TableGone(f"the rows of a table in {path} cannot be looked up: {error}.") from None
     return pa.array(found, pa.list_(pa.binary()))
+
+
+def _is_no_text(text: bytes) -> bool:
+    """No row of a table has it: its values are JSON, or a registry's, and these are UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
 
 
 @lru_cache(maxsize=16)
