@@ -127,6 +127,14 @@ def test_metadata_and_rules_of_another_shape_are_refused(more: dict[str, Any], h
     assert refused(http.get("/subjects/shapes/versions")) == (404, 40401)
 
 
+def test_tags_that_would_be_lost_are_refused(http: httpx.Client) -> None:
+    entity = {"entityPath": "R.a", "entityType": "sr_field"}
+    for name in ("schemaTagsToAdd", "schemaTagsToRemove"):
+        more = {name: [{"schemaEntity": entity, "tags": ["PII"]}]}
+        assert refused(http.post("/subjects/tagged/versions", json=INT | more)) == (422, 422)
+        assert http.post("/subjects/tagged/versions", json=INT | {name: []}).status_code == 200
+
+
 @pytest.mark.parametrize(
     "setting",
     [{"defaultMetadata": 7}, {"overrideRuleSet": "x"}, {"compatibilityGroup": [1]}, {"normalize": "yes"}, {"alias": 1}],

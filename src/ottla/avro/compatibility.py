@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ottla.avro.schema import Field, Schema
 from ottla.avro.text import dump
-from ottla.common.schemas import NEW_READS_OLD, Difference, Sides
+from ottla.common.schemas import NEW_READS_OLD, Difference, Effort, Sides
 
 # What a reader of the first type also reads.
 _PROMOTIONS = {
@@ -18,6 +18,8 @@ _PROMOTIONS = {
     "bytes": ("string",),
     "string": ("bytes",),
 }
+# Pairs of types that are looked at: all branches of a union may have to be compared with all of another.
+_PAIRS_MAX = 1_000_000
 
 
 def differences(reader: Schema, writer: Schema, sides: Sides = NEW_READS_OLD) -> list[Difference]:
@@ -28,13 +30,16 @@ def differences(reader: Schema, writer: Schema, sides: Sides = NEW_READS_OLD) ->
 class _Comparison:
     def __init__(self, sides: Sides) -> None:
         self._sides = sides
+        self._effort = Effort(_PAIRS_MAX)
         self._memo: dict[tuple[int, int], list[Difference]] = {}
 
     def compare(self, reader: Schema, writer: Schema, path: str) -> list[Difference]:
+        self._effort.spend()
         pair = (id(reader), id(writer))
         if pair not in self._memo:
             self._memo[pair] = []
-            self._memo[pair] = self._compare(reader, writer, path)
+            # Each once: a type that is used twice, by one that is used twice, and so on, has the same to say each time.
+            self._memo[pair] = list(dict.fromkeys(self._compare(reader, writer, path)))
         return self._memo[pair]
 
     def _compare(self, reader: Schema, writer: Schema, path: str) -> list[Difference]:

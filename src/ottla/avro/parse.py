@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,8 +55,9 @@ class Parser:
     def parse(self, tree: Any) -> Schema:
         schema = self._schema(tree, None, 0)
         if self._checks_defaults:
+            judge = _Defaults()
             for record, its in self._defaults:
-                if not is_valid_default(its.schema, its.default):
+                if not judge.is_valid(its.schema, its.default):
                     shown = json.dumps(its.default, ensure_ascii=False)
                     raise InvalidSchema(
                         f"Invalid default for field {its.name}: {shown} not a {_shown_type(its.schema)} (in {record})"
@@ -133,7 +135,7 @@ class Parser:
         for symbol in symbols:
             _check_simple(symbol)
         if len(set(symbols)) < len(symbols):
-            duplicate = next(symbol for symbol in symbols if symbols.count(symbol) > 1)
+            duplicate = Counter(symbols).most_common(1)[0][0]
             raise InvalidSchema(f"Duplicate enum symbol: {duplicate}")
         schema.symbols = symbols
         default = tree.get("default")
@@ -182,30 +184,56 @@ class Parser:
 
 def is_valid_default(schema: Schema, value: Any) -> bool:
     """As Java 1.12 judges: the default of a union may be one of any of its branches."""
-    kind, is_number = schema.type, isinstance(value, int) and not isinstance(value, bool)
-    if kind == "null":
-        return value is None
-    if kind == "boolean":
-        return isinstance(value, bool)
-    if kind in ("string", "bytes", "fixed"):
-        return isinstance(value, str)
-    if kind == "enum":
-        return isinstance(value, str) and (value in schema.symbols or schema.enum_default is not None)
-    if kind == "int":
-        return is_number and -_INT_MAX - 1 <= value <= _INT_MAX
-    if kind == "long":
-        return is_number and -_LONG_MAX - 1 <= value <= _LONG_MAX
-    if kind in ("float", "double"):
-        return is_number or isinstance(value, float)
-    if kind == "array":
-        return isinstance(value, list) and all(is_valid_default(schema.element(), one) for one in value)
-    if kind == "map":
-        return isinstance(value, dict) and all(is_valid_default(schema.element(), one) for one in value.values())
-    if kind == "union":
-        return any(is_valid_default(branch, value) for branch in schema.branches)
-    return isinstance(value, dict) and all(
-        is_valid_default(its.schema, value[its.name]) if its.name in value else its.has_default for its in schema.fields
-    )
+    return _Defaults().is_valid(schema, value)
+
+
+class _Defaults:
+    """Remembers what it has judged: a value may be tried by many branches, each time with all below it."""
+
+    def __init__(self) -> None:
+        # With the value, so that no other one gets its id.
+        self._judged: dict[tuple[int, int], tuple[bool, Any]] = {}
+        self._symbols: dict[int, frozenset[str]] = {}
+
+    def is_valid(self, schema: Schema, value: Any) -> bool:
+        if schema.type != "union" and not schema.is_record:
+            return self._is_valid(schema, value)
+        pair = (id(schema), id(value))
+        if pair not in self._judged:
+            self._judged[pair] = self._is_valid(schema, value), value
+        return self._judged[pair][0]
+
+    def _is_valid(self, schema: Schema, value: Any) -> bool:
+        kind, is_number = schema.type, isinstance(value, int) and not isinstance(value, bool)
+        if kind == "null":
+            return value is None
+        if kind == "boolean":
+            return isinstance(value, bool)
+        if kind in ("string", "bytes", "fixed"):
+            return isinstance(value, str)
+        if kind == "enum":
+            return isinstance(value, str) and (schema.enum_default is not None or value in self._symbols_of(schema))
+        if kind == "int":
+            return is_number and -_INT_MAX - 1 <= value <= _INT_MAX
+        if kind == "long":
+            return is_number and -_LONG_MAX - 1 <= value <= _LONG_MAX
+        if kind in ("float", "double"):
+            return is_number or isinstance(value, float)
+        if kind == "array":
+            return isinstance(value, list) and all(self.is_valid(schema.element(), one) for one in value)
+        if kind == "map":
+            return isinstance(value, dict) and all(self.is_valid(schema.element(), one) for one in value.values())
+        if kind == "union":
+            return any(self.is_valid(branch, value) for branch in schema.branches)
+        return isinstance(value, dict) and all(
+            self.is_valid(its.schema, value[its.name]) if its.name in value else its.has_default
+            for its in schema.fields
+        )
+
+    def _symbols_of(self, schema: Schema) -> frozenset[str]:
+        if id(schema) not in self._symbols:
+            self._symbols[id(schema)] = frozenset(schema.symbols)
+        return self._symbols[id(schema)]
 
 
 def _number_of_text(text: str) -> Any:

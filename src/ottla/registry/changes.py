@@ -102,8 +102,6 @@ def already_there(state: RegistryState, asked: Registration) -> Version | None:
     """The version that has the schema already: serialisers register whatever they write, and that changes nothing,
     so it needs no writer and is allowed in every mode. Raises what the API answers for a schema that is not valid."""
     subject = valid_subject(asked.subject)
-    if not state.versions(subject):
-        return None
     asked = _with_text(state, asked)
     config = state.config(subject)
     schema = canonical(state, subject, asked.schema, normalises=asked.normalises or bool(config.get("normalize")))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from ottla.common.schemas import InvalidSchema
 from ottla.registry import levels
+from ottla.registry.errors import invalid_schema
 from ottla.registry.levels import Earlier
 from ottla.registry.names import parse_subject
 from ottla.registry.parsing import parse, resolve
@@ -24,7 +26,14 @@ def compatibility_messages(
         return []
     new = parse(schema, resolve(state, schema, parse_subject(subject).context), is_new=True)
     earlier = (_earlier(state, versions[number]) for number in wanted)
-    return levels.check(level, schema.type, new, list(earlier))
+    try:
+        return levels.check(level, schema.type, new, list(earlier))
+    except InvalidSchema as error:
+        raise invalid_schema(f"Invalid schema of type {schema.type}, details: {error}") from None
+    except RecursionError:
+        raise invalid_schema(
+            f"Invalid schema of type {schema.type}, details: its types are nested too deeply to be compared"
+        ) from None
 
 
 def _earlier(state: RegistryState, version: Version) -> Earlier:

@@ -19,12 +19,15 @@ from ottla.registry.records import SCHEMA, UnreadableRecord, decode
 from ottla.registry.settings import RegistrySettings
 from ottla.registry.state import RegistryState
 from ottla.registry.topic.election import Election, Identity
+from ottla.registry.topic.limit import record_bytes_max
 from ottla.registry.topic.reader import Read, TopicReader
 from ottla.registry.topic.writer import Fenced, TooLarge, TopicWriter
 
 _LOG = logging.getLogger("ottla.registry")
 _RENEW_S = 3_600.0
 _ATTEMPTS = 3
+# Texts that any topic takes: no broker has less than its 1 MiB without a reason.
+_ALWAYS_FITS = 500_000
 
 
 class Forwarded(Exception):
@@ -186,6 +189,15 @@ class Instance:
 
     # --- changes
 
+    async def require_fits(self, text: str) -> None:
+        """Raises for a schema that the topic does not take, before anybody has worked on it."""
+        if len(text) <= _ALWAYS_FITS:
+            return
+        settings, size = self.settings, len(text.encode())
+        most = await asyncio.to_thread(record_bytes_max, settings.address, settings.topic, settings.write_timeout_s)
+        if most is not None and size > most:
+            raise _too_large(f"{size} bytes", settings.topic)
+
     async def change(self, decide: Decision, *, may_forward: bool = True) -> Any:
         """The reply. Raises Forwarded when another instance has to be asked, RegistryError otherwise."""
         if self.settings.is_read_only:
@@ -219,9 +231,7 @@ class Instance:
             last = await asyncio.to_thread(self._writer.append, change.records)
             await asyncio.wait_for(self._replayed(last), self.settings.write_timeout_s)
         except TooLarge as error:
-            raise errors.too_large(
-                f"Write failed because schema is too large: {error}, see max.message.bytes of {self.settings.topic}"
-            ) from None
+            raise _too_large(error, self.settings.topic) from None
         except TimeoutError:
             raise errors.timed_out("The write was sent, but it could not be read back in time") from None
         except (OttlaError, OSError) as error:
@@ -241,3 +251,7 @@ class Instance:
                 kept = self.state.subjects.get(str(record.key.subject), {}).get(int(record.key.version or 0))
                 if kept is None or kept.id != record.value["id"]:
                     raise errors.store_error("The schema is not there after it was written: try again")
+
+
+def _too_large(size: object, topic: str) -> errors.RegistryError:
+    return errors.too_large(f"Write failed because schema is too large: {size}, see max.message.bytes of {topic}")

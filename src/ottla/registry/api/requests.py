@@ -35,6 +35,8 @@ _SCHEMA_FIELDS = frozenset(
     """schema schemaType references metadata ruleSet id version guid subject deleted ts schemaTagsToAdd
     schemaTagsToRemove propagateSchemaTags""".split()  # noqa: SIM905
 )
+# Who sends these wants another schema than the one that is sent.
+_TAGGING = ("schemaTagsToAdd", "schemaTagsToRemove")
 
 
 def instance_of(request: Request) -> Instance:
@@ -150,6 +152,9 @@ async def registration_of(request: Request, right: str = access.READ) -> Registr
     for name in tree:
         if name not in _SCHEMA_FIELDS:
             raise RegistryError(422, f"Unrecognized field: {name}")
+    for name in _TAGGING:
+        if tree.get(name):
+            raise RegistryError(422, f"{name} is not supported: write the tags into the schema, or into its metadata")
     normalises = flag(request, "normalize")
     references = tuple(_reference(one) for one in _listed(tree, "references"))
     for reference in references:
@@ -162,6 +167,7 @@ async def registration_of(request: Request, right: str = access.READ) -> Registr
         frozen_json(metadata_of(tree.get("metadata"))),
         frozen_json(rules_of(tree.get("ruleSet"))),
     )
+    await instance_of(request).require_fits(schema.text)
     return Registration(subject, schema, normalises, _whole(tree, "id"), _version(tree))
 
 

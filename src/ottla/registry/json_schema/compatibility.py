@@ -8,15 +8,19 @@ Combined schemas are matched part by part: each that the writer may have written
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
-from ottla.common.schemas import NEW_READS_OLD, Difference, Sides
+from ottla.common.schemas import NEW_READS_OLD, Difference, Effort, Sides
 from ottla.registry.json_schema import contents
 from ottla.registry.json_schema.node import Node
 
 _SUMS = ("oneOf", "anyOf")
 _COMBINED = ("allOf", *_SUMS, "not")
+# Pairs of places that are looked at.
+_PAIRS_MAX = 200_000
+_NOWHERE = 1 << 30
 # Keyword, name of its rules, whether a larger value allows more.
 _BOUNDS = (
     ("maxLength", "MAX_LENGTH", True),
@@ -41,7 +45,13 @@ def differences(reader: Node, writer: Node, sides: Sides = NEW_READS_OLD) -> lis
 class Comparison:
     def __init__(self, sides: Sides = NEW_READS_OLD) -> None:
         self._sides = sides
-        self._under_way: set[tuple[int, int]] = set()
+        self.effort = Effort(_PAIRS_MAX)
+        # Pairs that are being compared count as compatible, which is how schemas that contain themselves end.
+        self._under_way: dict[tuple[int, int], int] = {}
+        # The outermost of them that was met below the place where we are: what was found there leans on it.
+        self._leans_on = _NOWHERE
+        # What was found, with the nodes, so that no others get their keys.
+        self._known: dict[tuple[int, int], tuple[list[Difference], Node, Node]] = {}
 
     def refusal(self, rule: str, path: str, what: str) -> Difference:
         text = (
@@ -52,16 +62,32 @@ class Comparison:
         return Difference(rule, path, text)
 
     def compare(self, reader: Node, writer: Node, path: str) -> list[Difference]:
-        pair = (reader.key, writer.key)
-        if reader.is_empty or writer.is_false or pair in self._under_way:
+        self.effort.spend()
+        if reader.is_empty or writer.is_false:
             return []
         if reader.is_false:
             return [self.refusal("TYPE_CHANGED", path, "No value is valid any more")]
-        self._under_way.add(pair)
-        try:
-            return [*self._combined(reader, writer, path), *self._plain(reader, writer, path)]
-        finally:
-            self._under_way.discard(pair)
+        pair = (reader.key, writer.key)
+        if pair in self._under_way:
+            self._leans_on = min(self._leans_on, self._under_way[pair])
+            return []
+        if pair in self._known:
+            return self._known[pair][0]
+        return self._compare(reader, writer, path, pair)
+
+    def _compare(self, reader: Node, writer: Node, path: str, pair: tuple[int, int]) -> list[Difference]:
+        depth = len(self._under_way)
+        self._under_way[pair] = depth
+        leans_on, self._leans_on = self._leans_on, _NOWHERE
+        # Each once: what is referred to twice has the same to say twice.
+        found = list(dict.fromkeys([*self._combined(reader, writer, path), *self._plain(reader, writer, path)]))
+        del self._under_way[pair]
+        if found or self._leans_on >= depth:
+            self._known[pair] = found, reader, writer
+        if self._leans_on >= depth:
+            self._leans_on = _NOWHERE
+        self._leans_on = min(leans_on, self._leans_on)
+        return found
 
     def fits(self, reader: Node, writer: Node, path: str) -> bool:
         return not self.compare(reader, writer, path)
@@ -92,15 +118,15 @@ class Comparison:
             if any(self.fits(branch, part, at) for part in writer.nodes("allOf") for branch in branches):
                 return []
             return [self.refusal("TYPE_CHANGED", at, f"No branch of {word} reads what was valid before")]
-        readable = [[self.fits(mine, their, at) for mine in branches] for their in theirs]
-        if matched(readable):
+        if matched(len(theirs), len(branches), lambda row, place: self.fits(branches[place], theirs[row], at)):
             return []
         rule = "SUM_TYPE_NARROWED" if len(branches) < len(theirs) else "COMBINED_TYPE_SUBSCHEMAS_CHANGED"
         return [self.refusal(rule, at, f"A branch of {word} that was there is not read any more")]
 
     def _product(self, parts: Sequence[Node], writer: Node, path: str) -> list[Difference]:
         theirs, at = writer.nodes("allOf") or [writer], f"{path}/allOf"
-        if matched([[self.fits(mine, their, at) for their in (*theirs, writer.without("allOf"))] for mine in parts]):
+        before = [*theirs, writer.without("allOf")]
+        if matched(len(parts), len(before), lambda row, place: self.fits(parts[row], before[place], at)):
             return []
         if all(any(self.fits(mine, their, at) for their in theirs) for mine in parts):
             return []
@@ -193,34 +219,39 @@ class Comparison:
         at = f"{path}/multipleOf"
         if theirs is None:
             return [self.refusal("MULTIPLE_OF_ADDED", at, f"multipleOf {mine} is new")]
-        if theirs % mine == 0:
+        # As they are written: 0.3 is a multiple of 0.1.
+        now, earlier = Fraction(str(mine)), Fraction(str(theirs))
+        if earlier % now == 0:
             return []
-        rule = "MULTIPLE_OF_EXPANDED" if mine % theirs == 0 else "MULTIPLE_OF_CHANGED"
+        rule = "MULTIPLE_OF_EXPANDED" if now % earlier == 0 else "MULTIPLE_OF_CHANGED"
         return [self.refusal(rule, at, f"multipleOf was {theirs} and is {mine}")]
 
 
 def _bound(node: Node, word: str) -> Any:
-    """Draft 4 says `exclusiveMaximum: true` beside a maximum; later drafts give it the number."""
+    """Draft 4 says `exclusiveMaximum: true` beside a maximum; later drafts give it the number. Drafts that do not know
+    a word take anything behind it."""
     value = node.get(word)
     if word.startswith("exclusive"):
         plain = word.removeprefix("exclusive").lower()
-        return node.get(plain) if value is True else None if value is False else value
-    if word in ("maximum", "minimum") and node.get(f"exclusive{word.capitalize()}") is True:
+        value = node.get(plain) if value is True else None if value is False else value
+    elif word in ("maximum", "minimum") and node.get(f"exclusive{word.capitalize()}") is True:
         return None
-    return value
+    return value if isinstance(value, int | float) else None
 
 
-def matched(possible: Sequence[Sequence[bool]]) -> bool:
-    """Whether each row can have a column of its own (augmenting paths)."""
+def matched(rows: int, columns: int, fits: Callable[[int, int], bool]) -> bool:
+    """Whether each row can have a column of its own (augmenting paths). The one of the same number is tried first."""
+    if rows > columns:
+        return False
     owner: dict[int, int] = {}
 
     def place(row: int, tried: set[int]) -> bool:
-        for column, fits in enumerate(possible[row]):
-            if fits and column not in tried:
+        for column in (row, *range(row), *range(row + 1, columns)):
+            if column not in tried and fits(row, column):
                 tried.add(column)
                 if column not in owner or place(owner[column], tried):
                     owner[column] = row
                     return True
         return False
 
-    return all(place(row, set()) for row in range(len(possible)))
+    return all(place(row, set()) for row in range(rows))

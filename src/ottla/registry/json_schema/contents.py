@@ -7,9 +7,9 @@ take one away from a model that is not open is refused, since earlier records ha
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from ottla.common.linear_regex import BadPattern, compile_pattern
 from ottla.common.schemas import Difference
 from ottla.registry.json_schema.node import Node
 
@@ -67,15 +67,13 @@ def _properties(by: Comparison, reader: Node, writer: Node, path: str) -> list[D
 def _gone(by: Comparison, reader: Node, name: str, before: Node, path: str) -> list[Difference]:
     if _is_open(reader):
         return []
-    rest = _covering(reader, name)
-    if rest is None:
-        if before.is_false:
-            return []
-        return [by.refusal("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path, f"The property '{name}' is gone")]
-    if by.fits(rest, before, path):
-        return []
-    what = f"The property '{name}' is gone, and what remains does not read it"
-    return [by.refusal("PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path, what)]
+    for rest in _covering(by, reader, name):
+        if rest is None and not before.is_false:
+            return [by.refusal("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path, f"The property '{name}' is gone")]
+        if rest is not None and not by.fits(rest, before, path):
+            what = f"The property '{name}' is gone, and what remains does not read it"
+            return [by.refusal("PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path, what)]
+    return []
 
 
 def _came(by: Comparison, reader: Node, writer: Node, name: str, now: Node, path: str) -> list[Difference]:
@@ -85,8 +83,7 @@ def _came(by: Comparison, reader: Node, writer: Node, name: str, now: Node, path
             what = f"The property '{name}' is new where anything was allowed"
             found.append(by.refusal("PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL", path, what))
         return found
-    rest = _covering(writer, name)
-    if rest is not None and not by.fits(now, rest, path):
+    if any(rest is not None and not by.fits(now, rest, path) for rest in _covering(by, writer, name)):
         what = f"The property '{name}' is new and does not read all that was allowed there"
         found.append(by.refusal("PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path, what))
     if name in (reader.get("required") or ()) and not now.has_default:
@@ -100,12 +97,20 @@ def _is_open(node: Node) -> bool:
     return not node.get("patternProperties") and (rest is None or rest is True or rest == {})
 
 
-def _covering(node: Node, name: str) -> Node | None:
-    for pattern, schema in node.table("patternProperties").items():
-        if re.search(pattern, name):
-            return schema
+def _covering(by: Comparison, node: Node, name: str) -> list[Node | None]:
+    """What a property has to fit that is not named: the schema of the first pattern that matches, else that of the
+    rest, None if there may be none. Patterns that RE2 does not know (they look ahead or back) may match or not."""
+    found: list[Node | None] = []
+    for pattern, schema in (node.get("patternProperties") or {}).items():
+        by.effort.spend()
+        try:
+            if compile_pattern(pattern).search(name.encode()) is None:
+                continue
+            return [*found, node.child(schema)]
+        except BadPattern:
+            found.append(node.child(schema))
     rest = node.get("additionalProperties")
-    return None if rest is False else node.child(rest if rest is not None else True)
+    return [*found, None if rest is False else node.child(rest if rest is not None else True)]
 
 
 def _dependencies(by: Comparison, reader: Node, writer: Node, path: str) -> list[Difference]:
@@ -131,11 +136,10 @@ def _dependency_array(by: Comparison, mine: set[str], theirs: Any, path: str) ->
 
 
 def _dependent(node: Node) -> dict[str, Any]:
-    return {
-        name: its
-        for word in ("dependencies", "dependentRequired", "dependentSchemas")
-        for name, its in (node.get(word) or {}).items()
-    }
+    """Where the draft does not know a word, anything may be behind it."""
+    words = ("dependencies", "dependentRequired", "dependentSchemas")
+    tables = [table for word in words if isinstance(table := node.get(word), dict)]
+    return {name: its for table in tables for name, its in table.items()}
 
 
 # --- arrays

@@ -1,18 +1,17 @@
-"""JSON Schema as one of the registry's formats. `jsonschema` says whether a text is one, by its own draft."""
+"""JSON Schema as one of the registry's formats. `validity.py` says whether a text is one."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
-
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import Draft7Validator, validator_for
 
 from ottla.avro.text import dump, sorted_keys
 from ottla.common.schemas import Difference, InvalidSchema, Sides, no_constant
 from ottla.registry.json_schema import compatibility
 from ottla.registry.json_schema.node import Node, references, root
+from ottla.registry.json_schema.validity import require_valid
 from ottla.registry.parsed import Parsed, Resolved
 
 DEPTH_MAX = 200
@@ -38,10 +37,7 @@ def parse_json_schema(schema: str, referred: Sequence[Resolved], *, is_new: bool
     tree = _read(schema)
     if not isinstance(tree, dict | bool):
         raise InvalidSchema("a JSON Schema is an object or a boolean")
-    try:
-        validator_for(tree, default=Draft7Validator).check_schema(tree)
-    except SchemaError as error:
-        raise InvalidSchema(f"{error.message} (at {error.json_path})") from None
+    require_valid(tree)
     others: dict[str, Any] = {}
     _collect(referred, others)
     node = root(tree, others)
@@ -59,7 +55,7 @@ def _collect(referred: Sequence[Resolved], others: dict[str, Any]) -> None:
 
 def _read(text: str) -> Any:
     try:
-        tree = json.loads(text, parse_constant=no_constant)
+        tree = json.loads(text, parse_constant=no_constant, parse_float=_finite)
     except RecursionError:
         raise InvalidSchema("the schema is nested too deeply to be read") from None
     except ValueError as error:
@@ -67,6 +63,14 @@ def _read(text: str) -> Any:
     if _depth(tree) > DEPTH_MAX:
         raise InvalidSchema(f"the schema is nested deeper than {DEPTH_MAX} levels")
     return tree
+
+
+def _finite(text: str) -> float:
+    """What it becomes if it is no number any more could not be read again."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:50]} is too large a number")
+    return number
 
 
 def _depth(tree: Any) -> int:

@@ -41,18 +41,17 @@ def parse_text(text: str) -> pb.FileDescriptorProto:
         recogniser.addErrorListener(_Refuse())
 
     try:
-        parsed = Parser(setup_lexer=set_up, setup_parser=set_up).parse(text)
-    except InvalidSchema:
-        raise
+        return _File(Parser(setup_lexer=set_up, setup_parser=set_up).parse(text)).build()
     except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
         raise InvalidSchema(f"the text is no .proto file: {error}") from None
-    return _File(parsed).build()
 
 
 class _File:
     def __init__(self, parsed: ast.File) -> None:
         if parsed.edition is not None:
             raise InvalidSchema('editions are not supported: write syntax = "proto3" or "proto2"')
+        if parsed.syntax not in (None, "proto2", "proto3"):
+            raise InvalidSchema(f'the syntax "{parsed.syntax}" is not known: write syntax = "proto3" or "proto2"')
         self._parsed = parsed
         self._is_proto3 = parsed.syntax == "proto3"
         self.file = pb.FileDescriptorProto(syntax="proto3") if self._is_proto3 else pb.FileDescriptorProto()
@@ -121,7 +120,9 @@ class _File:
             if option.name == "default":
                 field.default_value = _default(option.value, is_bytes=element.type == "bytes")
             elif option.name == "json_name":
-                field.json_name = unescaped(str(option.value))
+                if not isinstance(option.value, str):
+                    raise InvalidSchema(f"json_name of {element.name} is no text")
+                field.json_name = unescaped(option.value)
             else:
                 _set_option(field.options, option)
 
