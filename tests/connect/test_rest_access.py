@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +17,8 @@ from starlette.testclient import TestClient
 from ottla.common.errors import OttlaError
 from ottla.common.passwords import hashed
 from ottla.connect.rest.app import build
+from ottla.connect.worker.errors import Refused
+from ottla.connect.worker.moving import sink_row
 from ottla.connect.worker.rest_settings import parse_rest
 from ottla.connect.worker.signing import SIGNATURE, signature
 from tests.support.certificates import Certificates
@@ -25,8 +30,10 @@ KEY = b"k" * 32
 def client_of(rest: Any) -> TestClient:
     written: list[Any] = []
     worker = SimpleNamespace(
-        settings=SimpleNamespace(rest=rest),
-        configs=SimpleNamespace(configs={}, session_key=KEY),
+        settings=SimpleNamespace(rest=rest, providers={}, defaults={}),
+        configs=SimpleNamespace(configs={}, tasks={}, session_key=KEY),
+        changing=threading.RLock(),
+        url="http://worker",
         wait_for_leader=lambda timeout_s: None,
         write_tasks=lambda *given: written.append(given),
         written=written,
@@ -43,7 +50,8 @@ def test_only_those_get_in_who_have_a_password(tmp_path: Path) -> None:
         told = asked.get("/connectors", auth=login)
         assert told.status_code == 401 and told.headers["www-authenticate"].startswith("Basic ")
         assert told.json() == {"error_code": 401, "message": "User cannot access the resource."}
-    assert asked.get("/connectors", headers={"Authorization": "Bearer x"}).status_code == 401
+    for header in (b"Bearer x", b"Basic", b"Basic \xff", b"Basic ====", b"Basic " + base64.b64encode(b"\xffanna"), b""):
+        assert asked.get("/connectors", headers={"Authorization": header}).status_code == 401
     for login in (("anna", "plain words"), ("ben", "s3cret"), ("anna", "plain words")):
         assert asked.get("/connectors", auth=login).json() == []
 
@@ -54,7 +62,8 @@ def test_what_workers_ask_of_each_other_is_signed(tmp_path: Path, has_login: boo
     file.write_text("anna=a\n")
     asked = client_of(parse_rest({"ottla.rest.credentials.file": str(file)} if has_login else {}, None))
     path, body = "/ottla/tasks/a%20b", b'{"class": "x", "tasks": 2}'
-    for headers in ({}, {SIGNATURE: signature(KEY, "/ottla/tasks/c", body)}, {SIGNATURE: signature(b"x", path, body)}):
+    wrong = [signature(KEY, "/ottla/tasks/c", body), signature(b"x", path, body), b"\xff\xfe", ""]
+    for headers in ({}, *({SIGNATURE: each} for each in wrong)):
         assert asked.put(path, content=body, headers=headers).status_code == 403
     assert asked.put(path, content=body, headers={SIGNATURE: signature(KEY, path, body)}).status_code == 204
     assert asked.app.state.worker.written == [("a b", "x", 2)]  # type: ignore[attr-defined]
@@ -76,6 +85,95 @@ def test_a_login_goes_along_with_what_is_forwarded(tmp_path: Path) -> None:
     state.worker.config_topic = SimpleNamespace(read_to_end=lambda: None)
     assert asked.put("/connectors/x/pause", auth=("anna", "a")).status_code == 204
     assert seen == [f"Basic {base64.b64encode(b'anna:a').decode()}"]
+
+
+NOBODY = parse_rest({}, None)
+GENERATOR = {"connector.class": "DataGenerator", "topic": "t"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"name": "x", "config": {"a": ' + b"[" * 100_000,
+        b'{"name": "\\ud800", "config": {}}',
+        b'{"name": "x", "config": {"a": NaN}}',
+        b'{"name": "\xff"}',
+        json.dumps({"name": "x", "config": GENERATOR, "initial_state": 5}).encode(),
+        json.dumps({"name": "x", "config": GENERATOR, "initial_state": ["RUNNING"]}).encode(),
+    ],
+)
+def test_bodies_that_make_no_sense_are_refused_with_a_sentence(body: bytes) -> None:
+    told = client_of(NOBODY).post("/connectors", content=body)
+    assert told.status_code == 400 and told.json()["error_code"] == 400, told.text
+
+
+class _Looked(dict[str, Any]):
+    """Two that look at the same time go on at the same time, if nothing keeps them apart."""
+
+    def __init__(self) -> None:
+        self._both = threading.Barrier(2)
+
+    def _wait(self) -> None:
+        try:
+            self._both.wait(0.3)
+        except threading.BrokenBarrierError:
+            return
+
+    def __contains__(self, name: object) -> bool:
+        found = super().__contains__(name)
+        self._wait()
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:  # type: ignore[override]
+        found = super().get(name, default)
+        self._wait()
+        return found
+
+
+def together(client: TestClient, *requests: tuple[str, str, Any]) -> list[int]:
+    worker: Any = client.app.state.worker  # type: ignore[attr-defined]
+    known = worker.configs.configs = _Looked()
+    known["old"] = {**GENERATOR, "name": "old"}
+
+    def write(records: Any) -> None:
+        for key, value in records:
+            kind, _, name = key.decode().partition("-")
+            if kind == "connector":
+                known[name] = json.loads(value)["properties"]
+
+    worker.write_configs = write
+    with ThreadPoolExecutor(2) as pool:
+        answers = pool.map(lambda each: client.request(each[0], each[1], json=each[2]).status_code, requests)
+        return sorted(answers)
+
+
+def test_of_two_that_make_the_same_connector_one_is_told_that_it_exists() -> None:
+    body = {"name": "new", "config": GENERATOR}
+    assert together(client_of(NOBODY), ("POST", "/connectors", body), ("POST", "/connectors", body)) == [201, 409]
+
+
+def test_two_that_change_settings_of_a_connector_do_not_lose_each_others() -> None:
+    client = client_of(NOBODY)
+    patches = [("PATCH", "/connectors/old/config", each) for each in ({"rate": "5"}, {"count": "7"})]
+    assert together(client, *patches) == [200, 200]
+    config = dict(client.app.state.worker.configs.configs["old"])  # type: ignore[attr-defined]
+    assert config == {**GENERATOR, "name": "old", "rate": "5", "count": "7"}
+
+
+@pytest.mark.parametrize("number", [1.7, True, "x", "1_0", None, [], 1e400, 2**63, -1])
+def test_offsets_of_a_sink_are_whole_numbers(number: Any) -> None:
+    for row in ({"kafka_partition": number}, {"kafka_offset": number}):
+        if row == {"kafka_offset": None}:
+            continue
+        partition = {"kafka_topic": "t", "kafka_partition": 0, **row}
+        offset = {"kafka_offset": 5, **row}
+        with pytest.raises(Refused, match="kafka_partition and kafka_offset are") as caught:
+            sink_row({"partition": partition, "offset": offset})
+        assert caught.value.status == 400
+    for topic in (None, 5, ""):
+        with pytest.raises(Refused, match="kafka_topic"):
+            sink_row({"partition": {"kafka_topic": topic, "kafka_partition": 0}, "offset": None})
 
 
 def test_settings_of_https_have_the_prefix_or_none(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from ottla.connect import conversion
 from ottla.connect.api.config import HIDDEN, ConfigKey, ConfigType, ConfigValue
 from ottla.connect.api.plugins import ConnectorFailure
 from ottla.connect.conversion.java_regex import NotTranslated
+from ottla.connect.conversion.topic_patterns import TopicPattern
 from ottla.connect.definitions import common
 from ottla.connect.plugins import Plugin
-from ottla.connect.topic_patterns import TopicPattern
 from ottla.connect.worker.effective import PARTS, effective
 
 _BOTH = "topics and topics.regex are mutually exclusive options, but both are set."

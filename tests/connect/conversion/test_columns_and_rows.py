@@ -14,6 +14,7 @@ from ottla.connect.conversion.errors import DataError
 from ottla.connect.conversion.java_dates import BadPattern, date_format
 from ottla.connect.conversion.java_regex import NotTranslated, compile_java, replaced_first
 from ottla.connect.conversion.java_text import decimal_text, float_text, parse_decimal
+from ottla.connect.conversion.topic_patterns import TopicPattern
 from tests.connect.conversion.oracle import random_records
 
 JSON = converters.BY_NAME["JsonConverter"]
@@ -117,7 +118,7 @@ def test_a_pattern_that_means_something_else_is_refused(pattern: str) -> None:
 
 
 def test_a_replacement_is_made_as_java_makes_it() -> None:
-    found = compile_java("(?<first>a)(b)?").search("a")
+    found = TopicPattern("(?<first>a)(b)?").found("a")
     assert found is not None
     assert replaced_first(found, r"x$1${first}$2\$") == "xaa$"
     assert replaced_first(found, "$12") == "a2"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -29,6 +30,7 @@ def play_mariadb(server: Mariadb, seed: int, steps: int) -> dict[str, int]:
     writer = Writer(database, seed)
     writer.create()
     database.sql("CREATE TABLE marks (id INT PRIMARY KEY)")
+    database.sql("CREATE TABLE signals (id VARCHAR(40) PRIMARY KEY, type VARCHAR(32), data TEXT)")
     writer.change(60)
     writer.large_transaction(10)
     config = {
@@ -36,13 +38,17 @@ def play_mariadb(server: Mariadb, seed: int, steps: int) -> dict[str, int]:
         "name": "shop",
         "database.include.list": database.name,
         "topic.prefix": "shop",
+        "signal.data.collection": f"{database.name}.signals",
         "snapshot.fetch.size": "7",
         "max.batch.size": "5",
         "poll.interval.ms": "20",
     }
 
-    def rotate(chance: random.Random) -> None:
+    def rotate_and_signal(chance: random.Random) -> None:
         if chance.random() < 0.02:
             database.sql("FLUSH BINARY LOGS")
+        if chance.random() < 0.04:
+            data = json.dumps({"data-collections": [f"{database.name}.(numbers|words)", f"{database.name}.pairs"]})
+            database.sql(f"INSERT INTO signals VALUES ('{chance.random()}', 'execute-snapshot', '{data}')")
 
-    return play(server, writer, lambda: MysqlSource(config), seed, steps, f"shop.{database.name}", rotate)
+    return play(server, writer, lambda: MysqlSource(config), seed, steps, f"shop.{database.name}", rotate_and_signal)

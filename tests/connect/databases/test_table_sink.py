@@ -1,4 +1,4 @@
-"""JdbcSink on PostgreSQL, MariaDB and SQLite: what is written, what is refused, and that it is written once."""
+"""JdbcSink on PostgreSQL, MariaDB, SQLite and DuckDB: what is written, what is refused, and that it is written once."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ VALUE = struct(
         ("data", Schema(SchemaType.BYTES, optional=True)),
     ],
 )
+KEY_OF_TWO = struct(None, [("region", Schema(SchemaType.STRING)), ("id", Schema(SchemaType.INT64))])
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=datetime.UTC)
 ORDERS = TopicPartition("orders", 0)
 
@@ -95,10 +96,12 @@ class Target:
             return [tuple(row) for row in result] if result.returns_rows else []
 
 
-@pytest.fixture(params=["postgres", "mariadb", "sqlite"])
+@pytest.fixture(params=["postgres", "mariadb", "sqlite", "duckdb"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
-    if request.param == "sqlite":
-        yield Target(f"jdbc:sqlite:{tmp_path / 'target.db'}", None)
+    if request.param == "duckdb":
+        pytest.importorskip("duckdb", reason="DuckDB is not installed: pip install 'ottla[duckdb]'")
+    if request.param in ("sqlite", "duckdb"):
+        yield Target(f"jdbc:{request.param}:{tmp_path / 'target.db'}", None)
         return
     reason = why_no_postgres() if request.param == "postgres" else why_no_mariadb()
     if reason:
@@ -116,7 +119,7 @@ def test_the_last_record_of_each_key_is_in_the_table_and_deleted_ones_are_not(ta
     writer.close()
     assert target.sql("SELECT id, name FROM orders ORDER BY id") == [(1, "c"), (2, 'quote " \\ ,\n'), (4, "")]
     assert sink.positions([ORDERS]) == {ORDERS: 8}
-    (row,) = target.sql("SELECT price, day, at, ok, data FROM orders WHERE id = 4")
+    (row,) = target.sql("SELECT price, day, orders.at, ok, data FROM orders WHERE id = 4")
     assert Decimal(str(row[0])) == Decimal("1.50") and str(row[1]) == "2026-01-02" and bool(row[3])
     assert str(row[2]).startswith("2026-01-02 03:04:05.678") and bytes(row[4]) == b"\x00\xff"
 
@@ -129,6 +132,37 @@ def test_topics_that_differ_in_the_size_of_a_letter_have_positions_of_their_own(
         sink.open(place, first).write(records(first, [record(first)]))
     assert sink.positions([ORDERS, other]) == {ORDERS: 7, other: 2}
     assert target.sql("SELECT id FROM alike ORDER BY id") == [(0,), (1,), (5,), (6,)]
+
+
+@pytest.mark.parametrize("key_schema", [Schema(SchemaType.STRING), KEY_OF_TWO], ids=["text", "composite"])
+def test_keys_that_differ_in_a_letter_or_a_space_are_rows_of_their_own(target: Target, key_schema: Schema) -> None:
+    """Databases may compare text without the size of letters, accents and spaces at the end; topics do not."""
+    names = ["a", "A", "á", "a ", "ß", "ss", ""]
+    is_composite = key_schema is KEY_OF_TWO
+    keys = [{"region": name, "id": 1} if is_composite else name for name in (*names, *names)]
+    value = struct(None, [("name", Schema(SchemaType.STRING, optional=True))])
+    count = len(keys)
+    written = Records(
+        pa.repeat(pa.scalar("orders"), count),
+        pa.array([0] * count, pa.int32()),
+        pa.array([0] * count, pa.int64()),
+        Column(key_schema, pa.array(keys, arrow_type(key_schema))),
+        Column(value, pa.array([{"name": str(n)} for n in range(count)], arrow_type(value))),
+        pa.array(range(count), pa.int64()),
+    )
+    sink = target.sink(**UPSERT, pk_fields="" if is_composite else "region")
+    sink.begin(["orders"])
+    writer = sink.open(ORDERS, 0)
+    writer.write(written)
+    deleted = replace(
+        written.slice(0, 1),
+        values=Column(value, pa.array([None], arrow_type(value))),
+        offsets=pa.array([count], pa.int64()),
+    )
+    writer.write(deleted)
+    writer.close()
+    rows = sorted(target.sql("SELECT region, name FROM orders"))
+    assert rows == sorted((name, str(len(names) + n)) for n, name in enumerate(names) if n)
 
 
 def test_a_transform_that_names_another_topic_names_another_table(target: Target) -> None:
@@ -250,8 +284,8 @@ def test_the_place_in_the_topic_can_be_the_key(target: Target) -> None:
 
 
 def test_wrong_passwords_and_databases_that_are_not_there_are_told_in_a_sentence(target: Target) -> None:
-    if "sqlite" in target.config["connection.url"]:
-        pytest.skip("SQLite has no server")
+    if target.config["connection.url"].startswith(("jdbc:sqlite", "jdbc:duckdb")):
+        pytest.skip("SQLite and DuckDB have no server")
     wrong = JdbcSink({**target.config, "connection.password": "wrong"})
     with pytest.raises(ConnectorFailure, match=r"check connection\.user and connection\.password"):
         wrong.begin(["orders"])

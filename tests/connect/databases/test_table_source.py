@@ -1,4 +1,4 @@
-"""JdbcSource on PostgreSQL, MariaDB and SQLite: each new row once, whatever dies, and none is passed over."""
+"""JdbcSource on PostgreSQL, MariaDB, SQLite and DuckDB: each new row once, whatever dies, and none is passed over."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ class Origin:
                 connection.exec_driver_sql(statement)
 
 
-@pytest.fixture(params=["postgres", "mariadb", "sqlite"])
+@pytest.fixture(params=["postgres", "mariadb", "sqlite", "duckdb"])
 def origin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Origin]:
-    if request.param == "sqlite":
-        yield Origin(f"jdbc:sqlite:{tmp_path / 'origin.db'}", None)
+    if request.param == "duckdb":
+        pytest.importorskip("duckdb", reason="DuckDB is not installed: pip install 'ottla[duckdb]'")
+    if request.param in ("sqlite", "duckdb"):
+        yield Origin(f"jdbc:{request.param}:{tmp_path / 'origin.db'}", None)
         return
     reason = why_no_postgres() if request.param == "postgres" else why_no_mariadb()
     if reason:
@@ -71,21 +73,23 @@ def test_rows_with_a_higher_number_come_once_though_the_reader_dies(origin: Orig
 
 
 def test_rows_of_one_moment_are_never_cut_apart(origin: Origin) -> None:
-    origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, at TIMESTAMP NOT NULL)")
+    origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, moment TIMESTAMP NOT NULL)")
     moments = [f"2026-01-01 00:00:0{n // 4}" for n in range(10)]
     origin.sql(*(f"INSERT INTO orders VALUES ({n}, '{moment}')" for n, moment in enumerate(moments)))
-    driven = origin.driven(mode="timestamp", timestamp_column_name="at", table_whitelist="orders", batch_max_rows="3")
+    driven = origin.driven(
+        mode="timestamp", timestamp_column_name="moment", table_whitelist="orders", batch_max_rows="3"
+    )
     while driven.round_of_one_piece():
         driven.die()
     assert sorted(ids(driven)) == list(range(10))
 
 
 def test_times_and_numbers_together_tell_what_is_new(origin: Origin) -> None:
-    origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, at TIMESTAMP NOT NULL, name VARCHAR(9))")
+    origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, moment TIMESTAMP NOT NULL, name VARCHAR(9))")
     origin.sql(*(f"INSERT INTO orders VALUES ({n}, '2026-01-01 00:00:00', 'a')" for n in range(5)))
     driven = origin.driven(
         mode="timestamp+incrementing",
-        timestamp_column_name="at",
+        timestamp_column_name="moment",
         incrementing_column_name="id",
         table_whitelist="orders",
         batch_max_rows="2",
@@ -93,16 +97,19 @@ def test_times_and_numbers_together_tell_what_is_new(origin: Origin) -> None:
     while driven.round_of_one_piece():
         driven.die()
     assert ids(driven) == [0, 1, 2, 3, 4]
-    origin.sql("UPDATE orders SET name = 'b', at = '2026-01-02 00:00:00' WHERE id = 1")
+    origin.sql("UPDATE orders SET name = 'b', moment = '2026-01-02 00:00:00' WHERE id = 1")
     assert driven.round() == 1 and driven.topics[-1].value["name"] == "b"
 
 
 def test_young_rows_wait_for_transactions_that_are_still_open(origin: Origin) -> None:
-    origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, at TIMESTAMP NOT NULL)")
+    origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, moment TIMESTAMP NOT NULL)")
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
     origin.sql(f"INSERT INTO orders VALUES (1, '2026-01-01 00:00:00'), (2, '{now}')")
     driven = origin.driven(
-        mode="timestamp", timestamp_column_name="at", table_whitelist="orders", timestamp_delay_interval_ms="3600000"
+        mode="timestamp",
+        timestamp_column_name="moment",
+        table_whitelist="orders",
+        timestamp_delay_interval_ms="3600000",
     )
     driven.round()
     assert ids(driven) == [1]
@@ -138,7 +145,7 @@ def test_all_rows_come_again_in_bulk_mode_and_queries_work_as_tables_do(origin: 
 def test_types_become_connects(origin: Origin) -> None:
     origin.sql(
         "CREATE TABLE orders (id INT PRIMARY KEY, price NUMERIC(10,2) NOT NULL, day DATE, clock TIME, "
-        "at TIMESTAMP NULL, small SMALLINT, big BIGINT, f FLOAT, note TEXT)"
+        "moment TIMESTAMP NULL, small SMALLINT, big BIGINT, f FLOAT, note TEXT)"
     )
     origin.sql(
         "INSERT INTO orders VALUES (1, 12.50, '2026-02-03', '04:05:06', '2026-02-03 04:05:06', 7, "
@@ -152,7 +159,7 @@ def test_types_become_connects(origin: Origin) -> None:
         "price": Decimal("12.50"),
         "day": datetime.date(2026, 2, 3),
         "clock": datetime.time(4, 5, 6),
-        "at": datetime.datetime(2026, 2, 3, 4, 5, 6, tzinfo=datetime.UTC),
+        "moment": datetime.datetime(2026, 2, 3, 4, 5, 6, tzinfo=datetime.UTC),
         "small": 7,
         "big": 5_000_000_000,
         "f": 0.5,
@@ -162,11 +169,11 @@ def test_types_become_connects(origin: Origin) -> None:
     assert schema is not None
     names = {each.name: (each.schema.name, each.schema.optional) for each in schema.fields}
     assert names["price"] == (DECIMAL, False) and names["day"] == (DATE, True) and names["clock"] == (TIME, True)
-    assert names["at"] == (TIMESTAMP, True) and names["note"] == (None, True) and names["id"] == (None, False)
+    assert names["moment"] == (TIMESTAMP, True) and names["note"] == (None, True) and names["id"] == (None, False)
 
 
 def test_what_cannot_work_is_told_in_a_sentence_that_names_the_setting(origin: Origin) -> None:
-    origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, at TIMESTAMP NULL)")
+    origin.sql("CREATE TABLE orders (id INT PRIMARY KEY, moment TIMESTAMP NULL)")
     for settings, words in (
         ({"table_whitelist": "nowhere"}, r"no table nowhere.*table\.whitelist"),
         (
@@ -174,14 +181,14 @@ def test_what_cannot_work_is_told_in_a_sentence_that_names_the_setting(origin: O
             r"no column gone, which incrementing\.column\.name",
         ),
         (
-            {"table_whitelist": "orders", "mode": "timestamp", "timestamp_column_name": "at"},
+            {"table_whitelist": "orders", "mode": "timestamp", "timestamp_column_name": "moment"},
             r"may be null.*validate\.non\.null",
         ),
         ({"query": "SELECT nonsense"}, "nonsense"),
     ):
         with pytest.raises((ConnectorFailure, ConfigInvalid), match=words):
             origin.driven(**{"mode": "incrementing", "incrementing_column_name": "id", **settings}).round()
-    if "sqlite" not in origin.config["connection.url"]:
+    if not origin.config["connection.url"].startswith(("jdbc:sqlite", "jdbc:duckdb")):
         with pytest.raises(ConnectorFailure, match=r"connection\.password"):
             origin.driven(mode="bulk", connection_password="wrong").round()
         with pytest.raises(Outage, match=r"connection\.url"):

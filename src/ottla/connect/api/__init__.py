@@ -13,6 +13,7 @@ from ottla.connect.api.plugins import (
     Sink,
     SinkWriter,
     Source,
+    check_numbers,
 )
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "Sink",
     "SinkWriter",
     "Source",
+    "check_numbers",
 ]

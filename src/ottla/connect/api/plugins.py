@@ -9,6 +9,7 @@ to work.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,8 +88,22 @@ class Source(Connector):
     def published(self, partition: Partition, offset: Offset) -> None:
         """On the driver: everything up to this offset is in the topics, for good. A log may be let go."""
 
+    def check_offset(self, partition: Partition, offset: Offset) -> str | None:
+        """What is wrong with an offset that a person has given for a connector that is STOPPED, or None. It must not
+        reach out to anything."""
+        return None
+
     def close(self) -> None:
         """On the driver: the connector stops."""
+
+
+def check_numbers(offset: Mapping[str, Any], *names: str) -> str | None:
+    """What is wrong with the first of these that is there and is no whole number of at least 0."""
+    for name in names:
+        value = offset.get(name, 0)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            return f"'{name}' must be a whole number of at least 0, and is {json.dumps(value)}"
+    return None
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from ottla.connect.api import (
     Sink,
     SinkWriter,
     Source,
+    check_numbers,
 )
 from ottla.connect.connectors.lines import texts_of
 
@@ -94,6 +95,13 @@ class FileStreamSource(Source):
             return  # it may come
         except OSError as error:
             raise Outage(f"{partition['filename']} cannot be read: {error.strerror}.") from None
+
+    def check_offset(self, partition: Partition, offset: Offset) -> str | None:
+        if not isinstance(partition.get("filename"), str):
+            return "the partition must have the key 'filename', with a path"
+        if "position" not in offset:
+            return "the offset must have the key 'position'"
+        return check_numbers(offset, "position")
 
     def _records(self, block: bytes) -> Records:
         texts = texts_of(block)

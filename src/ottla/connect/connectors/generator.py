@@ -23,6 +23,7 @@ from ottla.connect.api import (
     Schema,
     SchemaType,
     Source,
+    check_numbers,
 )
 from ottla.connect.definitions import at_least, one_of
 
@@ -100,6 +101,9 @@ class DataGenerator(Source):
             last = min(due, number + _PIECE)
             yield Read(self._records(partition, range(number, last)), {"next": last, "began_ms": began_ms})
             number = last
+
+    def check_offset(self, partition: Partition, offset: Offset) -> str | None:
+        return check_numbers(partition, "generator", "of") or check_numbers(offset, "next", "began_ms")
 
     def _due(self, partition: Partition, offset: Offset | None) -> int:
         """How many of this partition there are to be by now."""

@@ -1,13 +1,15 @@
 """Java's regular expressions for topic names, by Python's `re`: translated where both mean the same, refused elsewhere.
 
-Both engines go back over the text in the same way, so a pattern that both take finds the same groups. What is written
-otherwise (`(?<name>...)`, `\\Q...\\E`, `\\p{Alpha}`, `\\z`) is rewritten; classes of classes (`[a-z&&[^b]]`), flags in
-the middle and what Python has no word for are refused with a sentence.
+Both prefer the first alternative that matches (as RE2 does), so a pattern that both take finds the same groups. What
+is written otherwise (`(?<name>...)`, `\\Q...\\E`, `\\p{Alpha}`, `\\z`) is rewritten; classes of classes
+(`[a-z&&[^b]]`), flags in the middle and what Python has no word for are refused with a sentence.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 _POSIX = {
@@ -146,9 +148,19 @@ class _Translation:
         raise NotTranslated(f"'{self._text[self._at : self._at + 5]}' of Java's expressions is not known here")
 
 
-def replaced_first(found: re.Match[str], replacement: str) -> str:
-    """What `Matcher.replaceFirst` puts in the place of a match: `$1`, `${name}`, backslashes. Raises NotTranslated."""
-    out: list[str] = []
+@dataclass(frozen=True)
+class Found:
+    """What is before and behind a match, its groups (the match as a whole is the first), and the names of groups."""
+
+    before: str
+    after: str
+    groups: tuple[str | None, ...]
+    names: Mapping[str, int]
+
+
+def replaced_first(found: Found, replacement: str) -> str:
+    """As `Matcher.replaceFirst`, which knows `$1`, `${name}` and backslashes. Raises NotTranslated."""
+    out: list[str] = [found.before]
     at = 0
     while at < len(replacement):
         letter = replacement[at]
@@ -163,24 +175,24 @@ def replaced_first(found: re.Match[str], replacement: str) -> str:
         else:
             out.append(letter)
             at += 1
-    return "".join(out)
+    return "".join([*out, found.after])
 
 
-def _reference(found: re.Match[str], replacement: str, at: int) -> tuple[str, int]:
+def _reference(found: Found, replacement: str, at: int) -> tuple[str, int]:
     if (name := re.compile(r"\{([a-zA-Z][a-zA-Z0-9]*)\}").match(replacement, at)) is not None:
-        if name.group(1) not in found.re.groupindex:
+        if name.group(1) not in found.names:
             raise NotTranslated(f"the pattern has no group called '{name.group(1)}'")
-        return found.group(name.group(1)) or "", name.end()
+        return found.groups[found.names[name.group(1)]] or "", name.end()
     if at >= len(replacement) or replacement[at] not in "0123456789":
         raise NotTranslated("a $ in the replacement is not followed by the number or name of a group")
     number = int(replacement[at])
     at += 1
-    if number > found.re.groups:
+    if number >= len(found.groups):
         raise NotTranslated(f"the pattern has no group {number}")
     # As many digits as still name a group.
     while at < len(replacement) and replacement[at] in "0123456789":
         longer = number * 10 + int(replacement[at])
-        if longer > found.re.groups:
+        if longer >= len(found.groups):
             break
         number, at = longer, at + 1
-    return found.group(number) or "", at
+    return found.groups[number] or "", at

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ottla.connect.api.config import NO_DEFAULT, ConfigDef, ConfigKey, ConfigType
 from ottla.connect.api.data import Records
 from ottla.connect.conversion.arrow import is_null
-from ottla.connect.conversion.java_regex import compile_java
+from ottla.connect.conversion.topic_patterns import TopicPattern
 from ottla.connect.conversion.transforms.base import not_empty
 from ottla.connect.conversion.transforms.routing import regex
 
@@ -45,12 +45,13 @@ class TopicNameMatches(Predicate):
     )
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._regex = compile_java(settings["pattern"])
+        self._pattern = TopicPattern(settings["pattern"], "pattern")
 
     def test(self, records: Records) -> Any:
         encoded = records.topics.dictionary_encode()
-        matches = [self._regex.fullmatch(topic) is not None for topic in encoded.dictionary.to_pylist()]
-        return pa.array(matches, pa.bool_()).take(encoded.indices)
+        topics = encoded.dictionary.to_pylist()
+        matching = set(self._pattern.matching(topics))
+        return pa.array([topic in matching for topic in topics], pa.bool_()).take(encoded.indices)
 
 
 class HasHeaderKey(Predicate):

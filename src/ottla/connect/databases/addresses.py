@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import registry
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
@@ -19,7 +20,9 @@ _DRIVERS = {
     "mysql": "mysql+pymysql",
     "mariadb": "mysql+pymysql",
     "sqlite": "sqlite",
+    "duckdb": "duckdb+ottla",
 }
+registry.register("duckdb.ottla", "ottla.connect.databases.duckdb", "DuckDialect")
 _CONNECT_SECONDS = 15
 # Of JDBC's drivers, with no meaning for ours.
 _JDBC_ONLY = {
@@ -55,9 +58,11 @@ def address(text: str, user: str | None, password: str | None) -> URL:
 def _of_jdbc(rest: str) -> URL:
     kind, _, place = rest.partition(":")
     if kind not in _DRIVERS:
-        raise ValueError(f"there is no driver for {kind}: postgresql, mysql, mariadb and sqlite are known")
-    if kind == "sqlite":
-        return URL.create("sqlite", database=place)
+        raise ValueError(f"there is no driver for {kind}: postgresql, mysql, mariadb, sqlite and duckdb are known")
+    if kind in ("sqlite", "duckdb"):
+        if not place:
+            raise ValueError(f"it names no file: jdbc:{kind}:/folder/file")
+        return URL.create(_DRIVERS[kind], database=place)
     parts = urlsplit(place if place.startswith("//") else f"//localhost/{place}")
     try:
         host, port = parts.hostname, parts.port
@@ -83,7 +88,7 @@ def _of_sqlalchemy(text: str) -> URL:
     return url.set(drivername=_DRIVERS[name]) if name in _DRIVERS else url
 
 
-def engine(settings: Mapping[str, Any]) -> sa.Engine:
+def engine(settings: Mapping[str, Any], *, only_reads: bool = False) -> sa.Engine:
     """Connects only when it is used, and keeps no connection."""
     url = address(settings["connection.url"], settings["connection.user"], settings["connection.password"])
     options: dict[str, Any] = {}
@@ -95,9 +100,13 @@ def engine(settings: Mapping[str, Any]) -> sa.Engine:
         options["init_command"] = "SET time_zone = '+00:00'"
     if url.get_backend_name() == "sqlite":
         options["timeout"] = 60
+    if url.get_backend_name() == "duckdb" and only_reads:
+        # Several tasks may do that at the same time.
+        options["read_only"] = True
     try:
         return sa.create_engine(url, poolclass=NullPool, connect_args=options)
     except (NoSuchModuleError, ImportError, ModuleNotFoundError) as error:
         raise ConnectorFailure(
-            f"There is no driver for connection.url: {error}. pip install it, or `ottla[connect]`."
+            f"There is no driver for connection.url: {error}. pip install it, or `ottla[connect]` (DuckDB: "
+            "`ottla[connect,duckdb]`)."
         ) from error

@@ -20,6 +20,10 @@ _MYSQL_DEADLOCKS = (1205, 1213)
 # A table, a column, the type of a table, or a row of the catalogue: IF NOT EXISTS looks first, and is not alone.
 _THERE = ("42P07", "42701", "42710", "23505")
 _MYSQL_THERE = (1050, 1060)
+_THERE_WORDS = {
+    "sqlite3": ("already exists", "duplicate column name"),
+    "_duckdb": ("already exists", "Catalog write-write conflict"),
+}
 # Data exceptions, constraints.
 _BAD_RECORDS = ("22", "23", "44")
 _MYSQL_LOGIN = {1044, 1045, 1698, 3159}
@@ -103,14 +107,15 @@ def is_deadlock(error: BaseException | None) -> bool:
     if original is None:
         return False
     number = original.args[0] if original.args else None
-    return number in _MYSQL_DEADLOCKS or getattr(original, "pgcode", None) in _DEADLOCKS
+    is_conflict = type(original).__module__ == "_duckdb" and type(original).__name__ == "TransactionException"
+    return number in _MYSQL_DEADLOCKS or getattr(original, "pgcode", None) in _DEADLOCKS or is_conflict
 
 
 def is_there_already(error: BaseException) -> bool:
     """Of a statement that makes a table or a column: whether somebody else has made it at the same moment."""
     original = getattr(error, "orig", None) or error
     number = original.args[0] if original.args else None
-    words = ("already exists", "duplicate column name") if type(original).__module__ == "sqlite3" else ()
+    words = _THERE_WORDS.get(type(original).__module__, ())
     return (
         number in _MYSQL_THERE
         or getattr(original, "pgcode", None) in _THERE
@@ -135,7 +140,7 @@ def told(error: BaseException, names: Names, doing: str) -> OttlaError:
     if (
         state.startswith(_BAD_RECORDS)
         or number in _MYSQL_BAD
-        or type(original).__name__ in ("IntegrityError", "DataError")
+        or any(kind.__name__ in ("IntegrityError", "DataError") for kind in type(original).__mro__)
     ):
         return BadRecords(f"The database does not take a record: {said}.")
     if state == "42501" or number in (1142, 1143, 1227):
@@ -156,6 +161,9 @@ def _is_outage(error: Any, state: str, number: int | None) -> bool:
         return name == "OperationalError" and any(
             word in str(error) for word in ("locked", "busy", "disk I/O", "unable to open")
         )
+    if module == "_duckdb":
+        # Files, and transactions that get into one another's way.
+        return name in ("IOException", "ConnectionException", "TransactionException")
     # Drivers of PostgreSQL have no code for what happens to the connection itself.
     return name in (
         "OperationalError",

@@ -57,9 +57,14 @@ class Asked:
 
     def tree(self) -> Any:
         try:
-            return json.loads(self._body)
+            tree = json.loads(self._body, parse_constant=_refuse_constant)
+            # Halves of characters, which Python takes and nobody could write down.
+            json.dumps(tree, ensure_ascii=False).encode()
+        except RecursionError:
+            raise Refused(400, "the body of the request has too many levels") from None
         except ValueError as error:
             raise Refused(400, f"the body of the request is no JSON: {error}") from None
+        return tree
 
     def map(self) -> dict[str, Any]:
         tree = self.tree()
@@ -76,6 +81,10 @@ class Asked:
 
     def by_leader(self, change: Callable[[], Response]) -> Response:
         return by_leader(self.worker, self._client, self._call, change)
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no number of JSON")
 
 
 Handler = Callable[[Asked], Response]

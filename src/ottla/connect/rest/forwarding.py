@@ -34,7 +34,9 @@ def by_leader(worker: Worker, client: httpx.Client, call: Call, change: Callable
         try:
             url = worker.wait_for_leader(max(0.0, deadline_s - time.monotonic()))
             if url is None:
-                return change()
+                # What it looks at first must not change before it writes.
+                with worker.changing:
+                    return change()
             if not call.is_forwarded:
                 told = _forwarded(client, url, call)
                 # Whoever asks here next is to see what was done there.

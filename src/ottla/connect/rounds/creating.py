@@ -11,8 +11,8 @@ from ottla.client.retrying import Deadline, retried
 from ottla.common.errors import ErrorCode, OttlaError
 from ottla.connect.api import ConnectorFailure
 from ottla.connect.conversion.java_regex import NotTranslated
+from ottla.connect.conversion.topic_patterns import TopicPattern
 from ottla.connect.storage.topics import create_topic
-from ottla.connect.topic_patterns import TopicPattern
 
 _PREFIX = "topic.creation."
 _THERE_S_MAX = 30.0

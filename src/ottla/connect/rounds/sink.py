@@ -22,11 +22,11 @@ from ottla.client.producing import Committed
 from ottla.common.ids import TopicId, TopicPartition
 from ottla.connect.api import ConnectorFailure, Sink
 from ottla.connect.conversion.java_regex import NotTranslated
+from ottla.connect.conversion.topic_patterns import TopicPattern
 from ottla.connect.rounds.context import ConnectorContext, Progress, sliced
 from ottla.connect.rounds.dead_letters import dead_letter_plan
 from ottla.connect.rounds.failing import RoundFailed
 from ottla.connect.rounds.writing import Portion, WritePlan, WriteResult, write_task
-from ottla.connect.topic_patterns import TopicPattern
 
 _LOG = logging.getLogger("ottla.connect.sink")
 _LOOK_S = 5.0

@@ -7,6 +7,8 @@ whoever still runs it by mistake is shut out first.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +16,7 @@ from ottla.client.admin.group_offsets import commit_offsets, committed_offsets, 
 from ottla.client.cluster import ClusterClient
 from ottla.client.producing import Committed, TransactionalProducer
 from ottla.common.ids import TopicPartition
-from ottla.connect.api.plugins import ConnectorFailure, Sink
+from ottla.connect.api.plugins import ConnectorFailure, Sink, Source
 from ottla.connect.plugins import find
 from ottla.connect.rounds.sink import group_of
 from ottla.connect.storage import statuses
@@ -26,6 +28,8 @@ from ottla.connect.worker.operations import config_of
 from ottla.connect.worker.providers import resolved
 from ottla.connect.worker.worker import Worker
 
+_PARTITION_MAX, _OFFSET_MAX = 2**31 - 1, 2**63 - 1
+_NUMBER = re.compile(r"-?[0-9]{1,30}")
 _ALTERED = "The offsets for this connector have been altered successfully"
 _RESET = "The offsets for this connector have been reset successfully"
 _NOTHING = "Partitions / offsets need to be provided for an alter offsets request"
@@ -58,9 +62,11 @@ def alter(worker: Worker, name: str, body: Any) -> dict[str, Any]:
         raise Refused(400, _NOTHING)
     config = _stopped(worker, name)
     if find(config["connector.class"]).kind == "source":
-        _write(worker, name, [_source_row(row) for row in rows])
+        found = [_source_row(row) for row in rows]
+        _check(worker, config, found)
+        _write(worker, name, found)
     else:
-        _move(worker, name, config, dict(_sink_row(row) for row in rows))
+        _move(worker, name, config, dict(sink_row(row) for row in rows))
     return {"message": _ALTERED}
 
 
@@ -103,20 +109,44 @@ def _source_row(row: Any) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
     return partition, offset
 
 
-def _sink_row(row: Any) -> tuple[TopicPartition, int | None]:
+def sink_row(row: Any) -> tuple[TopicPartition, int | None]:
     partition, offset = _source_row(row)
     if "kafka_topic" not in partition or "kafka_partition" not in partition:
         raise Refused(400, _SINK_PARTITION)
     if offset is not None and "kafka_offset" not in offset:
         raise Refused(400, _SINK_OFFSET)
-    try:
-        place = TopicPartition(str(partition["kafka_topic"]), int(partition["kafka_partition"]))
-        number = None if offset is None else int(offset["kafka_offset"])
-    except (TypeError, ValueError):
-        raise Refused(400, "kafka_partition and kafka_offset are numbers") from None
-    if place.partition < 0 or (number is not None and number < 0):
-        raise Refused(400, "kafka_partition and kafka_offset are not below 0")
+    topic = partition["kafka_topic"]
+    if not isinstance(topic, str) or not topic:
+        raise Refused(400, "kafka_topic is the name of a topic")
+    place = TopicPartition(topic, _number(partition["kafka_partition"], _PARTITION_MAX))
+    number = None if offset is None else _number(offset["kafka_offset"], _OFFSET_MAX)
     return place, number
+
+
+def _number(value: Any, most: int) -> int:
+    text = "" if isinstance(value, bool) else str(value)
+    if not _NUMBER.fullmatch(text):
+        raise Refused(400, "kafka_partition and kafka_offset are whole numbers")
+    number = int(text)
+    if not 0 <= number <= most:
+        raise Refused(400, f"kafka_partition and kafka_offset are {'not below 0' if number < 0 else 'not that large'}")
+    return number
+
+
+def _check(
+    worker: Worker, config: Mapping[str, str], rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+) -> None:
+    """What the source could not go on from would fail it for ever."""
+    given = resolved(effective(config, worker.settings.defaults), worker.settings.providers)
+    source = find(config["connector.class"]).connector(given.config)
+    assert isinstance(source, Source)
+    try:
+        for partition, offset in rows:
+            wrong = None if offset is None else source.check_offset(partition, offset)
+            if wrong is not None:
+                raise Refused(400, f"{json.dumps({'partition': partition, 'offset': offset})}: {given.hidden(wrong)}.")
+    finally:
+        source.close()
 
 
 def _write(worker: Worker, name: str, rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:

@@ -127,12 +127,12 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def create(worker: Worker, name: str, config: Mapping[str, Any], initial: str | None) -> dict[str, Any]:
+def create(worker: Worker, name: str, config: Mapping[str, Any], initial: Any = None) -> dict[str, Any]:
     if not name or name != name.strip() or any(ord(character) < 32 for character in name) or "/" in name:
         raise Refused(
             400, f"'{name}' is no name for a connector: it is empty, or has characters that a path cannot have"
         )
-    target = _TARGETS.get(initial.upper()) if initial is not None else None
+    target = _TARGETS.get(initial.upper()) if isinstance(initial, str) else None
     if initial is not None and target is None:
         raise Refused(400, f"initial_state is '{initial}', expected one of {', '.join(_TARGETS)}")
     given = checked(worker, name, config)
@@ -148,7 +148,7 @@ def create(worker: Worker, name: str, config: Mapping[str, Any], initial: str | 
 def put_config(worker: Worker, name: str, config: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
     """Whether it is new, and the connector."""
     if name not in worker.configs.configs:
-        return True, create(worker, name, config, None)
+        return True, create(worker, name, config)
     given = checked(worker, name, config)
     worker.write_configs([configs.connector_record(name, given)])
     return False, info(worker, name)

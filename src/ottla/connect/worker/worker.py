@@ -75,6 +75,8 @@ class Worker:
         self._is_stopping = False
         self._restarts: list[Restart] = []
         self._restart_guard = threading.Lock()
+        # Whoever changes configurations looks at them first: one at a time.
+        self.changing = threading.RLock()
         self._thread = threading.Thread(target=self._run, name="ottla-connect-worker", daemon=True)
 
     # --- life
@@ -347,9 +349,10 @@ class Worker:
         told.raise_for_status()
 
     def write_tasks(self, name: str, task_class: str, count: int) -> None:
-        config = self.configs.configs.get(name)
-        if config is not None:
-            self.write_configs(task_records(name, [{**config, "task.class": task_class}] * count))
+        with self.changing:
+            config = self.configs.configs.get(name)
+            if config is not None:
+                self.write_configs(task_records(name, [{**config, "task.class": task_class}] * count))
 
     def report(self, name: str, state: str, tasks: int | None, trace: str | None, version: str | None) -> None:
         if name in self.configs.configs and self.board is not None:

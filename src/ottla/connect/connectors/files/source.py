@@ -27,6 +27,7 @@ from ottla.connect.api import (
     Schema,
     SchemaType,
     Source,
+    check_numbers,
 )
 from ottla.connect.connectors.files.line_reading import LineReading
 from ottla.connect.connectors.files.places import Place
@@ -124,6 +125,11 @@ class FilesSource(Source):
             return
         except OSError as error:
             raise Outage(f"{path} cannot be read: {error}.") from None
+
+    def check_offset(self, partition: Partition, offset: Offset) -> str | None:
+        if not isinstance(partition.get("file"), str):
+            return "the partition must have the key 'file', with a path as GET tells it"
+        return check_numbers(offset, "position", "row_group", "stripe")
 
     def _pieces(self, file: Any, path: str, offset: Offset) -> Iterator[Piece]:
         settings = self.settings

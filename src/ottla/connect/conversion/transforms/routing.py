@@ -15,6 +15,7 @@ from ottla.connect.conversion.java_dates import BadPattern, date_format
 from ottla.connect.conversion.java_regex import NotTranslated, compile_java, replaced_first
 from ottla.connect.conversion.java_text import MILLIS_PER_DAY
 from ottla.connect.conversion.rows import Row
+from ottla.connect.conversion.topic_patterns import TopicPattern
 from ottla.connect.conversion.transforms.base import Transform, key
 
 
@@ -59,20 +60,17 @@ class RegexRouter(Transform):
 
     def __init__(self, settings: Mapping[str, Any], part: str = "value") -> None:
         super().__init__(settings, part)
-        self._regex = compile_java(settings["regex"])
+        self._pattern = TopicPattern(settings["regex"], "regex")
         self._replacement: str = settings["replacement"]
 
     def _routed(self, topic: str) -> str:
-        if self._regex.fullmatch(topic) is None:
+        found = self._pattern.found(topic)
+        if found is None:
             return topic
-        # Java looks anew from the start, and may find less than the whole name.
-        found = self._regex.search(topic)
-        assert found is not None
         try:
-            text = replaced_first(found, self._replacement)
+            return replaced_first(found, self._replacement)
         except NotTranslated as error:
             raise ArgumentError(f"the replacement '{self._replacement}' cannot be made: {error}.") from None
-        return topic[: found.start()] + text + topic[found.end() :]
 
     def row(self, row: Row) -> Row | None:
         row.topic = self._routed(row.topic)

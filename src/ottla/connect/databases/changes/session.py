@@ -9,16 +9,18 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from ottla.connect.api.data import Records
 from ottla.connect.api.plugins import Offset, Read
+from ottla.connect.databases.changes.again import Again
 from ottla.connect.databases.changes.covered import Key, Part
 from ottla.connect.databases.changes.envelope import Shape, no_records
 from ottla.connect.databases.changes.heartbeats import heartbeat
 from ottla.connect.databases.changes.progress import Progress
 from ottla.connect.databases.changes.settings import TableFilter
+from ottla.connect.databases.changes.span import Place
 
 
 class TableShape(Protocol):
@@ -48,6 +50,8 @@ R = TypeVar("R", bound=RowReader)
 
 class ChangeSession(ABC, Generic[S, R]):
     _progress: Progress
+    # What makes records of some rows that a signal asked for: of those at these places, or of all.
+    _again: Again[Callable[[list[int] | None], Records]]
 
     def __init__(self, settings: Mapping[str, Any], offset: Offset | None) -> None:
         self._settings = settings
@@ -87,6 +91,18 @@ class ChangeSession(ABC, Generic[S, R]):
     @abstractmethod
     def _next_rows(self, reader: R, shape: S) -> tuple[Records, Sequence[Any] | None] | None:
         """Some rows and the key of the last; None at the end of the table."""
+
+    @abstractmethod
+    def _tables(self) -> list[str]:
+        """Those that are there and wanted."""
+
+    @abstractmethod
+    def _read_again(self, reader: R, shape: S, most: int) -> None:
+        """So many rows behind `_again.after`, or all of a table without key, as what waits in `_again`."""
+
+    @abstractmethod
+    def _reached(self) -> int:
+        """Up to where the stream was read, as `until` of a reader."""
 
     @abstractmethod
     def _stream_pieces(self) -> list[Read]: ...
@@ -148,6 +164,34 @@ class ChangeSession(ABC, Generic[S, R]):
         reader.close()
         self._reader = None
         return Read(no_records(), progress.offset(self._position()))
+
+    # --- rows again on request
+
+    def _signal(self, place: Place, kind: Any, data: Any) -> None:
+        """A row of the table of signals."""
+        if not self._progress.span.is_out("", place) and kind == "execute-snapshot":
+            self._again.ask(data, self._tables())
+
+    def _rows_again(self) -> list[Read]:
+        """No transaction is under way: what a signal asked for, see `Again`."""
+        again = self._again
+        if again.chunk is None and again.todo:
+            shape = self._shape_of_table(again.todo[0])
+            if shape is None:
+                again.next_table()
+                return []
+            reader = self._new_reader()
+            try:
+                self._read_again(reader, shape, self._settings["snapshot.fetch.size"])
+            finally:
+                reader.close()
+        if again.chunk is None or self._reached() < again.until or not self._progress.may_end:
+            return []
+        pieces = self._cut()
+        make, rows = again.taken()
+        records = make(rows) if rows is None or rows else no_records()
+        self._progress.begin(self._position())
+        return [*pieces, Read(records, self._progress.offset(self._position()))]
 
     # --- stream
 

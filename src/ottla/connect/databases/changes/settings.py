@@ -83,6 +83,12 @@ def settings(port: int, snapshot_modes: Sequence[str]) -> ConfigDef:
                 recommended=snapshot_modes,
             ),
             key(
+                "signal.data.collection",
+                kind.STRING,
+                "A table (id, type, data), as schema.table, whose new rows ask for snapshots.",
+                "",
+            ),
+            key(
                 "heartbeat.interval.ms",
                 kind.INT,
                 "How often a heartbeat record is written; 0 for never.",
@@ -150,7 +156,7 @@ class TableFilter:
             [re.compile(each, re.IGNORECASE) for each in values[name]]
             for name in ("table.include.list", "table.exclude.list", "column.exclude.list")
         )
-        self._signals = values.get("signal.data.collection")
+        self._signals = values["signal.data.collection"]
         self._databases = [re.compile(each, re.IGNORECASE) for each in values.get("database.include.list", ())]
 
     def has(self, table: str) -> bool:

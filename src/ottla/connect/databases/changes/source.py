@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from ottla.connect.api.plugins import Offset, Partition, Read, Source
+from ottla.connect.api.plugins import Offset, Partition, Read, Source, check_numbers
 
 
 class Session(Protocol):
@@ -52,6 +52,15 @@ class ChangeSource(Source):
             self.close()
             self._session = self.session(offset)
         return self._session
+
+    def check_offset(self, partition: Partition, offset: Offset) -> str | None:
+        """Of what all databases have."""
+        if dict(partition) != (only := {"server": self.settings["topic.prefix"]}):
+            return f"the partition must be {json.dumps(only)}"
+        tables = offset.get("tables", [])
+        if not isinstance(tables, list) or not all(isinstance(table, str) for table in tables):
+            return "'tables' must be a list of names"
+        return check_numbers(offset, "tx", "changes")
 
     def published(self, partition: Partition, offset: Offset) -> None:
         if self._session is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.event import GtidEvent, MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
@@ -16,8 +16,9 @@ from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, Write
 
 from ottla.connect.api.data import Records
 from ottla.connect.api.plugins import ConnectorFailure, Offset, Read
+from ottla.connect.databases.changes.again import Again
 from ottla.connect.databases.changes.covered import Key
-from ottla.connect.databases.changes.envelope import Changes
+from ottla.connect.databases.changes.envelope import Changes, no_records
 from ottla.connect.databases.changes.progress import Progress
 from ottla.connect.databases.changes.session import ChangeSession
 from ottla.connect.databases.mysql.catalogue import (
@@ -68,6 +69,9 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
                     "expire_logs_days): DELETE the "
                     "connector's offsets while it is stopped, and it begins with a new snapshot."
                 )
+        # Up to here everything was read, though it may have been nothing of a transaction.
+        self._passed = encoded(self._file, self._pos)
+        self._again = Again.from_json((offset or {}).get("asked"))
         has_snapshot = self._settings["snapshot.mode"] == "initial"
         self._progress = Progress(offset, tables, self._wanted.has, has_snapshot, _is_seen)
         self._progress.begin(self._position())
@@ -89,12 +93,19 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
         """The server keeps its binlog by its own rules."""
 
     def _position(self) -> dict[str, Any]:
-        return {"file": self._file, "pos": self._pos}
+        return {"file": self._file, "pos": self._pos, **self._again.to_json()}
 
     # --- snapshot
 
     def _new_reader(self) -> SnapshotReader:
-        return SnapshotReader(self._settings)
+        """A moment that has seen everything that is out of the stream: a commit is in the binlog an instant before
+        others see it, and longer than that with replicas that are waited for."""
+        while True:
+            reader = SnapshotReader(self._settings)
+            if reader.until >= encoded(self._file, self._pos):
+                return reader
+            reader.close()
+            time.sleep(0.05)
 
     def _shape_of_table(self, table: str) -> MysqlShape | None:
         shape = self._shapes.of_table(table)
@@ -107,11 +118,36 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
         rows = reader.rows()
         if not rows:
             return None
+        return self._rows_as_records(shape, rows, reader.ts_ms), shape.key(rows[-1])
+
+    def _rows_as_records(self, shape: MysqlShape, rows: Sequence[Any], ts_ms: int) -> Records:
         changes = Changes(shape.shape)
-        source = self._source(shape.shape.table, reader.ts_ms, "true", 0, 0)
+        source = self._source(shape.shape.table, ts_ms, "true", 0, 0)
         for row in rows:
             changes.add("r", shape.key(row), None, row, source)
-        return changes.to_records(), shape.key(rows[-1])
+        return changes.to_records()
+
+    def _tables(self) -> list[str]:
+        return self._catalogue.tables(self._wanted)
+
+    def _reached(self) -> int:
+        return max(self._passed, encoded(self._file, self._pos))
+
+    def _read_again(self, reader: SnapshotReader, shape: MysqlShape, most: int) -> None:
+        # The server would not wait with the binlog for as long as that takes.
+        self._disconnect()
+        has_key = bool(shape.shape.key)
+        reader.begin(shape, self._again.after, most, most if has_key else None)
+        chunk: list[Any] = []
+        while rows := reader.rows():
+            chunk += rows
+        keys = [shape.comparable(shape.key(row)) for row in chunk] if has_key else None
+
+        def made(rows: list[int] | None) -> Records:
+            some = chunk if rows is None else [chunk[row] for row in rows]
+            return self._rows_as_records(shape, some, reader.ts_ms) if some else no_records()
+
+        self._again.waits(made, cast("list[Key] | None", keys), len(chunk) < most or not has_key, reader.until)
 
     def _source(self, table: str, ts_ms: int, snapshot: str, server_id: int, row: int) -> tuple[Any, ...]:
         database, _, name = table.partition(".")
@@ -128,14 +164,18 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
                 pieces = self._events()
                 if pieces:
                     return pieces
-            if self._transaction is None and (beat := self._idle()) is not None:
-                return beat
+            if self._transaction is None:
+                if pieces := self._rows_again():
+                    return pieces
+                if (beat := self._idle()) is not None:
+                    return beat
             left = deadline - time.monotonic()
             if left <= 0:
                 return []
             time.sleep(min(left, 0.1))
 
     def _connect(self) -> None:
+        self._end_of_binlog = encoded(*self._catalogue.position())
         self._stream = BinLogStreamReader(
             connection_settings=connection_options(self._settings),
             server_id=self._settings["database.server.id"],
@@ -154,13 +194,20 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
         """Until there is enough, or the end of the binlog."""
         most = self._settings["max.batch.size"]
         with telling_failures("stream its changes"):
-            if self._stream is None:
-                self._connect()
-            while (event := self._stream.fetchone()) is not None:
+            while True:
+                if self._stream is None:
+                    self._connect()
+                event = self._stream.fetchone()
+                if event is None:
+                    break
                 if pieces := self._handle(event):
                     return pieces
                 if self._progress.is_full(most) and (pieces := self._cut()):
                     return pieces
+                if self._transaction is None and (pieces := self._rows_again()):
+                    return pieces
+        if self._transaction is None:
+            self._passed = self._end_of_binlog
         self._disconnect()
         return self._cut()
 
@@ -219,6 +266,11 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
         shape, pieces = self._shape_of(event)
         if shape is None:
             progress.place = (self._transaction, first)
+            if f"{event.schema}.{event.table}" == self._settings["signal.data.collection"] and isinstance(
+                event, WriteRowsEvent
+            ):
+                for row in event.rows:
+                    self._signal(progress.place, *list(row["values"].values())[1:3])
             return pieces
         for number, row in enumerate(event.rows):
             place = progress.place = (self._transaction, first + number)
@@ -253,6 +305,9 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
             op, new = "c", shape.row(row["values"])
         else:
             op, old = "d", shape.row(row["values"])
+        if self._again.chunk is not None:
+            keys = (shape.comparable(shape.key(row)) for row in (old, new) if row is not None)
+            self._again.changed(shape.shape.table, keys)
         if op not in self._settings["skipped.operations"]:
             self._collect(shape, op, old, new, source, tells_old=True)
 

@@ -54,7 +54,7 @@ class SnapshotReader:
             self._ask("UNLOCK TABLES")
         return row[0], row[1]
 
-    def begin(self, shape: MysqlShape, after: Key | None, rows_each: int) -> None:
+    def begin(self, shape: MysqlShape, after: Key | None, rows_each: int, rows_most: int | None = None) -> None:
         names = ", ".join(map(quote, shape.names))
         question, order = f"SELECT {names} FROM {quoted(shape.shape.table)}", shape.order
         values: tuple[Any, ...] = ()
@@ -63,6 +63,8 @@ class SnapshotReader:
             values = tuple(value if isinstance(value, int) else value.encode() for value in after)
         if order:
             question += f" ORDER BY {', '.join(order)}"
+        if rows_most is not None:
+            question += f" LIMIT {rows_most}"
         self._rows_each = rows_each
         with telling_failures("be read"):
             self._cursor = self._connection.cursor()

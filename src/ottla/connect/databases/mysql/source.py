@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ottla.connect.api.config import ConfigDef, ConfigKey, ConfigType
-from ottla.connect.api.plugins import Offset
+from ottla.connect.api.plugins import Offset, Partition, check_numbers
 from ottla.connect.databases.changes.settings import at_least, patterns, settings
 from ottla.connect.databases.changes.source import ChangeSource, Session
 from ottla.connect.databases.mysql.session import MysqlSession
@@ -38,6 +38,11 @@ class MysqlSource(ChangeSource):
             ),
         ]
     )
+
+    def check_offset(self, partition: Partition, offset: Offset) -> str | None:
+        if not isinstance(offset.get("file"), str) or "pos" not in offset:
+            return "the offset must have the keys 'file' and 'pos', of a place in the binlog where a transaction begins"
+        return super().check_offset(partition, offset) or check_numbers(offset, "pos")
 
     def session(self, offset: Offset | None) -> Session:
         return MysqlSession(self.settings, offset)

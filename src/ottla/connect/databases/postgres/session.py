@@ -10,21 +10,21 @@ Of an offset it has for itself:
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from ottla.connect.api.data import Records
 from ottla.connect.api.plugins import Offset, Read
+from ottla.connect.databases.changes.again import Again
 from ottla.connect.databases.changes.covered import Key
 from ottla.connect.databases.changes.envelope import no_records
 from ottla.connect.databases.changes.progress import Progress
 from ottla.connect.databases.changes.session import ChangeSession
 from ottla.connect.databases.changes.source import is_same
-from ottla.connect.databases.postgres.again import Again
 from ottla.connect.databases.postgres.catalogue import Catalogue, telling_failures
 from ottla.connect.databases.postgres.pgoutput import (
     UNCHANGED,
@@ -97,8 +97,7 @@ class PostgresSession(ChangeSession[PostgresShape, SnapshotReader]):
         self._confirm(is_due=True)
 
     def _position(self) -> dict[str, Any]:
-        asked = {"asked": self._again.to_json()} if self._again.todo else {}
-        return {"lsn": self._lsn, **asked}
+        return {"lsn": self._lsn, **self._again.to_json()}
 
     # --- snapshot
 
@@ -171,29 +170,32 @@ class PostgresSession(ChangeSession[PostgresShape, SnapshotReader]):
                 if self._transaction is None and (pieces := self._rows_again()):
                     return pieces
 
-    def _rows_again(self) -> list[Read]:
-        """What a signal asked for: see `Again`."""
-        again = self._again
-        if again.chunk is None and again.todo:
-            table = again.todo[0]
-            if not self._catalogue.exists(table):
-                again.next_table()
-                return []
-            reader = self._new_reader()
-            try:
-                again.read(reader, self._shapes.of_table(table), self._settings["snapshot.fetch.size"])
-            finally:
-                reader.close()
-            # So that the stream passes this point even if nobody writes.
-            self._catalogue.ask("SELECT pg_logical_emit_message(false, 'ottla', '')")
-            self._confirm(is_due=True)
-        if again.chunk is None or self._lsn < again.until or not self._progress.may_end:
-            return []
-        pieces = self._cut()
-        shape, columns = again.taken()
-        rows = self._rows_as_records(shape, columns, again.ts_ms) if columns else no_records()
-        self._progress.begin(self._position())
-        return [*pieces, Read(rows, self._progress.offset(self._position()))]
+    def _tables(self) -> list[str]:
+        return self._catalogue.tables(self._wanted)
+
+    def _reached(self) -> int:
+        return self._lsn
+
+    def _read_again(self, reader: SnapshotReader, shape: PostgresShape, most: int) -> None:
+        has_key = bool(shape.shape.key)
+        reader.begin(shape, self._again.after, most, most if has_key else None)
+        parts = []
+        while (columns := reader.columns()) is not None:
+            parts.append(columns)
+        chunk = [pa.concat_arrays(list(column)) for column in zip(*parts, strict=True)]
+        keys = None
+        if has_key:
+            found = zip(*(chunk[i].to_pylist() for i in shape.shape.key), strict=True) if chunk else ()
+            keys = [key for key in (shape.comparable(list(values)) for values in found) if key is not None]
+
+        def made(rows: list[int] | None) -> Records:
+            some = chunk if rows is None else [column.take(pa.array(rows, pa.int64())) for column in chunk]
+            return self._rows_as_records(shape, some, reader.ts_ms) if some else no_records()
+
+        self._again.waits(made, keys, keys is None or len(keys) < most, reader.until)
+        # So that the stream passes this point even if nobody writes.
+        self._catalogue.ask("SELECT pg_logical_emit_message(false, 'ottla', '')")
+        self._confirm(is_due=True)
 
     def _note_idle(self, wal_end: int) -> None:
         """No transaction is under way: the server has nothing for us below what it has told."""
@@ -245,7 +247,8 @@ class PostgresSession(ChangeSession[PostgresShape, SnapshotReader]):
         shape = self._relations[change.oid]
         if shape is None:
             if self._names[change.oid] == self._settings["signal.data.collection"] and change.op == "c":
-                self._signal(change)
+                assert change.new is not None
+                self._signal(place, *(_text(value) for value in change.new[1:3]))
             return
         transaction, table = self._transaction, shape.shape.table
         if self._progress.span.is_out(table, place) or change.op in self._settings["skipped.operations"]:
@@ -284,20 +287,6 @@ class PostgresSession(ChangeSession[PostgresShape, SnapshotReader]):
                 progress.span.changes(shape.shape).add("t", None, None, None, source)
                 progress.span.added()
 
-    def _signal(self, change: Change) -> None:
-        """A row (id, type, data) of the table of signals."""
-        assert change.new is not None
-        is_out = self._progress.span.is_out("", self._progress.place)
-        if is_out or len(change.new) < 3 or change.new[1] != b"execute-snapshot":
-            return
-        try:
-            named = json.loads(change.new[2] or b"{}").get("data-collections", [])
-        except (ValueError, AttributeError):
-            return
-        filters = [str(each) for each in named]
-        matching = [table for table in self._catalogue.tables(self._wanted) if _matches(table, filters)]
-        self._again.todo += [table for table in matching if table not in self._again.todo]
 
-
-def _matches(table: str, patterns: list[str]) -> bool:
-    return any(table == each or re.fullmatch(each, table) for each in patterns)
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else ""

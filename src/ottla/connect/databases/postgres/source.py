@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ottla.connect.api.config import ConfigDef, ConfigKey, ConfigType, Importance
-from ottla.connect.api.plugins import Offset
+from ottla.connect.api.plugins import Offset, Partition, check_numbers
 from ottla.connect.databases.changes.settings import one_of, settings
 from ottla.connect.databases.changes.source import ChangeSource, Session
 from ottla.connect.databases.postgres.session import PostgresSession
@@ -30,12 +30,6 @@ class PostgresSource(ChangeSource):
             ),
             ConfigKey(
                 "database.sslmode", ConfigType.STRING, "TLS, in libpq's words.", "prefer", check=one_of(*_SSL_MODES)
-            ),
-            ConfigKey(
-                "signal.data.collection",
-                ConfigType.STRING,
-                "A table (schema.table) whose new rows ask for snapshots.",
-                "",
             ),
             ConfigKey(
                 "plugin.name",
@@ -63,6 +57,9 @@ class PostgresSource(ChangeSource):
             ),
         ]
     )
+
+    def check_offset(self, partition: Partition, offset: Offset) -> str | None:
+        return super().check_offset(partition, offset) or check_numbers(offset, "lsn")
 
     def session(self, offset: Offset | None) -> Session:
         return PostgresSession(self.settings, offset)

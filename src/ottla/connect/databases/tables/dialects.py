@@ -5,6 +5,7 @@
 | PostgreSQL | COPY, for upserts into a temporary table first | INSERT ... SELECT, ON CONFLICT if keys are there |
 | MySQL, MariaDB | statements of many rows | ON DUPLICATE KEY UPDATE |
 | SQLite | one prepared statement, many times | ON CONFLICT |
+| DuckDB | INSERT ... SELECT from the Arrow table itself | ON CONFLICT |
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from psycopg2.errors import UniqueViolation
 from ottla.connect.api.data import Schema
 from ottla.connect.api.plugins import ConnectorFailure
 from ottla.connect.databases.tables.sink_rows import Rows
-from ottla.connect.databases.tables.sql_values import kind_of, precision_and_scale, python_values, text
+from ottla.connect.databases.tables.sql_values import kind_of, plain, precision_and_scale, python_values, text
+
+# The rows, as DuckDB sees them.
+_ARROW = "ottla_rows"
 
 
 class Dialect:
@@ -31,6 +35,8 @@ class Dialect:
     key_text = "VARCHAR(255)"
     # Behind the type of a text of which every letter counts.
     exact = ""
+    # While a connection is open no other process gets one.
+    is_exclusive = False
 
     def quote(self, name: str) -> str:
         return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
@@ -77,6 +83,10 @@ class Dialect:
     def _insert(self, table: str, rows: Rows) -> str:
         names = self.names([column.name for column in rows.columns])
         return f"INSERT INTO {self.quote(table)} ({names}) VALUES ({', '.join([self.mark] * len(rows.columns))})"
+
+    def _same(self, rows: Rows) -> str:
+        """Of a table t and other rows s."""
+        return " AND ".join(f"t.{self.quote(name)} = s.{self.quote(name)}" for name in rows.key)
 
     def _many(self, cursor: Any, statement: str, rows: Rows) -> None:
         cursor.executemany(statement, list(zip(*map(python_values, rows.columns), strict=True)))
@@ -134,9 +144,6 @@ class Postgres(Dialect):
         staged = self._staged(cursor, table, rows)
         cursor.execute(f"DELETE FROM {self.quote(table)} t USING {staged} s WHERE {self._same(rows)}")
 
-    def _same(self, rows: Rows) -> str:
-        return " AND ".join(f"t.{self.quote(name)} = s.{self.quote(name)}" for name in rows.key)
-
     def _staged(self, cursor: Any, table: str, rows: Rows) -> str:
         """A temporary table of the same types: COPY parses what it gets by them."""
         names = self.names([column.name for column in rows.columns])
@@ -177,6 +184,9 @@ class Mysql(Dialect):
     }
     decimal_any = "DECIMAL(65,30)"
     exact = " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+    # Every letter and every space at the end counts. Each server reads its own of the two comments, which name its
+    # collation (MariaDB 10.2, MySQL 8.0.17): by default 'a', 'A' and 'a ' would be one row.
+    key_text = "VARCHAR(255) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */"
 
     def quote(self, name: str) -> str:
         return ".".join("`" + part.replace("`", "``") + "`" for part in name.split("."))
@@ -229,10 +239,60 @@ def _sqlite(value: Any) -> Any:
     return value.isoformat(" ") if hasattr(value, "hour") and hasattr(value, "year") else str(value)
 
 
+class DuckDb(Dialect):
+    mark = "?"
+    key_text = "VARCHAR"
+    # A decimal has as many digits behind the point as its column says: only text keeps all of any.
+    decimal_any = "VARCHAR"
+    is_exclusive = True
+    types: ClassVar[Mapping[str, str]] = {
+        **Postgres.types,
+        "int8": "TINYINT",
+        "float": "FLOAT",
+        "double": "DOUBLE",
+        "string": "VARCHAR",
+        "bytes": "BLOB",
+        "json": "VARCHAR",
+    }
+
+    def type_of(self, schema: Schema, is_key: bool) -> str:
+        digits = precision_and_scale(schema)
+        return self.decimal_any if digits and digits[0] > 38 else super().type_of(schema, is_key)
+
+    def insert(self, cursor: Any, table: str, rows: Rows) -> None:
+        self._from(cursor, self._insert(table, rows), rows)
+
+    def upsert(self, cursor: Any, table: str, rows: Rows) -> None:
+        self._from(cursor, f"{self._insert(table, rows)} {self.on_conflict(rows)}", rows)
+
+    def update(self, cursor: Any, table: str, rows: Rows) -> None:
+        free = [self.quote(column.name) for column in rows.columns if not column.is_key]
+        setting = ", ".join(f"{name} = s.{name}" for name in free)
+        self._from(cursor, f"UPDATE {self.quote(table)} t SET {setting} FROM {_ARROW} s WHERE {self._same(rows)}", rows)
+
+    def delete(self, cursor: Any, table: str, rows: Rows) -> None:
+        self._from(cursor, f"DELETE FROM {self.quote(table)} t USING {_ARROW} s WHERE {self._same(rows)}", rows)
+
+    def _insert(self, table: str, rows: Rows) -> str:
+        names = self.names([column.name for column in rows.columns])
+        return f"INSERT INTO {self.quote(table)} ({names}) SELECT {names} FROM {_ARROW}"
+
+    def _from(self, cursor: Any, statement: str, rows: Rows) -> None:
+        arrays = [_duckdb(plain(column)) for column in rows.columns]
+        cursor.register(_ARROW, pa.table(arrays, names=[column.name for column in rows.columns]))
+        cursor.execute(statement)
+        # After a failure the connection is not used any more.
+        cursor.unregister(_ARROW)
+
+
+def _duckdb(data: Any) -> Any:
+    return data.cast(pa.string()) if pa.types.is_decimal256(data.type) else data
+
+
 def dialect(backend: str) -> Dialect:
-    known = {"postgresql": Postgres, "mysql": Mysql, "mariadb": Mysql, "sqlite": Sqlite}
+    known = {"postgresql": Postgres, "mysql": Mysql, "mariadb": Mysql, "sqlite": Sqlite, "duckdb": DuckDb}
     if backend not in known:
         raise ConnectorFailure(
-            f"Rows cannot be written to {backend} (connection.url): postgresql, mysql, mariadb and sqlite only."
+            f"Rows cannot be written to {backend} (connection.url): postgresql, mysql, mariadb, sqlite and duckdb only."
         )
     return known[backend]()

@@ -40,7 +40,7 @@ def _telling(doing: str) -> Iterator[None]:
         raise
     except Exception as error:
         if getattr(error, "orig", None) is None and not type(error).__module__.startswith(
-            ("psycopg2", "pymysql", "sqlite3")
+            ("psycopg2", "pymysql", "sqlite3", "_duckdb")
         ):
             raise
         raise told(error, JDBC, doing) from error
@@ -139,6 +139,10 @@ class JdbcSink(Sink):
     def engine(self) -> sa.Engine:
         return self._engine
 
+    @property
+    def is_exclusive(self) -> bool:
+        return self._dialect.is_exclusive
+
 
 class JdbcWriter(SinkWriter):
     def __init__(self, sink: JdbcSink, partition: TopicPartition) -> None:
@@ -179,6 +183,8 @@ class JdbcWriter(SinkWriter):
         for table, rows in parts:
             self._sink.write(self._connection, table, rows)
         self._connection.commit()
+        if self._sink.is_exclusive:
+            self.close()
 
     def _table(self, topic: str) -> SinkTable:
         if topic not in self._tables:

@@ -10,6 +10,7 @@ A piece never ends between two rows of the same time, so that none of them is pa
 from __future__ import annotations
 
 import datetime
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ import sqlalchemy as sa
 from ottla.common.errors import OttlaError
 from ottla.connect.api.config import ConfigDef, ConfigInvalid, ConfigValue
 from ottla.connect.api.data import Column, Records
-from ottla.connect.api.plugins import ConnectorFailure, Offset, Partition, Read, Source
+from ottla.connect.api.plugins import ConnectorFailure, Offset, Partition, Read, Source, check_numbers
 from ottla.connect.databases.addresses import engine
 from ottla.connect.databases.changes.envelope import no_records
 from ottla.connect.databases.failures import JDBC, told
@@ -55,7 +56,7 @@ class JdbcSource(Source):
         if errors:
             raise ConfigInvalid(" ".join(errors))
         super().__init__(config)
-        self._engine = engine(self.settings)
+        self._engine = engine(self.settings, only_reads=True)
         self._asked_at: float | None = None
         self._has_moved = True
 
@@ -82,6 +83,13 @@ class JdbcSource(Source):
     def published(self, partition: Partition, offset: Offset) -> None:
         if self.settings["mode"] != "bulk" or "rows" in offset:
             self._has_moved = True
+
+    def check_offset(self, partition: Partition, offset: Offset) -> str | None:
+        if not isinstance(partition.get("table", partition.get("query")), str):
+            return "the partition must have the key 'table' or 'query', as GET tells it"
+        if not isinstance(number := offset.get("incrementing", 0), int):
+            return f"'incrementing' must be a whole number, and is {json.dumps(number)}"
+        return check_numbers(offset, "timestamp", "timestamp_nanos", "rows", "read_at_ms")
 
     def _tables(self) -> list[str]:
         schema = self.settings["schema.pattern"] or None
