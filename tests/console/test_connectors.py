@@ -5,7 +5,12 @@ The worker has no Spark: connectors are left stopped, or fail for the want of it
 
 from __future__ import annotations
 
+import contextlib
 import html
+import itertools
+import re
+import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +23,7 @@ from tests.console.running import RunningConsole, Visitor
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 JDBC_SINK = "io.confluent.connect.jdbc.JdbcSinkConnector"
+OF_SOMEBODY_ELSE = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 6\r\n\r\n["no"]'
 EVIL = "<script>alert('x')</script>\"'&"
 
 
@@ -177,3 +183,56 @@ def test_an_answer_with_little_in_it_is_a_form_as_well() -> None:
     shown = form_of({"configs": [{"definition": {"name": "x"}}, {}]}, {"x": "1", "y.token": "secret"})
     assert ("x", "1") in [(field.name, field.value) for field in shown.fields]
     assert shown.others == f"y.token={HIDDEN}"
+
+
+def test_a_secret_is_not_sent_to_another_address_by_somebody_who_does_not_know_it(
+    visitor: Visitor, worker: Connect, topic: str
+) -> None:
+    config = {
+        "connector.class": JDBC_SINK,
+        "connection.url": "jdbc:postgresql://db/x",
+        "connection.user": "me",
+        "connection.password": "S3CRET",
+        "topics": topic,
+    }
+    assert worker.ask("POST", "/connectors", {"name": topic, "config": config, "initial_state": "STOPPED"})[0] == 201
+    stored = worker.ask("GET", f"/connectors/{topic}/config")[1]
+    sent = {f"setting:{key}": value for key, value in config.items() if key != "connector.class"}
+    sent["setting:connection.url"] = "jdbc:postgresql://evil/x"
+    refused = visitor.post(f"/connectors/{topic}/edit", {**sent, "setting:connection.password": HIDDEN})
+    assert refused.status_code == 422 and "connection.url is another address" in refused.text
+    assert worker.ask("GET", f"/connectors/{topic}/config")[1] == stored
+    assert "is changed" in visitor.post(f"/connectors/{topic}/edit", sent).text
+
+
+def test_what_somebody_else_has_changed_meanwhile_is_not_undone(visitor: Visitor, worker: Connect, topic: str) -> None:
+    config = {"connector.class": FILE_SOURCE, "file": "/one", "topic": topic}
+    assert worker.ask("POST", "/connectors", {"name": topic, "config": config, "initial_state": "STOPPED"})[0] == 201
+    found = re.search(r'name="version" value="(\w+)"', visitor.get(f"/connectors/{topic}/edit").text)
+    assert found is not None
+    worker.ask("PUT", f"/connectors/{topic}/config", {**config, "file": "/theirs"})
+    mine = {"setting:file": "/one", "setting:topic": topic, "setting:tasks.max": "2", "version": found[1]}
+    assert "somebody else has changed" in visitor.post(f"/connectors/{topic}/edit", mine).text
+    assert worker.ask("GET", f"/connectors/{topic}/config")[1]["file"] == "/theirs"
+
+
+def test_something_else_at_the_address_of_a_worker_is_told_in_a_sentence(broker: Broker) -> None:
+    """It answers, and not as a worker does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(4096)
+                        connection.sendall(b"SSH-2.0-OpenSSH\r\n\r\n" if next(turns) % 2 else OF_SOMEBODY_ELSE)
+
+        turns = itertools.count()
+        threading.Thread(target=answer, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with RunningConsole(broker.bootstrap_servers, connect=(url,)) as running:
+            visitor = running.visitor()
+            for path in ("/connectors", "/connectors-new", "/connectors/one") * 2:
+                page = visitor.get(path)
+                assert page.status_code in (200, 502) and "The console failed" not in page.text

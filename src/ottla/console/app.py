@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ottla.console.pages import PAGES
@@ -17,6 +17,7 @@ from ottla.console.pages.login import routes as login_routes
 from ottla.console.web.console import Console
 from ottla.console.web.cookies import cookie, cookie_name
 from ottla.console.web.gate import Gate
+from ottla.console.web.routing import Route
 from ottla.console.web.sessions import Session
 
 STATIC = Path(__file__).parent / "static"

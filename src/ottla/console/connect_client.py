@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
@@ -78,12 +79,12 @@ class ConnectClient:
         self._opener = build_opener(ProxyHandler({}))
 
     def version(self) -> str:
-        return str(self._ask("GET", "/").get("version", "unknown"))
+        return str(self._tree("/").get("version", "unknown"))
 
     def connectors(self) -> list[Connector]:
         """All of them in two questions: to one question for both, a worker leaves out those that have no state yet."""
-        infos = self._ask("GET", "/connectors?expand=info")
-        states = self._ask("GET", "/connectors?expand=status")
+        infos = self._tree("/connectors?expand=info")
+        states = self._tree("/connectors?expand=status")
         return [_connector(name, one | states.get(name, {})) for name, one in infos.items()]
 
     def control(self, name: str, action: str, task: int | None) -> None:
@@ -97,12 +98,14 @@ class ConnectClient:
 
     def plugins(self) -> list[Plugin]:
         found = self._ask("GET", "/connector-plugins")
+        if not isinstance(found, list) or not all(isinstance(one, dict) and "class" in one for one in found):
+            raise self._is_none()
         plugins = [Plugin(str(one["class"]), str(one.get("type", "")), str(one.get("version", ""))) for one in found]
         return sorted(plugins, key=lambda one: (one.kind, one.short_name))
 
     def config(self, name: str) -> dict[str, str]:
         """With its secrets: what is shown of it goes through `shown_setting`."""
-        found = self._ask("GET", f"/connectors/{quote(name, safe='')}/config")
+        found = self._tree(f"/connectors/{quote(name, safe='')}/config")
         return {str(key): str(value) for key, value in found.items()}
 
     def validate(self, config: Mapping[str, str]) -> Any:
@@ -122,6 +125,15 @@ class ConnectClient:
     def delete(self, name: str) -> None:
         self._ask("DELETE", f"/connectors/{quote(name, safe='')}")
 
+    def _tree(self, path: str) -> dict[str, Any]:
+        found = self._ask("GET", path)
+        if not isinstance(found, dict):
+            raise self._is_none()
+        return found
+
+    def _is_none(self) -> OttlaError:
+        return OttlaError(f"what answers at {self.url} is not Kafka Connect: look at the address of --connect.")
+
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
@@ -136,7 +148,7 @@ class ConnectClient:
             except (ValueError, KeyError, TypeError):
                 sentence = f"{error.code} {error.reason}"
             raise OttlaError(f"Connect refused: {sentence.rstrip('.')}.") from None
-        except (URLError, OSError, ValueError) as error:
+        except (URLError, OSError, ValueError, HTTPException) as error:
             reason = error.reason if isinstance(error, URLError) else error
             raise OttlaError(f"Kafka Connect does not answer at {self.url} ({reason}).") from None
 

@@ -6,6 +6,8 @@ here. Secrets are not sent to the page: a value that comes back as it was shown 
 
 from __future__ import annotations
 
+import hmac
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,9 @@ from ottla.console.connect_client import HIDDEN, is_secret, shown_setting
 
 PREFIX = "setting:"
 OTHERS = "others"
+VERSION = "version"
+# In names of settings that say where a connector goes: it shows its secrets there.
+_ADDRESS_WORDS = ("url", "uri", "host", "address", "server", "endpoint", "port", "proxy", "broker", "domain")
 # They have a place of their own on the page.
 _GIVEN = ("name", "connector.class")
 _CHOICES_MAX = 200
@@ -76,6 +81,10 @@ def form_of(answer: Any, config: Mapping[str, str], refused: Mapping[str, str] |
         found = tuple(str(error) for error in value.get("errors") or ())
         if name in refused:
             found = (refused[name],)
+        given = config.get(name, "")
+        if given and (definition.get("type") == "PASSWORD" or is_secret(name)):
+            # Some say what they did not like.
+            found = tuple(error.replace(given, HIDDEN) for error in found)
         if name in _GIVEN:
             errors += found
         elif value.get("visible", True) or found or name in config:
@@ -139,7 +148,20 @@ def read_settings(
             config[name] = before
         else:
             refused[name] = f"{HIDDEN} stands for a secret that is not shown: write the whole value."
-    return config, refused
+    moved = [name for name in differences(stored, config) if _is_address(name, config.get(name, ""))]
+    for name in config if moved else ():
+        if HIDDEN in found[name]:
+            refused[name] = f"{moved[0]} is another address: write the secret again if it is to be sent there."
+    return {name: value for name, value in config.items() if name not in refused}, refused
+
+
+def _is_address(name: str, value: str) -> bool:
+    return "://" in value or any(word in name.lower() for word in _ADDRESS_WORDS)
+
+
+def version_of(config: Mapping[str, str], key: bytes) -> str:
+    """Tells whether a configuration is still the same, and nothing of what is in it to those without the key."""
+    return hmac.new(key, json.dumps(sorted(config.items())).encode(), "sha256").hexdigest()
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> Sequence[str]:

@@ -38,10 +38,11 @@ class PipelineFile:
 
 
 def files_of(folder: Path) -> list[PipelineFile]:
-    """Of the folder itself: what a link leads to elsewhere is not in it. Raises OttlaError."""
+    """Of the folder itself: what a link leads to elsewhere is not in it, nor what has a name that no page can show.
+    Raises OttlaError."""
     try:
         home = folder.resolve(strict=True)
-        found = sorted(path for path in home.iterdir() if path.suffix in (".py", ".sql"))
+        found = sorted(path for path in home.iterdir() if path.suffix in (".py", ".sql") and path.name.isprintable())
         inside = [path for path in found if path.is_file() and path.resolve().parent == home]
     except OSError as error:
         raise OttlaError(f"the folder {folder} of --pipeline-files cannot be read: {error.strerror}.") from None

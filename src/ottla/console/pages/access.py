@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.client.admin.acls import create_acls, delete_acls, describe_acls
 from ottla.client.admin.quotas import Quota, alter_quotas, describe_quotas
@@ -18,6 +17,7 @@ from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, change, page
 from ottla.console.web.listing import listing
 from ottla.console.web.requests import Form
+from ottla.console.web.routing import Route
 from ottla.console.web.words import byte_rate
 from ottla.metadata.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 

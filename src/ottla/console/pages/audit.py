@@ -9,11 +9,11 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.console.web.console import Console
 from ottla.console.web.handling import page
 from ottla.console.web.listing import listing
+from ottla.console.web.routing import Route
 
 _TAIL_BYTES = 2 * 1024 * 1024
 _SHOWN_FIRST = ("time", "ts", "timestamp", "message", "event", "principal", "client", "result")

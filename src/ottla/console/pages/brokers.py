@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.common.errors import OttlaError
 from ottla.console.cluster import changes
@@ -12,6 +11,7 @@ from ottla.console.cluster.config import describe_settings
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.requests import Form
+from ottla.console.web.routing import Route
 
 
 def brokers(console: Console, request: Request) -> Response:
@@ -49,6 +49,8 @@ def broker(console: Console, request: Request) -> Response:
 
 def alter(console: Console, visitor: Visitor, form: Form, request: Request) -> Done:
     number, setting = str(request.path_params["broker"]), form.stripped("setting")
+    if int(number) not in console.seen().brokers:  # else it would be waited for
+        raise OttlaError(f"there is no broker {number} in the cluster now.")
     value = None if form.has("reset") else form.text("value").strip()
     with console.link_of(visitor).borrowed() as cluster:
         changes.alter_settings(cluster, "broker", number, {setting: value})

@@ -3,29 +3,33 @@ what their worker says of each setting."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.common.errors import OttlaError
 from ottla.console.connect_client import HIDDEN, ConnectClient, Connector, Plugin
 from ottla.console.connect_form import (
     OTHERS,
     PREFIX,
+    VERSION,
     ConnectorForm,
     differences,
     form_of,
     read_settings,
+    version_of,
 )
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.requests import Form
+from ottla.console.web.routing import Route
 
 _ACTIONS = ("pause", "resume", "stop", "restart", "restart-task")
 _WRONG = 422
+_VERSION_KEY = secrets.token_bytes(32)
 
 
 def _clients(console: Console) -> list[ConnectClient]:
@@ -112,7 +116,8 @@ def edit(console: Console, request: Request) -> Response:
     client, one = _one(console, request)
     config = client.config(one.name)
     shown = form_of(client.validate(config), config)
-    return _form_page(console, request, client, config.get("connector.class", ""), shown, name=one.name)
+    version, plugin = version_of(config, _VERSION_KEY), config.get("connector.class", "")
+    return _form_page(console, request, client, plugin, shown, name=one.name, version=version)
 
 
 def _form_page(
@@ -124,6 +129,7 @@ def _form_page(
     *,
     name: str = "",
     typed_name: str = "",
+    version: str = "",
     is_fresh: bool = False,
     is_checked: bool = False,
     problem: str | None = None,
@@ -137,6 +143,7 @@ def _form_page(
         form=shown,
         connector=name,
         typed_name=typed_name,
+        version=version,
         plugin=plugin,
         worker=client.url,
         is_fresh=is_fresh,
@@ -171,6 +178,9 @@ def create(console: Console, visitor: Visitor, form: Form, request: Request) -> 
 def alter(console: Console, visitor: Visitor, form: Form, request: Request) -> Done | Response:
     client, one = _one(console, request)
     stored = client.config(one.name)
+    version = form.text(VERSION)
+    if version and version != version_of(stored, _VERSION_KEY):
+        raise OttlaError(f"nothing was saved: somebody else has changed {one.name} since you opened it. Edit it again.")
     config, refused = _settings_of(form, stored)
     plugin = stored.get("connector.class", "")
     config |= {"name": one.name, "connector.class": plugin}
@@ -187,7 +197,17 @@ def alter(console: Console, visitor: Visitor, form: Form, request: Request) -> D
             return Done(f"Connector {one.name} is changed: {what}.", f"/connectors/{quote(one.name, safe='')}")
         except OttlaError as error:
             problem = str(error)
-    return _form_page(console, request, client, plugin, shown, name=one.name, is_checked=is_check, problem=problem)
+    return _form_page(
+        console,
+        request,
+        client,
+        plugin,
+        shown,
+        name=one.name,
+        version=version,
+        is_checked=is_check,
+        problem=problem,
+    )
 
 
 def delete(console: Console, visitor: Visitor, form: Form, request: Request) -> Done:

@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.client.admin.group_offsets import committed_offsets
 from ottla.client.lookup import EARLIEST, LATEST, ClusterReader
@@ -19,6 +18,7 @@ from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.listing import listing
 from ottla.console.web.requests import Form, whole
+from ottla.console.web.routing import Route
 from ottla.console.web.words import plural
 
 _WAIT_S = 10.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.console.web.console import Console
 from ottla.console.web.handling import page
+from ottla.console.web.routing import Route
 
 # These are plotted first, whatever else is asked more often.
 _WANTED = ("Produce", "Fetch")

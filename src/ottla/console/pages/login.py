@@ -7,7 +7,6 @@ import math
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from ottla.client.access.security import AccessRefused
 from ottla.client.cluster import ClusterClient
@@ -21,6 +20,7 @@ from ottla.console.web.cookies import cookie
 from ottla.console.web.handling import page, token_refusal
 from ottla.console.web.requests import Form, read_form
 from ottla.console.web.rights import ADMIN, VIEWER
+from ottla.console.web.routing import Route
 from ottla.console.web.sessions import Session
 from ottla.console.web.words import plural
 
@@ -103,7 +103,10 @@ def _is_of_cluster(own: ConsoleSettings) -> bool:
 
 async def logout(request: Request) -> Response:
     console = console_of(request)
-    form = await read_form(request)
+    try:
+        form = await read_form(request, _FORM_BYTES_MAX)
+    except OttlaError as error:
+        return console.page(request, "trouble.html", 413, title="Too long", sentence=str(error))
     if (refused := token_refusal(console, request, form)) is not None:
         return refused
     console.sessions.end(console.visitor(request).session)

@@ -6,12 +6,12 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from ottla.console.cluster.health import findings, verdict
 from ottla.console.web.console import Console
 from ottla.console.web.handling import page
 from ottla.console.web.requests import whole
+from ottla.console.web.routing import Route
 
 _SHOWN = 8
 

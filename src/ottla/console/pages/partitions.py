@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.client.admin.elections import elect_leaders
 from ottla.client.admin.reassignments import alter_reassignments
@@ -17,6 +16,7 @@ from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, change, page
 from ottla.console.web.listing import listing
 from ottla.console.web.requests import Form, whole
+from ottla.console.web.routing import Route
 
 _AT_ONCE_MAX = 1_000
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.common.errors import OttlaError
 from ottla.console.pipeline_files import PipelineFile, files_of
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.requests import Form
+from ottla.console.web.routing import Route
 from ottla.spark.pipeline.home import Home, Status, data_folder, homes
 
 _LOG_LINES = 60

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.console.processes import Watched
 from ottla.console.records.masking import HIDDEN
@@ -16,6 +15,7 @@ from ottla.console.records.showing import Shown, read
 from ottla.console.web.console import Console
 from ottla.console.web.handling import NotFound, page
 from ottla.console.web.requests import positive
+from ottla.console.web.routing import Route
 from ottla.tracing.process import PROBLEMS, Case
 
 _PER_PAGE = 50

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator
@@ -18,7 +19,6 @@ from urllib.parse import quote, urlencode
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
 from ottla.client.lookup import ClusterReader
 from ottla.client.retrying import as_sentence
@@ -32,6 +32,7 @@ from ottla.console.records.showing import as_json, shown, view_of
 from ottla.console.web.console import Console, Visitor, console_of
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.requests import Form
+from ottla.console.web.routing import Route
 from ottla.console.web.streaming import SEARCH_S_MAX, Emit, searches, streamed
 
 DOWNLOAD_S_MAX = 300.0
@@ -223,7 +224,7 @@ async def download(request: Request) -> Response:
             source.close()
             searches.release()
 
-    safe = "".join(character if character.isalnum() or character in "._-" else "_" for character in topic)
+    safe = re.sub(r"[^a-zA-Z0-9._-]", "_", topic)
     return StreamingResponse(
         body(),
         media_type="application/x-ndjson",

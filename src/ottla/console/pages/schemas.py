@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.client.schema_registry import Refused, RegistryClient
 from ottla.common.errors import OttlaError
@@ -17,6 +16,7 @@ from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.listing import listing
 from ottla.console.web.requests import Form, whole
+from ottla.console.web.routing import Route
 
 _NO_CONTEXT_LINES = 1_000
 _NOT_FOUND = (40401, 40402)

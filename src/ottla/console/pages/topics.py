@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.client.lookup import LATEST
 from ottla.common.errors import OttlaError
@@ -18,7 +17,10 @@ from ottla.console.cluster.snapshot import Topic
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.listing import listing
-from ottla.console.web.requests import Form, whole
+from ottla.console.web.requests import LONG_MAX, Form, whole
+from ottla.console.web.routing import Route
+
+_REPLICAS_MAX = 2**15 - 1
 
 
 def topics(console: Console, request: Request) -> Response:
@@ -95,8 +97,11 @@ def manage(console: Console, request: Request) -> Response:
 
 def create(console: Console, visitor: Visitor, form: Form, request: Request) -> Done:
     name = form.stripped("name")
-    partitions = form.number("partitions", "the number of partitions", least=1) if form.stripped("partitions") else -1
-    replication = form.number("replication", "the replication factor", least=1) if form.stripped("replication") else -1
+    partitions = replication = -1
+    if form.stripped("partitions"):
+        partitions = form.number("partitions", "the number of partitions", least=1)
+    if form.stripped("replication"):
+        replication = form.number("replication", "the replication factor", least=1, most=_REPLICAS_MAX)
     with console.link_of(visitor).borrowed() as cluster:
         changes.create_topic(cluster, name, partitions, replication, _assignments(form.text("settings")))
     return Done(f"Topic {name} is there.", f"/topics/{quote(name, safe='')}")
@@ -133,7 +138,7 @@ def grow(console: Console, visitor: Visitor, form: Form, request: Request) -> Do
 
 
 def delete(console: Console, visitor: Visitor, form: Form, request: Request) -> Done:
-    name = request.path_params["topic"]
+    name = topic_of(console, request).name  # one that nobody knows would be waited for
     if form.text("confirm") != name:
         raise OttlaError(f"nothing was deleted: write the name of the topic, {name}, to confirm it.")
     with console.link_of(visitor).borrowed() as cluster:
@@ -153,7 +158,7 @@ def trim(console: Console, visitor: Visitor, form: Form, request: Request) -> Do
     places = [TopicPartition(found.name, number) for number in chosen]
     with console.link_of(visitor).borrowed() as cluster:
         if kind == "offset":
-            offset = form.number("at", "the offset")
+            offset = form.number("at", "the offset", most=LONG_MAX)
             ends = cluster.offsets(dict.fromkeys(places, LATEST))
             before = {place: min(offset, end) for place, end in ends.items()}
         elif kind == "time":

@@ -14,13 +14,13 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.common.errors import OttlaError
 from ottla.console.records.showing import Shown, read
 from ottla.console.records.story import WINDOW, Story, masking_view, parse_story
 from ottla.console.web.console import Console, Visitor, console_of
 from ottla.console.web.handling import page
+from ottla.console.web.routing import Route
 from ottla.console.web.streaming import SEARCH_S_MAX, Emit, searches, streamed
 from ottla.tracing import Budget, Hop, Limits, Preview, Searched, Trace, render_svg, trace
 from ottla.tracing.model import READ

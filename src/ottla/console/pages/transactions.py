@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ottla.client.admin.transactions import (
     Described,
@@ -26,7 +25,8 @@ from ottla.common.errors import OttlaError
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, change, page
 from ottla.console.web.listing import listing
-from ottla.console.web.requests import Form
+from ottla.console.web.requests import LONG_MAX, Form
+from ottla.console.web.routing import Route
 
 _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
@@ -84,7 +84,8 @@ def _held(cluster: ClusterClient) -> list[tuple[OpenInLog, Described | None, boo
 
 def abort(console: Console, visitor: Visitor, form: Form, request: Request) -> Done:
     topic, number = form.text("topic"), form.number("partition", "a partition")
-    start, producer = form.number("start", "an offset"), form.number("producer", "a producer id")
+    start = form.number("start", "an offset", most=LONG_MAX)
+    producer = form.number("producer", "a producer id", most=LONG_MAX)
     with console.link_of(visitor).borrowed() as cluster:
         for one in open_in_logs(cluster, [topic]):
             if (one.partition.partition, one.start_offset, one.producer_id) == (number, start, producer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from ottla.client.schema_registry import RegistryClient
@@ -10,6 +11,8 @@ from ottla.common.errors import OttlaError
 from ottla.console.web.requests import Form
 
 _TIMEOUT_S = 15.0
+# A string, or space outside of strings.
+_SPACE = re.compile(r'("(?:[^"\\]|\\.)*")|[ \t\r\n]+')
 
 
 def produce(
@@ -56,10 +59,9 @@ def _value(topic: str, form: Form, registry: RegistryClient | None) -> bytes:
     text = form.text("value").replace("\r\n", "\n")
     how = form.text("encoding", "text")
     if how == "json":
-        try:
-            return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":")).encode()
-        except ValueError as error:
-            raise OttlaError(f"the value is not JSON: {error}.") from None
+        _tree(text)
+        # As it was written, numbers and doubled names too; only the space between goes.
+        return _SPACE.sub(lambda found: found[1] or "", text).encode()
     if how == "hex":
         try:
             return bytes.fromhex(text)
@@ -70,12 +72,21 @@ def _value(topic: str, form: Form, registry: RegistryClient | None) -> bytes:
             raise OttlaError("there is no registry: start the console with --registry URL.")
         from ottla.schemas.rows import Values
 
-        try:
-            tree = json.loads(text)
-        except ValueError as error:
-            raise OttlaError(f"the value is not JSON: {error}.") from None
-        return Values(registry).encoder(form.stripped("subject") or f"{topic}-value")(tree)
+        return Values(registry).encoder(form.stripped("subject") or f"{topic}-value")(_tree(text))
     return text.encode()
+
+
+def _tree(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise OttlaError("the value is not JSON that can be read: it is nested too deep.") from None
+    except ValueError as error:
+        raise OttlaError(f"the value is not JSON: {error}.") from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no number there")
 
 
 def _headers(text: str) -> list[tuple[str, bytes]]:

@@ -16,12 +16,14 @@ FORM_BYTES_MAX = 12 * 1024 * 1024
 FORM_S_MAX = 60.0
 _FIELDS_MAX = 20_000
 _DIGITS_MAX = 18
+INT_MAX, LONG_MAX = 2**31 - 1, 10**_DIGITS_MAX - 1
 
 
-def whole(text: str) -> int | None:
+def whole(text: str, most: int = INT_MAX) -> int | None:
     """A whole number that fits into Kafka's fields; Python refuses to read one of thousands of digits."""
     text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX else None
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX else None
+    return None if number is None or number > most else number
 
 
 class Form:
@@ -42,10 +44,10 @@ class Form:
     def has(self, name: str) -> bool:
         return name in self._fields
 
-    def number(self, name: str, what: str, *, least: int = 0) -> int:
-        number = whole(self.text(name))
+    def number(self, name: str, what: str, *, least: int = 0, most: int = INT_MAX) -> int:
+        number = whole(self.text(name), most)
         if number is None or number < least:
-            raise OttlaError(f"{what} is a whole number from {least} on, not '{self.stripped(name)[:40]}'.")
+            raise OttlaError(f"{what} is a whole number from {least} to {most}, not '{self.stripped(name)[:40]}'.")
         return number
 
     def names(self) -> list[str]:
