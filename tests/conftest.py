@@ -15,7 +15,7 @@ from collections.abc import Generator
 
 # Its plugin would import it when a run ends, deep in other calls, where the parser of Python 3.11 loses count of its
 # own depth ("AST constructor recursion depth mismatch") and the run would fail after its last test.
-import hypothesis  # noqa: F401
+import hypothesis
 import pytest
 
 from tests.support.kafka_jars import QUICK_JVM
@@ -29,6 +29,12 @@ pytest_plugins = [
     "tests.support.descriptors",
     "tests.support.zookeeper",
 ]
+
+# How long a busy machine takes to make or to run an example is no finding.
+hypothesis.settings.register_profile(
+    "ottla", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.load_profile("ottla")
 
 # Of every Spark and every Kafka that a test starts.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JVM))

@@ -73,7 +73,7 @@ async def test_a_round_through_the_process(tmp_path: Path) -> None:
     assert answers[-1]["done"]["end_offset"] == 60
     assert [offset for offset, _, _ in pairs(log)] == [56, 57, 58, 59]
     assert worker.pid is not None
-    assert os.getpriority(os.PRIO_PROCESS, worker.pid) >= 10
+    assert os.getpriority(os.PRIO_PROCESS, worker.pid) >= min(os.getpriority(os.PRIO_PROCESS, 0) + 10, 19)
     # The same process takes the next job.
     pid = worker.pid
     assert ["error" in one async for one in worker.run({"job": "compact"})] == [True]

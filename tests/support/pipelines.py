@@ -46,7 +46,7 @@ class Pipeline:
             self.committed = int(words.split()[1])
         return words
 
-    def until(self, start: str, timeout_s: float = 60.0) -> str:
+    def until(self, start: str, timeout_s: float = 280.0) -> str:
         line = self.hears(start, timeout_s)
         if line is None:
             raise AssertionError(f"no '{start}' within {timeout_s:g} s: {self.said[-5:]}")
