@@ -55,6 +55,9 @@ def service(broker: Broker) -> GroupService:
 
 def committed(talk: Talk, group: str = "g", partition: int = 0) -> int:
     answer = talk.client.call(fetch_request(talk, group, (partition,)), 9)
+    while answer.groups[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # as it may be after a restart
+        time.sleep(0.05)
+        answer = talk.client.call(fetch_request(talk, group, (partition,)), 9)
     assert answer.groups[0].error_code == 0
     offset: int = answer.groups[0].topics[0].partitions[0].committed_offset
     return offset

@@ -28,8 +28,8 @@ def watermark_from_a_stale_epoch(patch: pytest.MonkeyPatch) -> None:
     lead = PartitionsOfImage._lead
     last: WeakKeyDictionary[PartitionsOfImage, dict[tuple[str, int], LeaderState]] = WeakKeyDictionary()
 
-    def lead_again(self: PartitionsOfImage, topic: TopicImage, index: int, config: Any) -> Partition:
-        partition = lead(self, topic, index, config)
+    def lead_again(self: PartitionsOfImage, topic: TopicImage, index: int, *given: Any) -> Partition:
+        partition = lead(self, topic, index, *given)
         state = partition.replication
         if state is not None:
             of_broker = last.setdefault(self, {})
@@ -47,8 +47,8 @@ def truncation_to_the_watermark(patch: pytest.MonkeyPatch) -> None:
     """What Kafka did before KIP-101: a follower cuts what it does not know to be committed, and fetches it again."""
     follow = PartitionsOfImage._follow
 
-    def cut_and_follow(self: PartitionsOfImage, topic: TopicImage, index: int, config: Any) -> Any:
-        followed = follow(self, topic, index, config)
+    def cut_and_follow(self: PartitionsOfImage, topic: TopicImage, index: int, *given: Any) -> Any:
+        followed = follow(self, topic, index, *given)
         followed.log.truncate_to(followed.log.high_watermark, 0)
         return followed
 

@@ -138,7 +138,10 @@ def kafka_python(bootstrap: str, source: str, target: str, group: str, transacti
     for number in itertools.count(1):
         messages: list[Any] = []
         while not messages:
-            messages = [one for row in consumer.poll(200, max_records=BATCH).values() for one in row]
+            try:
+                messages = [one for row in consumer.poll(200, max_records=BATCH).values() for one in row]
+            except errors.KafkaConnectionError:
+                pass  # a broker that is killed while its consumer looks for a coordinator: poll raises it, and goes on
         try:
             producer.begin_transaction()
             say("begun", number)
