@@ -7,14 +7,16 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.settings import Settings, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
+from ottla.exposition.address import parse_address
 
 
 @command("console")
-@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8080", help="Where to listen [127.0.0.1:8080].")
+@click.option("--listen", type=ListenAddress(), default="127.0.0.1:8080", help="Where to listen [127.0.0.1:8080].")
 @click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="A name it is reached by; repeatable.")
 @click.option(
     "--registry", metavar="URL", help="Of a schema registry: schemas, and records that were written with them."
@@ -99,7 +101,7 @@ def console(
         from ottla.console.server import ConsoleServer
         from ottla.console.settings import ConsoleSettings
         from ottla.http.until_signal import run_until_signal
-    host, port = _address(listen)
+    host, port = parse_address(listen, what="--listen")
     if key is not None and certificate is None:
         raise click.UsageError("--key is given without --certificate.")
     if users_file is not None and login is not None:
@@ -148,14 +150,6 @@ class _needs_console:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("ottla"):
             raise OttlaError(f"this needs {error.name}: run `pip install 'ottla[console]'`.") from None
-
-
-def _address(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65_535:
-        raise click.UsageError(f"--listen is '{listen}', expected HOST:PORT.")
-    return host, int(port)
 
 
 def _is_of_this_machine(host: str) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.settings import BROKERS_MAX, Settings, at_least, parse_assignment
 from ottla.cli.streams import forget_stdout
@@ -43,7 +44,11 @@ from ottla.common.errors import OttlaError
     type=at_least(1, BROKERS_MAX),
     help="So many, on consecutive ports: one for each core [1, in this process].",
 )
-@click.option("--metrics", metavar="HOST:PORT", help="Where /metrics and /health/ready are served over HTTP [nowhere].")
+@click.option(
+    "--metrics",
+    type=ListenAddress(any_host=True),
+    help="Where /metrics and /health/ready are served over HTTP [nowhere].",
+)
 @click.option("-X", "overrides", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
 @click.option(
     "--log-level",

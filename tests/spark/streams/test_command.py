@@ -129,7 +129,7 @@ def test_questions_about_stores_are_answered_where_it_is_told_to(cli: Cli, tmp_p
     assert "does not exist" in outcome.err
     assert json.loads(outcome.lines[0])["address"].startswith("http://127.0.0.1:")
     assert "cannot listen on 192.0.2.99:80" in cli.fails(1, "streams", "run", file, "--http", "192.0.2.99:80")
-    assert "--http wants HOST:PORT" in cli.fails(2, "streams", "run", file, "--http", "nowhere")
+    assert "--http is 'nowhere', expected HOST:PORT" in cli.fails(2, "streams", "run", file, "--http", "nowhere")
 
 
 def test_a_topology_is_described_without_spark(cli: Cli, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import click
 
 from ottla.cli.cluster.local_cluster import ZOOKEEPER, LocalCluster, title
 from ottla.cli.cluster.plan import DECIDED_HERE, HOST, METRICS
+from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import done, notice, paint, show, table
 from ottla.cli.settings import BROKERS_MAX, OUTPUTS, PORT_MAX, Settings, at_least, parse_assignment
 
@@ -63,7 +64,9 @@ _member = click.argument("member", metavar="ID")
 @click.option(
     "--base-port", type=at_least(2, PORT_MAX), help=f"Of broker 1; ZooKeeper takes the one before [{DEFAULT_PORT}]."
 )
-@click.option("--metrics", metavar="HOST:PORT", help="Of broker 1; others take the next ports [no metrics].")
+@click.option(
+    "--metrics", type=ListenAddress(any_host=True), help="Of broker 1; others take the next ports [no metrics]."
+)
 @click.option("-X", "overrides", multiple=True, metavar="KEY=VALUE", help="A property of every broker; repeatable.")
 def up(
     settings: Settings,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ottla.cli.connect.extra import needs_connect
+from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.settings import Settings, command
 from ottla.cli.streams import forget_stdout
@@ -19,7 +20,9 @@ log_level_option = click.option(
 
 
 metrics_option = click.option(
-    "--metrics", metavar="HOST:PORT", help="Where /metrics and /health/ready are served over HTTP [nowhere]."
+    "--metrics",
+    type=ListenAddress(any_host=True),
+    help="Where /metrics and /health/ready are served over HTTP [nowhere].",
 )
 
 

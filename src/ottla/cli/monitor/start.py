@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.settings import INT64_MAX, Settings, at_least, command
 from ottla.cli.streams import forget_stdout
@@ -11,7 +12,12 @@ from ottla.common.errors import OttlaError
 
 
 @command("start")
-@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:9410", help="Where to listen [127.0.0.1:9410].")
+@click.option(
+    "--listen",
+    type=ListenAddress(any_host=True),
+    default="127.0.0.1:9410",
+    help="Where to listen [127.0.0.1:9410].",
+)
 @click.option("--interval", type=at_least(0.1), default=10.0, metavar="SECONDS", help="Between two looks [10].")
 @click.option("--window", type=at_least(3), default=10, metavar="N", help="Looks by which is judged [10].")
 @click.option(

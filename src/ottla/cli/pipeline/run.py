@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import confirm
 from ottla.cli.settings import Settings, command, parse_assignment
 from ottla.common.errors import OttlaError
@@ -35,7 +36,9 @@ conf_option = click.option(
 
 
 metrics_option = click.option(
-    "--metrics", metavar="HOST:PORT", help="Where /metrics and /health/ready are served over HTTP [nowhere]."
+    "--metrics",
+    type=ListenAddress(any_host=True),
+    help="Where /metrics and /health/ready are served over HTTP [nowhere].",
 )
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import click
 
+from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.registry.extra import needs_registry
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
+from ottla.exposition.address import parse_address
 
 LEVELS = ("none", "backward", "backward_transitive", "forward", "forward_transitive", "full", "full_transitive")
 
 
 @command("start")
-@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:8081", help="Where to listen [127.0.0.1:8081].")
+@click.option("--listen", type=ListenAddress(), default="127.0.0.1:8081", help="Where to listen [127.0.0.1:8081].")
 @click.option("--advertise", metavar="HOST", help="What other instances reach this one by [what --listen says].")
 @click.option("--topic", default="_schemas", metavar="TOPIC", help="Where schemas are kept [_schemas].")
 @click.option("--group", default="schema-registry", metavar="GROUP", help="Of the instances that belong together.")
@@ -78,7 +80,7 @@ def start(
         from ottla.http.until_signal import run_until_signal
         from ottla.registry.server import RegistryServer
         from ottla.registry.settings import RegistrySettings
-    host, port = _address(listen)
+    host, port = parse_address(listen, what="--listen")
     client = settings.client_settings()
     bootstrap = client.pop("bootstrap.servers")
     if key is not None and certificate is None:
@@ -105,14 +107,6 @@ def start(
         heartbeat_ms=max(100, session_timeout_ms // 3),
     )
     asyncio.run(run_until_signal(RegistryServer(given), _announce, logging.getLogger("ottla.registry")))
-
-
-def _address(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65_535:
-        raise click.UsageError(f"--listen is '{listen}', expected HOST:PORT.")
-    return host, int(port)
 
 
 def _announce(line: str) -> None:

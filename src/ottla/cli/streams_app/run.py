@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import confirm
 from ottla.cli.pipeline.run import (
     conf_option,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--reset", is_flag=True, help="Delete its state, forget how far it was, start over; asks first.")
 @click.option("--reprocess", is_flag=True, help="A new run from the start into new topics, beside the old one.")
 @click.option("--create-topics", is_flag=True, help="Create topics that it reads or writes and that are not there.")
-@click.option("--http", metavar="HOST:PORT", help="Answer questions about its stores there, as JSON.")
+@click.option("--http", type=ListenAddress(any_host=True), help="Answer questions about its stores there, as JSON.")
 @click.option("--http-users", metavar="FILE", help="Who may ask, with passwords [everybody].")
 @click.option("--http-certificate", metavar="FILE", help="PEM: HTTPS for --http.")
 @click.option("--http-key", metavar="FILE", help="PEM: the certificate's key.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import coloured, facts, human_bytes, human_ms, notice, plural, show, table
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.trace.extra import needs_trace
@@ -18,6 +19,7 @@ from ottla.cli.trace.record import client_of, shown, time_ms
 from ottla.cli.txn.show import utc
 from ottla.cli.watch import HOME_AND_CLEAR
 from ottla.common.errors import OttlaError
+from ottla.exposition.address import parse_address
 
 if TYPE_CHECKING:
     from ottla.tracing.process import Case, ProcessReport, ProcessWatch
@@ -33,7 +35,7 @@ _PIECE_S = 0.1
 @click.option("--once", is_flag=True, help="Read all there is now, report, and end: 0 if all is well, 3 if not.")
 @click.option("--since", metavar="TIME", help="Only what began then or later: 2026-01-31T12:00, -2h [all there is].")
 @click.option("--interval", type=at_least(0.1), default=5.0, metavar="SECONDS", help="Between two looks [5].")
-@click.option("--listen", metavar="HOST:PORT", help="Serve the report as JSON, and at /metrics for Prometheus.")
+@click.option("--listen", type=ListenAddress(), help="Serve the report as JSON, and at /metrics for Prometheus.")
 @click.option("--cases", type=at_least(0), default=_SHOWN_MAX, help="List no more than that, the newest [50].")
 def watch(
     settings: Settings, file: str, once: bool, since: str | None, interval: float, listen: str | None, cases: int
@@ -99,10 +101,7 @@ def _pause(interval_s: float, interrupted: Interruptible) -> None:
 def _served(listen: str) -> ReportServer:
     with needs_trace():
         from ottla.tracing.process.serving import ReportServer
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdecimal():
-        raise click.UsageError(f"--listen is '{listen}', expected HOST:PORT.")
-    return ReportServer(host.strip("[]"), int(port))
+    return ReportServer(*parse_address(listen, what="--listen"))
 
 
 # -- for people ----------------------------------------------------------------------------------------------------

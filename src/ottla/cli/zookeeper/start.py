@@ -10,15 +10,22 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.listen_address import ListenAddress
 from ottla.cli.settings import Settings
 from ottla.cli.zookeeper import server
 from ottla.common.errors import OttlaError
+from ottla.exposition.address import parse_address
 
 _WAIT_S = 60.0
 
 
 @click.command("start")
-@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:2181", help="Where to listen [127.0.0.1:2181].")
+@click.option(
+    "--listen",
+    type=ListenAddress(port_min=1),
+    default="127.0.0.1:2181",
+    help="Where to listen [127.0.0.1:2181].",
+)
 @click.option(
     "--data-dir",
     metavar="DIR",
@@ -39,21 +46,13 @@ def start(settings: Settings, listen: str, data_dir: Path) -> None:
       ottla start -X zookeeper.connect=127.0.0.1:2181/ottla
     """
     settings.refuse_dry_run("zookeeper start")
-    host, port = _address(listen)
+    host, port = parse_address(listen, what="--listen")
     command = server.prepare(data_dir, host, port)
     _check_free(host, port)
     _announce_when_ready(host, port)
     sys.stdout.flush()
     os.dup2(2, 1)
     os.execv(command[0], command)
-
-
-def _address(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise click.UsageError(f"--listen is {listen!r}, expected HOST:PORT.")
-    return host, int(port)
 
 
 def _check_free(host: str, port: int) -> None:
