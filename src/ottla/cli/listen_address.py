@@ -8,7 +8,7 @@ from ottla.common.errors import OttlaError
 from ottla.exposition.address import parse_address
 
 
-class ListenAddress(click.ParamType):
+class ListenAddress(click.types.StringParamType):
     """The text as it was given. A port alone is one of this machine; without `any_host`, `:8080` is refused: whoever
     wants to be reached by others says so."""
 
