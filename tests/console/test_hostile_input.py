@@ -42,7 +42,7 @@ _FIELD = re.compile(r'<(?:input|textarea|select)[^>]*\bname="([^"]+)"')
 def broker() -> Iterator[Broker]:
     with Broker() as running:
         running.create_topic("orders", 2)
-        running.produce("orders", b'{"n": 1}')
+        running.produce("orders", b'{"n": 1}', partition=0)
         yield running
 
 
@@ -157,7 +157,7 @@ def test_names_with_a_slash_lead_to_their_pages(broker: Broker, visitor: Visitor
             assert visitor.get(path).status_code == 200, path
         plan = visitor.get(f"{link}/offsets?to=end").text
         found = re.search(r'name="move" value="([^"]+)"', plan)
-        assert found is not None
+        assert found is not None, plan
         assert "is moved" in visitor.post(f"{link}/offsets", {"move": found[1]}).text
         assert "are deleted" in visitor.post(f"{link}/delete", {"confirm": name}).text
 
