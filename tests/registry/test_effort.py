@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ottla.avro import compatibility as avro_compatibility
 from ottla.avro.compatibility import differences as avro_differences
 from ottla.avro.parse import parse as parse_avro
 from ottla.common.schemas import Effort, InvalidSchema
@@ -67,6 +68,22 @@ def test_a_symbol_that_is_there_twice_is_found_among_many() -> None:
     symbols = [*(f"s{number}" for number in range(50_000)), "z", "z"]
     with pytest.raises(InvalidSchema, match="Duplicate enum symbol: z"):
         parse_avro(json.dumps({"type": "enum", "name": "E", "symbols": symbols}))
+
+
+def test_what_is_told_again_on_each_way_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred types, each within the next one: ten thousand pairs, and fifty differences in each of them."""
+
+    def types(size: int) -> Any:
+        tree: list[Any] = [{"type": "fixed", "name": "T0", "size": size}]
+        for number in range(100):
+            fields = [{"name": "a", "type": f"T{number}"}]
+            tree.append({"type": "record", "name": f"T{number + 1}", "fields": fields})
+        return parse_avro(json.dumps(tree))
+
+    assert avro_differences(types(1), types(2))
+    monkeypatch.setattr(avro_compatibility, "_STEPS_MAX", 100_000)
+    with pytest.raises(InvalidSchema, match="more than 100,000 steps"):
+        avro_differences(types(1), types(2))
 
 
 # --- JSON Schema

@@ -18,8 +18,8 @@ _PROMOTIONS = {
     "bytes": ("string",),
     "string": ("bytes",),
 }
-# Pairs of types that are looked at: all branches of a union may have to be compared with all of another.
-_PAIRS_MAX = 1_000_000
+# Pairs of types, and differences told: all branches of a union may have to be compared with all of another.
+_STEPS_MAX = 1_000_000
 
 
 def differences(reader: Schema, writer: Schema, sides: Sides = NEW_READS_OLD) -> list[Difference]:
@@ -30,7 +30,7 @@ def differences(reader: Schema, writer: Schema, sides: Sides = NEW_READS_OLD) ->
 class _Comparison:
     def __init__(self, sides: Sides) -> None:
         self._sides = sides
-        self._effort = Effort(_PAIRS_MAX)
+        self._effort = Effort(_STEPS_MAX)
         self._memo: dict[tuple[int, int], list[Difference]] = {}
 
     def compare(self, reader: Schema, writer: Schema, path: str) -> list[Difference]:
@@ -38,8 +38,10 @@ class _Comparison:
         pair = (id(reader), id(writer))
         if pair not in self._memo:
             self._memo[pair] = []
+            found = self._compare(reader, writer, path)
+            self._effort.spend(len(found))  # what is wrong below is told again on each way that leads there
             # Each once: a type that is used twice, by one that is used twice, and so on, has the same to say each time.
-            self._memo[pair] = list(dict.fromkeys(self._compare(reader, writer, path)))
+            self._memo[pair] = list(dict.fromkeys(found))
         return self._memo[pair]
 
     def _compare(self, reader: Schema, writer: Schema, path: str) -> list[Difference]:
