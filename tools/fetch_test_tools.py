@@ -1,5 +1,5 @@
-"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, Prometheus,
-PostgreSQL, MariaDB and Chromium.
+"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, strace,
+Prometheus, PostgreSQL, MariaDB and Chromium.
 
 Never fails: tests skip instead.
 """
@@ -97,6 +97,7 @@ def main() -> None:
         ("Spark's Kafka connector", partial(fetch_jars, "spark-kafka")),
         ("a Java client of registries", partial(fetch_jars, "spark-avro", "registry-java", "flink-serdes")),
         ("kcat", partial(install_package, "kcat", "kcat", "kafkacat")),
+        ("strace", partial(install_package, "strace", "strace")),
         ("Prometheus", partial(install_package, "prometheus", "promtool")),
         ("PostgreSQL and MariaDB", install_databases),
         ("Chromium", partial(install_package, "chromium", "chromium")),
