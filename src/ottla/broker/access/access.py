@@ -9,7 +9,6 @@ from ottla.broker import audit
 from ottla.broker.context import RequestContext
 from ottla.common.config import BrokerConfig
 from ottla.common.config.security import super_users_of
-from ottla.common.ids import TopicId
 from ottla.metadata.acls import CLUSTER_NAME, Operation, ResourceType
 from ottla.metadata.image import ClusterImage
 from ottla.security.authorizer import Authorizer
@@ -38,14 +37,6 @@ class Access:
 
     def of(self, context: RequestContext) -> Asker:
         return Asker(self, context.principal, context.client_host)
-
-    def topic_name(self, key: bytes, *, by_id: bool) -> str | None:
-        """None for an id that nobody has."""
-        if not by_id:
-            return key.decode(errors="replace")
-        assert self._image is not None
-        topic = self._image.topics_by_id.get(TopicId(key))
-        return None if topic is None else topic.name
 
     def denied(self, question: tuple[str, str, Operation, ResourceType, str]) -> None:
         principal, host, operation, kind, name = question
@@ -83,11 +74,6 @@ class Asker:
 
     def may_topic(self, operation: Operation, name: str, *, tells: bool = True) -> bool:
         return self.may(operation, ResourceType.TOPIC, name, tells=tells)
-
-    def may_topic_key(self, operation: Operation, key: bytes, *, by_id: bool) -> bool:
-        """A topic as it stands in a request; of an id that nobody has there is nothing to hide."""
-        name = self._access.topic_name(key, by_id=by_id)
-        return name is None or self.may(operation, ResourceType.TOPIC, name)
 
     def may_on_any(self, operation: Operation, kind: ResourceType) -> bool:
         return self._access.authorizer.allows_on_any(self.principal, self.host, operation, kind)
