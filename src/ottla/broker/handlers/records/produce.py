@@ -6,7 +6,8 @@ if the topic flushes on each write. With one replica both mean the same.
 
 Three ways in, which meet in `_produce`, once for each partition: `handle_frame`, from where a large request goes on in
 turns (`_produce_in_turns`); and `handle_known_frame` for one like those before it, which appends by itself what has
-nothing unusual about it. All of them ask the authorizer.
+nothing unusual about it. All of them ask the authorizer, the last one only when it has not said yes to such a request
+since an ACL changed.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from ottla.protocol.produce_frames import (
     Outcomes,
     Piece,
     ProduceRequest,
+    Topics,
     decode_in_steps,
     encode,
     encode_in_steps,
@@ -175,13 +177,13 @@ def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryvie
     records = layout.records(frame)
     if records is None:
         return None
-    table = _table(broker, layout.version)
-    if broker.access is not None:
-        name = table.name_of(layout.key)
-        if layout.request.transactional_id is not None or name is None:
+    table = broker.partitions.by_id if layout.is_by_id else broker.partitions.by_name
+    access = broker.access
+    if access is not None and (layout, context.principal, context.client_host) not in access.writers:
+        topics: Topics = [(layout.key, [Piece(layout.partition, records)])]
+        if _allowed(access.of(context), table, layout.request, topics)[1]:
             return None
-        if not broker.access.of(context).may_topic(Operation.WRITE, name):
-            return None
+        access.remember_writer(layout, context.principal, context.client_host)
     partition = table.get(layout.key, layout.partition)
     header = None
     if partition is not None and partition.takes_plain_batches:
