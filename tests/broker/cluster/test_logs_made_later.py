@@ -203,7 +203,7 @@ async def test_a_broker_all_of_whose_directories_have_failed_has_its_new_replica
     broker.logs._take_offline(broker.logs.dirs[0], "Input/output error")
     await broker.given(*replicas)
     assert broker.partitions.error_for(TOPIC, 0) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert broker.partitions.error_for(TOPIC_ID, 0, by_id=True) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.partitions.by_id.error_for(TOPIC_ID, 0) is ErrorCode.KAFKA_STORAGE_ERROR
     for _ in range(3):
         await broker.failed_dirs.check()
     assert (broker.partition.leader, broker.partition.isr, broker.partition.offline) == (1, (1, 3), (HERE,))
