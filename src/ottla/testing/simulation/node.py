@@ -193,7 +193,7 @@ class Node:
         self.is_open = False
         self.process.kill()
         self._dead.append(self.process)
-        if self.broker is not None and hasattr(self.broker, "logs"):
+        if self.broker is not None and self.broker.has_logs:
             for log_dir in self.broker.logs.dirs:
                 log_dir.unlock()  # as the kernel does
         return True
