@@ -51,8 +51,10 @@ def load_log(
     epochs = LeaderEpochs(directory / LEADER_EPOCHS, disk)
     snapshots = SnapshotFiles(directory, folder.snapshot_offsets, disk)
     new = not segments
+    hole: int | None = None
     if new:
         if recovery_point > log_start_offset:
+            hole = log_start_offset
             logger.error("%s is empty, but had records up to %d; it begins anew", directory, recovery_point - 1)
         segments.append(_segment(directory, log_start_offset, config, disk))
         segments[0].create(now_ms, when_used=log_start_offset == 0)
@@ -72,15 +74,17 @@ def load_log(
         # What was said of later offsets need not be true of what is there now; the batches tell.
         epochs.truncate_from_end(recovery_point)
         whole_from = None if tells_no_holes else max(log_start_offset, cleaned_offset)
-        recovery = Recovery(segments, recovery_point, epochs, whole_from=whole_from)
+        is_compacted = config.cleanup_compact
+        recovery = Recovery(segments, recovery_point, epochs, whole_from=whole_from, is_compacted=is_compacted)
         # With the last one that was synced: what a truncation took from its end may be back.
         recovery.run(_number_of(segments, recovery_point - 1))
-        end, damage, dirty_from = recovery.end_offset, recovery.damage, recovery_point
+        end, damage, dirty_from, hole = recovery.end_offset, recovery.damage, recovery_point, recovery.hole
         if not recovery.saw_producers:
             replay_until = recovery.start_offset
     if end < recovery_point:
         logger.error("%s ends at %d, but was synced up to %d; going on there", directory, end, recovery_point)
         damage.append(f"offsets {end} to {recovery_point - 1} are lost")
+        hole = end if hole is None else hole
         segments.append(_segment(directory, recovery_point, config, disk))
         segments[-1].create(now_ms)
         end = recovery_point
@@ -112,6 +116,7 @@ def load_log(
     if removed:
         log.folder_changed()
     log.damage = tuple(damage)
+    log.hole = None if hole is None else max(hole, start)
     log.cleaned_offset = cleaned_offset
     for segment in (known for known in folder.without_txn_index if known in segments):
         # Kafka leaves out empty ones: of a folder that it wrote every segment is walked once. Not while serving.
