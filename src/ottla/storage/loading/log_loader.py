@@ -49,6 +49,8 @@ def load_log(
     folder = Folder(directory, config.index_interval_bytes, disk)
     segments = folder.segments
     epochs = LeaderEpochs(directory / LEADER_EPOCHS, disk)
+    # A log with records has had a leader: the file is gone, or was damaged.
+    lacks_epochs = not epochs.entries and any(segment.size for segment in segments)
     snapshots = SnapshotFiles(directory, folder.snapshot_offsets, disk)
     new = not segments
     hole: int | None = None
@@ -88,6 +90,8 @@ def load_log(
         segments.append(_segment(directory, recovery_point, config, disk))
         segments[-1].create(now_ms)
         end = recovery_point
+    if lacks_epochs:
+        _find_epochs(directory, segments, epochs)
     start = min(max(log_start_offset, segments[0].base_offset), end)
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
@@ -128,6 +132,18 @@ def load_log(
     for segment in segments:
         segment.release()
     return log
+
+
+def _find_epochs(directory: Path, segments: list[Segment], epochs: LeaderEpochs) -> None:
+    """Without them nobody could tell where this log and that of another replica have parted: a follower would ask for
+    no comparison, and a leader would say that all it has is of the epoch of its first entry."""
+    logger.warning("%s: %s is missing or damaged; the batches are asked", directory, LEADER_EPOCHS)
+    epochs.truncate_from_end(0)
+    for segment in segments:
+        for _, header in segment.headers():
+            if header.leader_epoch > epochs.latest:
+                epochs.assign(header.leader_epoch, header.base_offset)
+        segment.release()
 
 
 def _flush(log: Log) -> None:
