@@ -9,9 +9,10 @@ import ssl
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
 from ottla.client.access.bearer import BearerLogin, headers_of
+from ottla.client.access.redirects import NoRedirects, pointed_elsewhere
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 
@@ -31,13 +32,6 @@ class Refused(OttlaError):
 
 class RegistryUnreachable(Retriable):
     """Nobody answers there, or not as a registry would, for now."""
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """Python's own takes the login along, to whatever host it is sent."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None  # so the answer is an error as others are
 
 
 class RegistryClient:
@@ -62,7 +56,7 @@ class RegistryClient:
         context = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
         if certificate is not None:
             _show(certificate, context)
-        self._opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context), _NoRedirects())
+        self._opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context), NoRedirects())
 
     def get(self, *path: object, **query: object) -> Any:
         return self._ask("GET", path, query)
@@ -107,8 +101,8 @@ def _show(certificate: str, context: ssl.SSLContext | None) -> None:
 def _refusal(error: HTTPError) -> OttlaError:
     if error.code >= 500:
         return RegistryUnreachable(f"the registry has trouble: {error.code} {error.reason}.")
-    if error.code < 400:
-        return Refused(error.code, f"it sends us to {error.headers.get('Location')}, which you may name instead")
+    if (elsewhere := pointed_elsewhere(error)) is not None:
+        return Refused(error.code, elsewhere)
     try:
         tree = json.load(error)
         return Refused(int(tree["error_code"]), str(tree["message"]))
