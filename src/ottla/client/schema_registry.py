@@ -11,6 +11,7 @@ from urllib.request import Request
 
 from ottla.client.access.bearer import BearerLogin, headers_of
 from ottla.client.access.http_place import http_place, reason_of
+from ottla.client.access.redirects import pointed_elsewhere
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 
@@ -80,8 +81,8 @@ class RegistryClient:
 def _refusal(error: HTTPError) -> OttlaError:
     if error.code >= 500:
         return RegistryUnreachable(f"the registry has trouble: {error.code} {error.reason}.")
-    if error.code < 400:
-        return Refused(error.code, f"it sends us to {error.headers.get('Location')}, which you may name instead")
+    if (elsewhere := pointed_elsewhere(error)) is not None:
+        return Refused(error.code, elsewhere)
     try:
         tree = json.load(error)
         return Refused(int(tree["error_code"]), str(tree["message"]))

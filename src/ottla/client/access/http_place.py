@@ -10,11 +10,11 @@ import base64
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.error import URLError
 from urllib.parse import unquote, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, ProxyHandler, build_opener
+from urllib.request import HTTPSHandler, OpenerDirector, ProxyHandler, build_opener
 
+from ottla.client.access.redirects import NoRedirects
 from ottla.common.errors import OttlaError
 
 
@@ -29,13 +29,6 @@ class HttpPlace:
     @property
     def has_login(self) -> bool:
         return bool(self.headers)
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """Python's own takes the login along, to whatever host it is sent."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None  # so the answer is an error as others are
 
 
 def http_place(
@@ -56,7 +49,7 @@ def http_place(
     if certificate is not None:
         _show(certificate, context)
     query = f"?{parts.query}" if parts.query else ""
-    return HttpPlace(url, query, headers, build_opener(ProxyHandler({}), HTTPSHandler(context=context), _NoRedirects()))
+    return HttpPlace(url, query, headers, build_opener(ProxyHandler({}), HTTPSHandler(context=context), NoRedirects()))
 
 
 def without_login(text: str) -> str:
