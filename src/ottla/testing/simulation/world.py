@@ -174,6 +174,17 @@ class World:
         self._disks_lost.add(node.id)
         node.replace_disk()
 
+    def damage_disk(self, node: Node, partition: TopicPartition) -> str:
+        """What has become of it, in words."""
+        node.kill()
+        what = node.damage_disk(partition)
+        if what is None:
+            return "its disk has kept everything"
+        registration = self.stored.registrations.get(node.id)
+        self.replicas.power_cut(node, registration.epoch if registration is not None else 0)
+        self._disks_lost.add(node.id)
+        return what
+
     def _has_lost_disks(self) -> bool:
         """Whether somebody has not caught up since it lost its disk: it has nothing, also where all is synced."""
         self._disks_lost = {
