@@ -127,13 +127,13 @@ class World:
         process = self.loop.process
         return process.name if process is not None else "nobody"
 
-    def office_of(self, broker_id: int, partition: TopicPartition) -> int | None:
-        """The leader epoch in which this broker leads, if that is the one in force."""
-        image, broker = self.stored.partitions.get(partition), self.nodes[broker_id].broker
-        if image is None or image.leader != broker_id or broker is None or not self.nodes[broker_id].is_open:
+    def led_epoch(self, broker_id: int, partition: TopicPartition) -> int | None:
+        """The leader epoch in which this broker believes to lead: it may have been deposed, and not know it yet."""
+        node = self.nodes[broker_id]
+        if node.broker is None or not node.is_open:
             return None
-        led = broker.partitions.get(partition.topic, partition.partition)
-        return led.leader_epoch if led is not None and led.leader_epoch == image.leader_epoch else None
+        led = node.broker.partitions.get(partition.topic, partition.partition)
+        return None if led is None else led.leader_epoch
 
     # --- power
 
