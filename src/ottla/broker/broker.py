@@ -345,10 +345,13 @@ class Broker:
             await self.cluster.membership.leave()
 
     def release_waiting(self) -> None:
-        """The broker is about to stop: requests that wait for records or for other members are answered now."""
+        """The broker is about to stop: requests that wait for records, for other replicas or for other members are
+        answered now."""
         for finish in list(self.parked_fetches.values()):
             finish()
         self.replica_sessions.finish_waiting()
+        for partition in self.partitions:
+            partition.release_waiting()
         self.groups.stop()
         self.transactions.stop()
 

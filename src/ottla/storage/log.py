@@ -72,6 +72,11 @@ class Log(LogWriter):
         """Drop everything at and above `offset`: a follower whose log went another way."""
         retention.truncate_to(self, offset, now_ms)
 
+    def hide_behind_hole(self) -> None:
+        """Readers are given nothing of it, until a leader has told how far this log is committed."""
+        if self.hole is not None:
+            self.high_watermark = min(self.high_watermark, self.hole)
+
     def cut_at_hole(self, now_ms: int) -> None:
         """Give up what lies behind records that are missing, because others have all of it."""
         if self.hole is not None:

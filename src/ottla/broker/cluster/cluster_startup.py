@@ -177,6 +177,8 @@ def _note_lost(image: ClusterImage, logs: LogManager, node_id: int, absent: Sequ
             extra={"directories": ", ".join(gone), "replicas": len(missing), "first": str(missing[0])},
         )
     torn = [tp for tp, log_ in logs.logs.items() if log_.hole is not None and _has_copies(image, tp)]
+    for tp in torn:
+        logs.logs[tp].hide_behind_hole()
     if torn:
         first = logs.logs[torn[0]]
         log.error(
