@@ -172,7 +172,7 @@ def test_metrics_that_let_nobody_in_are_one_sentence_each(
         with_login(metrics).replace("127.0.0.1", "localhost"),
     )
     with caplog.at_level(logging.DEBUG):
-        settings: dict[str, Any] = {"metrics": urls, "metrics_ca": str(certificates.ca)}
+        settings: dict[str, Any] = {"metrics": (*urls, "http://127.0.0.1:1"), "metrics_ca": str(certificates.ca)}
         with RunningConsole(broker.bootstrap_servers, interval_s=0.2, **settings) as running:
             rows = running.console.metrics.rows
             eventually(lambda: running.console.metrics.rows, lambda now: now is not rows)
@@ -183,6 +183,7 @@ def test_metrics_that_let_nobody_in_are_one_sentence_each(
     assert problems[2] == "it answers 404 Not Found: look at the address of --metrics."
     assert "it does not answer" in problems[3]
     assert "certificate is not trusted" in problems[4] and "--metrics-ca FILE" in problems[4]
+    assert problems[5] == "it does not answer (Connection refused)."
     assert problems[1] in page and WRONG not in page and WRITTEN not in page
     assert WRONG not in caplog.text and WRITTEN not in caplog.text and "Traceback" not in caplog.text
 

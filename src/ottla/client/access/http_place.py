@@ -65,7 +65,8 @@ def reason_of(error: BaseException, ca_option: str) -> str:
         return f"its certificate is not trusted: {reason.verify_message}; {ca_option} FILE says whom to trust"
     if isinstance(reason, ssl.SSLError):
         return f"no TLS: {reason.reason or reason}"
-    return str(reason)
+    # The system's words alone: its number tells people nothing.
+    return getattr(reason, "strerror", None) or str(reason)
 
 
 def _basic(user: str, password: str) -> dict[str, str]:
