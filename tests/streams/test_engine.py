@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_partition_that_was_added_while_it_runs_starts_the_application_again()
         builder.build(), "app", parse_named("127.0.0.1:1", {}), {"in": 1}, DEFAULT_HANDLING, "generation"
     )
     with pytest.raises(OttlaError, match="'in' has got partitions") as raised:
-        list(run.run([batch(("in", 1, 0, b"v", 1, None))]))
+        list(run(iter([batch(("in", 1, 0, b"v", 1, None))]), Counter()))
     assert judge(raised.value).retry is Retry.UNLIMITED
 
 

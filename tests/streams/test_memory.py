@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import weakref
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def test_a_batch_that_does_not_fit_says_what_to_do(machine: Any) -> None:
     run = TopologyRun(builder.build(), "orders", parse_named("127.0.0.1:9", {}), {"in": 1}, ErrorHandling(), "one")
     machine(0.1)
     with pytest.raises(StateTooLarge, match=r"one batch of application 'orders' do not fit .*`maxBytesPerTrigger`"):
-        list(run.run([pa.RecordBatch.from_pylist([], schema=SCHEMA)]))
+        list(run(iter([pa.RecordBatch.from_pylist([], schema=SCHEMA)]), Counter()))
 
 
 class NoMemory:

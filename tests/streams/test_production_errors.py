@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -121,7 +122,7 @@ def run_on_an_executor(servers: str, builder: StreamsBuilder, rows: list[Any], h
     prepared = StreamsApplication(topology, application_id=name, bootstrap=servers, handling=handling).prepare()
     settings = parse_named(servers, {})
     run = TopologyRun(topology, name, settings, prepared.partition_counts, handling, prepared.generation)
-    made = [row for out in run.run([batch(*rows)]) for row in out.to_pylist()]
+    made = [row for out in run(iter([batch(*rows)]), Counter()) for row in out.to_pylist()]
     return [(row["topic"], row["partition"], row["value"]) for row in made if row["topic"] not in prepared.own]
 
 

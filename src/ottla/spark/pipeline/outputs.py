@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
+from ottla.spark.observed import ROWS_OUT
 from ottla.spark.pipeline.decoding import HEADERS, RECORD
 from ottla.spark.pipeline.definition import Pipeline
 from ottla.spark.pipeline.feedback import TopicsRead, guarded_topic
-from ottla.spark.pipeline.progress import ROWS_OUT
 from ottla.spark.sink.shape import LINEAGE, described
 
 if TYPE_CHECKING:

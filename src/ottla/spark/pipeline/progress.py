@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# The names under which the frames of a pipeline report how many rows go in (one for each stream) and out.
-ROWS_IN, ROWS_OUT = "ottla_in_", "ottla_out"
+from ottla.spark.observed import ROWS_IN, ROWS_OUT
 
 
 @dataclass(frozen=True)

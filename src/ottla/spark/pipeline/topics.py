@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
+from ottla.spark.observed import ROWS_IN
 from ottla.spark.pipeline.decoding import KEY, dead_letters, good_rows, judged, of_keys, parse_schema
-from ottla.spark.pipeline.progress import ROWS_IN
 from ottla.spark.pipeline.tables.collection import Tables
 from ottla.spark.pipeline.tables.table import refuse_options
 from ottla.spark.source.gate import TOKEN

@@ -13,6 +13,7 @@ take longer than they do.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -74,6 +75,8 @@ class EncodedFrame:
         self.bytes = total
         # That it was found to have batches for.
         self.topics: set[str] = set()
+        # By the work that made its rows, if there was one.
+        self.counts: Counter[str] | None = None
         self._batches = batches
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, Any]]:
@@ -101,7 +104,7 @@ def spooled(frame: DataFrame, plan: EncodePlan, spool: SpoolServer) -> Iterator[
         return run_task(plan, target, rows)
 
     try:
-        with _pieces_that_stay_in_the_cache(frame.sparkSession):
+        with pieces_that_stay_in_the_cache(frame.sparkSession):
             rows = with_header_lists(frame).mapInArrow(encode, _SCHEMA).toArrow().to_pylist()
         yield encoded_by(batch, [Report(**row) for row in rows])
     finally:
@@ -109,7 +112,7 @@ def spooled(frame: DataFrame, plan: EncodePlan, spool: SpoolServer) -> Iterator[
 
 
 @contextmanager
-def _pieces_that_stay_in_the_cache(spark: SparkSession) -> Iterator[None]:
+def pieces_that_stay_in_the_cache(spark: SparkSession) -> Iterator[None]:
     """Spark copies rows several times on their way to Python. Where it does so 64 MB at a time, as it comes, every copy
     goes through memory, and its part of the work takes a third longer. What somebody has chosen is kept."""
     is_ours = spark.conf.get(_PIECE_BYTES, None) is None

@@ -14,6 +14,7 @@ Every micro-batch is one transaction: its rows (to as many topics as you like), 
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -22,6 +23,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.client.settings import parse_named
@@ -33,6 +35,7 @@ from ottla.spark.requirements import refuse_connect
 from ottla.spark.sink.checkpoint import Checkpoint
 from ottla.spark.sink.driver_spool import driver_spool
 from ottla.spark.sink.encoding import BatchLineage, EncodePlan
+from ottla.spark.sink.in_tasks import Counts, PickledWork, Work, counted, spooled_by_work
 from ottla.spark.sink.keeping import RowsLost, computed_once
 from ottla.spark.sink.load import Load
 from ottla.spark.sink.manifest import Manifests
@@ -49,6 +52,8 @@ FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _NOTED_S_MAX = 5.0
 _KEEPING_TRIES_MAX = 3
+# What was counted of the last batches; Spark itself keeps the reports of a hundred, unless it is told otherwise.
+_COUNTED_MAX = 1_000
 Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
 
 
@@ -94,6 +99,22 @@ class WriteQuery(StreamingQuery):
             self._writer.close()
         return has_ended
 
+    @property
+    def lastProgress(self) -> StreamingQueryProgress | None:
+        """Spark's; where its tasks have read the records themselves, with what they counted."""
+        last = super().lastProgress
+        return None if last is None else self._with_counts(last)
+
+    @property
+    def recentProgress(self) -> list[StreamingQueryProgress]:
+        return [self._with_counts(progress) for progress in super().recentProgress]
+
+    def _with_counts(self, progress: StreamingQueryProgress) -> StreamingQueryProgress:
+        counts = self._writer.counts.get(progress.batchId)
+        if counts is None or "addBatch" not in progress.durationMs:
+            return progress
+        return StreamingQueryProgress.fromJson(counted(json.loads(progress.json), counts))
+
     def stop(self) -> None:
         super().stop()
         self._writer.close()
@@ -136,6 +157,7 @@ def write_stream(
     processing_guarantee: str = EXACTLY_ONCE,
     transactional_topics: Collection[str] = (),
     lineage: bool = False,
+    work: Work | None = None,
 ) -> WriteQuery:
     """Start a query that writes `frame` to topics exactly once. Raises OttlaError for what cannot work.
 
@@ -152,14 +174,17 @@ def write_stream(
     `lineage`: every record names in a header what it was made of, for `ottla trace`: exactly if its row has a column
     `_lineage` with TOPIC/PARTITION/OFFSET, as concat_ws('/', topic, partition, offset) of a source's columns; else the
     batch with its offsets.
+    `work`: makes of a task's rows those that are written, in the process that encodes them (`in_tasks.py`).
     """
     refuse_connect(frame)
+    if work is not None and outputs is not None:
+        raise OttlaError("rows are made by `work` or by `outputs`, not by both.")
     check_guarantee(processing_guarantee)
     if compression not in NUMBERS:
         raise OttlaError(f"there is no compression '{compression}': choose one of {', '.join(NUMBERS)}.")
     if not frame.isStreaming:
         raise OttlaError('this DataFrame is not a stream: write it with `frame.write.format("ottla")`.')
-    if outputs is None:
+    if outputs is None and work is None:
         check_columns(frame.schema, topic, lineage=lineage)
     timeout = {} if transaction_timeout_ms is None else {"transaction.timeout.ms": str(transaction_timeout_ms)}
     client = parse_named(bootstrap, {**(kafka or {}), **timeout})
@@ -181,6 +206,7 @@ def write_stream(
     spool = driver_spool(frame.sparkSession)
     spool.open_folder()
     writer = _BatchWriter(publisher, spool, place, plan, outputs, load, tables, has_state, name if lineage else None)
+    writer.work = None if work is None else PickledWork.of(work)
     try:
         joined = frame if tables is None else tables.with_lookups(frame)
         started = joined.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
@@ -226,6 +252,9 @@ class _BatchWriter:
         # Held while a batch is written.
         self.turn = threading.Lock()
         self.batch_id: int | None = None
+        # What makes the rows of a batch in its tasks, and what it counted of the last batches.
+        self.work: Work | None = None
+        self.counts: dict[int, Counts] = {}
         self._checkpoint = checkpoint
         self._tables = tables
         self._manifests = Manifests(checkpoint)
@@ -276,6 +305,7 @@ class _BatchWriter:
         with ExitStack() as stack:
             encoded = self._encoded(frame, batch_id, is_small=self._load.is_small(records), stack=stack)
             self.publisher.publish(marker, encoded)
+        self._count(batch_id, encoded.counts)
         self._topics |= encoded.topics
         self._load.note(records, encoded.bytes)
 
@@ -287,6 +317,8 @@ class _BatchWriter:
             turn=batch_id,
             lineage=self._lineage(batch_id),
         )
+        if self.work is not None:
+            return stack.enter_context(spooled_by_work(frame, self.work, plan, self._spool))
         letters = self._tables.dead_letters(batch_id) if self._tables is not None else []
         if self._outputs is None:
             return self._encoded_frames([frame, *letters], plan, is_small, stack)
@@ -313,6 +345,11 @@ class _BatchWriter:
         if is_small and (encoded := _encoded_here(frame, plan)) is not None:
             return encoded
         return stack.enter_context(spooled(frame, plan, self._spool))
+
+    def _count(self, batch_id: int, counts: Counts | None) -> None:
+        if counts is not None:
+            self.counts[batch_id] = counts
+            self.counts.pop(batch_id - _COUNTED_MAX, None)
 
     def _lineage(self, batch_id: int) -> BatchLineage | None:
         """The same again if the batch runs again: it is made of what the checkpoint says."""

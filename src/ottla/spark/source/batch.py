@@ -12,6 +12,7 @@ from ottla.client.fetching import OffsetRange
 from ottla.client.lookup import ClusterReader
 from ottla.spark.source.loss import loss_handler
 from ottla.spark.source.options import SourceOptions
+from ottla.spark.source.ranges import rows_of
 from ottla.spark.source.reading import read_split
 from ottla.spark.source.splits import SPLIT_RECORDS_MIN, Split, make_splits
 from ottla.spark.source.subscription import subscribed
@@ -81,6 +82,8 @@ def read_partition(partition: InputPartition, options: SourceOptions, schema: An
     from pyspark.sql.pandas.types import to_arrow_schema
 
     assert isinstance(partition, SplitPartition)
+    if options.ranges_only:
+        return iter([rows_of(partition.ranges)])
     return read_split(
         partition.ranges,
         options.client,

@@ -30,7 +30,8 @@ from ottla.kernel.loading import slow_notice
 from ottla.spark.requirements import refuse_connect
 from ottla.spark.source.batch import BatchReader
 from ottla.spark.source.gate import TOKEN, Knocker
-from ottla.spark.source.options import includes_headers, parse_options
+from ottla.spark.source.options import gives_ranges, includes_headers, parse_options
+from ottla.spark.source.ranges import range_schema
 from ottla.spark.source.stream import StreamReader
 from ottla.spark.spool.sending import SpoolAddress
 
@@ -65,6 +66,8 @@ class OttlaDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
+        if gives_ranges(self.options):
+            return range_schema()
         return StructType([*COLUMNS, HEADERS] if includes_headers(self.options) else [*COLUMNS])
 
     def reader(self, schema: StructType) -> DataSourceReader:

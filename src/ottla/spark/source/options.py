@@ -37,6 +37,7 @@ KNOWN = (
     "maxTriggerDelay",
     "minOffsetsPerTrigger",
     "minPartitions",
+    "rangesOnly",
     "startingOffsets",
     "startingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
@@ -67,6 +68,8 @@ class SourceOptions:
     max_trigger_delay_ms: int
     # Partitions are not cut, and those of the same number are read by the same task.
     has_whole_partitions: bool = False
+    # A row for each range of offsets, and no records.
+    ranges_only: bool = False
 
 
 def parse_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
@@ -97,11 +100,16 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceOp
         min_offsets_per_trigger=least,
         max_trigger_delay_ms=parse_duration_ms("maxTriggerDelay", given.get("maxTriggerDelay", _MAX_TRIGGER_DELAY)),
         has_whole_partitions=_boolean(given, "wholePartitions", default=False),
+        ranges_only=gives_ranges(options),
     )
 
 
 def includes_headers(options: Mapping[str, str]) -> bool:
     return _boolean(_canonical(options), "includeHeaders", default=False)
+
+
+def gives_ranges(options: Mapping[str, str]) -> bool:
+    return _boolean(_canonical(options), "rangesOnly", default=False)
 
 
 def _canonical(options: Mapping[str, str]) -> dict[str, str]:

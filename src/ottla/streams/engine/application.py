@@ -20,13 +20,13 @@ from ottla.spark.sink.checkpoint import Checkpoint
 from ottla.spark.sink.progress import published
 from ottla.spark.sink.shape import with_header_lists
 from ottla.spark.sink.streaming import WriteQuery, write_stream
+from ottla.spark.source.ranges import RangeReading
 from ottla.streams.engine.housekeeping import Housekeeping
 from ottla.streams.engine.identity import check_identity, shape_of
 from ottla.streams.engine.native_columns import with_native_stages
-from ottla.streams.engine.observing import observed
 from ottla.streams.engine.outputs import COMPRESSION
 from ottla.streams.engine.preparing import Prepared, prepare, reset
-from ottla.streams.engine.running import SQL_SCHEMA, TopologyRun
+from ottla.streams.engine.running import TopologyRun
 from ottla.streams.errors import DEFAULT_HANDLING, ErrorHandling
 from ottla.streams.native import native_stages
 from ottla.streams.state.specs import check_name
@@ -91,6 +91,7 @@ class StreamsApplication:
         check_identity(place, shape_of(self.topology, self.application_id))
         prepared = self.prepare()
         stages = native_stages(self.topology, self._handling)
+        options = self._source_options(prepared, source_options)
         run = TopologyRun(
             self.topology,
             self.application_id,
@@ -98,15 +99,21 @@ class StreamsApplication:
             prepared.partition_counts,
             self._handling,
             prepared.generation,
+            frozenset(prepared.own),
+            None if stages else RangeReading.of(options),
             stages,
             self._lineage,
         )
-        frame = with_header_lists(self._source(spark, prepared, source_options))
+        # Only what runs on Spark's columns needs records as rows: all else is done in one task of Python.
+        source = spark.readStream.format("ottla").options(**options)
         if stages:
-            frame = with_native_stages(frame, self.topology, self.application_id, stages)
-        frame = frame.mapInArrow(run.run, SQL_SCHEMA)
+            records = with_header_lists(source.load())
+            frame = with_native_stages(records, self.topology, self.application_id, stages)
+        else:
+            frame = source.option("rangesOnly", "true").load()
         return write_stream(
-            observed(frame, self.application_id, prepared.own, self._handling),
+            frame,
+            work=run,
             name=self.application_id,
             bootstrap=self._bootstrap,
             kafka=self._kafka,
@@ -131,23 +138,21 @@ class StreamsApplication:
                 "state, or give this one another id."
             )
 
-    def _source(self, spark: SparkSession, prepared: Prepared, options: Mapping[str, Any]) -> Any:
+    def _source_options(self, prepared: Prepared, options: Mapping[str, Any]) -> dict[str, str]:
         chosen = {"maxBytesPerTrigger": BYTES_PER_BATCH, **options}
         starts = {
             topic: {str(number): self._starts_at(topic) for number in range(count)}
             for topic, count in prepared.partition_counts.items()
         }
-        return (
-            spark.readStream.format("ottla")
-            .option("kafka.bootstrap.servers", self._bootstrap)
-            .options(**{f"kafka.{name.removeprefix('kafka.')}": value for name, value in self._kafka.items()})
-            .option("subscribe", ",".join(starts))
-            .option("startingOffsets", json.dumps(starts))
-            .option("includeHeaders", "true")
-            .option("wholePartitions", "true")
-            .options(**{name: str(value) for name, value in chosen.items()})
-            .load()
-        )
+        return {
+            "kafka.bootstrap.servers": self._bootstrap,
+            **{f"kafka.{name.removeprefix('kafka.')}": value for name, value in self._kafka.items()},
+            "subscribe": ",".join(starts),
+            "startingOffsets": json.dumps(starts),
+            "includeHeaders": "true",
+            "wholePartitions": "true",
+            **{name: str(value) for name, value in chosen.items()},
+        }
 
     def _starts_at(self, topic: str) -> int:
         topology, name = self.topology, self.application_id

@@ -1,7 +1,9 @@
-"""On an executor: the records of a micro-batch through the tasks of a topology, in the form of `mapInArrow`.
+"""On an executor: the records of a micro-batch through the tasks of a topology, as the work of a task of Spark's.
 
-All records of a partition number come to the same Spark task (option `wholePartitions` of the source). Those of one
-topology task are processed in the order of their times where several topics meet, and of their offsets within one.
+Spark gives a task ranges of offsets, and it reads the records itself; where SQL expressions run on Spark's columns,
+Spark gives the records. All of a partition number come to the same Spark task (option `wholePartitions` of the source).
+Those of one topology task are processed in the order of their times where several topics meet, and of their offsets
+within one.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ from ottla.client.settings import ClientSettings
 from ottla.common import lineage
 from ottla.common.failures import Retriable
 from ottla.kernel.header_columns import with_header
+from ottla.spark.sink.in_tasks import RECORDS_IN, Counts
+from ottla.spark.source.ranges import RangeReading
 from ottla.streams.engine.changelogs import to_records
 from ottla.streams.engine.folding import folded
+from ottla.streams.engine.garbage import not_collected, set_aside
 from ottla.streams.engine.global_tables import open_global
 from ottla.streams.engine.identity import task_topic
 from ottla.streams.engine.memory import RECORDS_BETWEEN_LOOKS, StateTooLarge, refusal
@@ -31,7 +36,7 @@ from ottla.streams.engine.outputs import ClusterTopics
 from ottla.streams.engine.task_state import check_room, check_room_for_batch, drop_copies, note, open_state
 from ottla.streams.errors import ErrorHandling
 from ottla.streams.native import NativeStage
-from ottla.streams.processing.context import DROPPED_NULL
+from ottla.streams.processing.context import DROPPED_LATE, DROPPED_NULL
 from ottla.streams.processing.task import StreamTask
 from ottla.streams.record import NO_HEADERS, Headers
 from ottla.streams.sql.steps import Folded
@@ -50,10 +55,6 @@ SCHEMA = pa.schema(
         ("headers", _HEADERS),
     ]
 )
-SQL_SCHEMA = (
-    "topic string, partition int, key binary, value binary, timestamp timestamp, "
-    "headers array<struct<key:string,value:binary>>"
-)
 
 
 class PartitionsAdded(Retriable):
@@ -71,28 +72,47 @@ class TopologyRun:
     handling: ErrorHandling
     # Of the topics of the application, and of the cluster.
     generation: str
+    # Topics that the application has made: what goes there is not counted as its results.
+    own: frozenset[str] = frozenset()
+    # How the records of ranges are read; None where Spark gives the records.
+    reading: RangeReading | None = None
     # What Spark has done before records come here, by source.
     stages: dict[str, NativeStage] = field(default_factory=dict)
     has_lineage: bool = False
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, rows: Iterator[pa.RecordBatch], counts: Counts) -> Iterator[pa.RecordBatch]:
+        """In the form of the sink's `Work`. What is counted is told of the batch by Spark's progress."""
+        records = rows if self.reading is None else _counted(self.reading.records(rows), counts)
+        for batch in self._run(records, counts):
+            self._count_written(batch, counts)
+            yield batch
+
+    def _count_written(self, batch: pa.RecordBatch, counts: Counts) -> None:
+        for each in batch.column("topic").value_counts().to_pylist():
+            if each["values"] not in self.own:
+                counts["rows"] += each["counts"]
+            if each["values"] == self.handling.dead_letter_topic:
+                counts["dead_letters"] += each["counts"]
+
+    def _run(self, batches: Iterable[pa.RecordBatch], counts: Counts) -> Iterator[pa.RecordBatch]:
         subs = self._subs_by_topic()
-        counts = self.partition_counts
+        partitions = self.partition_counts
         queues: dict[tuple[int, int], dict[str, list[_Row]]] = {}
         to_fold = RowsToFold()
-        for whole in batches:
-            check_room_for_batch(self.application_id)
-            batch = whole
-            if self.stages:
-                yield from leaving(whole, self.application_id if self.has_lineage else None)
-                batch = to_fold.taken_from(whole)
-            for topic, partition, rows in _by_partition(batch):
-                if partition >= counts[topic]:
-                    raise PartitionsAdded(f"the topic '{topic}' has got partitions since the application started.")
-                by_topic = queues.setdefault((subs[topic].number, partition), {})
-                by_topic.setdefault(topic, []).extend(rows)
+        with not_collected():
+            for whole in batches:
+                check_room_for_batch(self.application_id)
+                batch = whole
+                if self.stages:
+                    yield from leaving(whole, self.application_id if self.has_lineage else None)
+                    batch = to_fold.taken_from(whole)
+                for topic, partition, rows in _by_partition(batch):
+                    if partition >= partitions[topic]:
+                        raise PartitionsAdded(f"the topic '{topic}' has got partitions since the application started.")
+                    by_topic = queues.setdefault((subs[topic].number, partition), {})
+                    by_topic.setdefault(topic, []).extend(rows)
         for topic, partition in to_fold.places():
-            if partition >= counts[topic]:
+            if partition >= partitions[topic]:
                 raise PartitionsAdded(f"the topic '{topic}' has got partitions since the application started.")
             queues.setdefault((subs[topic].number, partition), {})
         numbered = {sub.number: sub for sub in subs.values()}
@@ -100,7 +120,8 @@ class TopologyRun:
         shared = self._global_stores() if queues else {}
         for (number, partition), by_topic in sorted(queues.items()):
             try:
-                yield from self._run_task(numbered[number], partition, by_topic, to_fold, shared, out)
+                with set_aside():
+                    yield from self._run_task(numbered[number], partition, by_topic, to_fold, shared, out, counts)
             except (MemoryError, StateTooLarge) as error:
                 drop_copies()  # whoever tries it next in this process begins with all the room there is
                 if isinstance(error, StateTooLarge):
@@ -139,6 +160,7 @@ class TopologyRun:
         to_fold: RowsToFold,
         shared: dict[str, Any],
         out: _Rows,
+        counts: Counts,
     ) -> Iterator[pa.RecordBatch]:
         task_id = f"{sub.number}_{partition}"
         specs = {name: self.topology.stores[name] for name in sub.stores}
@@ -185,7 +207,9 @@ class TopologyRun:
                     yield out.taken()
         check_room(self._state_of(task_id), state)
         token = uuid.uuid4().hex
-        remembered = note(token, task.remembered(), dict(task.context.dropped), state.entries())
+        remembered = note(token, task.remembered())
+        dropped = task.context.dropped
+        counts.update(late=dropped.get(DROPPED_LATE, 0), dropped=sum(dropped.values()), entries=state.entries())
         out.add(task_topic(self.application_id), task_id.encode(), remembered, now_ms, NO_HEADERS, partition)
         state.pending_token = token
 
@@ -202,6 +226,13 @@ class TopologyRun:
         if without:
             task.context.dropped[DROPPED_NULL] += without
         return found
+
+
+def _counted(batches: Iterable[pa.RecordBatch], counts: Counts) -> Iterator[pa.RecordBatch]:
+    counts[RECORDS_IN] = 0
+    for batch in batches:
+        counts[RECORDS_IN] += batch.num_rows
+        yield batch
 
 
 # offset, key, value, time in ms, headers; and True if Spark has done the operators of its stage

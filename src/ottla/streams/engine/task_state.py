@@ -9,7 +9,6 @@ for some batches, or that ran an attempt which did not count, catches up; a new 
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import time
@@ -25,28 +24,18 @@ from ottla.client.settings import ClientSettings
 from ottla.common.failures import Retriable
 from ottla.common.ids import TopicPartition
 from ottla.spark.source.loss import loss_handler
+from ottla.spark.source.ranges import RECORDS
 from ottla.spark.source.reading import kept_reader, read_ranges
 from ottla.streams.engine.changelogs import apply_record
+from ottla.streams.engine.garbage import collect_all
 from ottla.streams.engine.identity import task_topic
 from ottla.streams.engine.memory import RECORDS_BETWEEN_LOOKS, StateTooLarge, refusal, room_that_is_used_up, why_not
 from ottla.streams.engine.overlay import OverlayBytes
-from ottla.streams.processing.context import DROPPED_LATE
 from ottla.streams.state.bytes_store import MemoryBytes
 from ottla.streams.state.specs import StoreSpec, changelog_topic
 
 # Deletions stay in a compacted log for a day: a process that slept for long would miss them, so it reads all again.
 _AGE_S_MAX = 3600.0
-_SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("timestampType", pa.int32()),
-    ]
-)
 
 
 @dataclass
@@ -137,7 +126,7 @@ def read_records(
     state.positions.update(reader.offsets(dict.fromkeys(unknown, EARLIEST)))
     ranges = [OffsetRange(*partition, state.positions[partition], end) for partition, end in ends.items()]
     ranges = [each for each in ranges if each.size > 0]
-    for batch in read_ranges(reader, ranges, _SCHEMA, loss_handler(False), with_headers=False) if ranges else ():
+    for batch in read_ranges(reader, ranges, RECORDS, loss_handler(False), with_headers=False) if ranges else ():
         times = batch.column("timestamp").cast(pa.int64()).to_pylist()
         names, numbers = batch.column("topic").to_pylist(), batch.column("partition").to_pylist()
         keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
@@ -195,17 +184,9 @@ def check_room_for_batch(application_id: str) -> None:
 def drop_copies(but: TaskState | None = None) -> None:
     for key in [key for key, state in _kept.items() if state is not but]:
         del _kept[key]
-    gc.collect()  # the operators of a task that has run hold one another, and its stores
+    collect_all()  # the operators of a task that has run hold one another, and its stores
 
 
-def note(token: str, remembered: dict[str, Any], dropped: Mapping[str, int], entries: int) -> bytes:
-    """What a run of a task leaves in the task topic. How many records it dropped and why, and how large its state is,
-    are for people: the query reads them as they pass."""
-    found = {
-        "token": token,
-        "remembered": remembered,
-        "late": dropped.get(DROPPED_LATE, 0),
-        "dropped": sum(dropped.values()),
-        "entries": entries,
-    }
-    return json.dumps(found, separators=(",", ":")).encode()
+def note(token: str, remembered: dict[str, Any]) -> bytes:
+    """What a run of a task leaves in the task topic."""
+    return json.dumps({"token": token, "remembered": remembered}, separators=(",", ":")).encode()
