@@ -23,7 +23,7 @@ WAITING: dict[tuple[str, ...], str | None] = {
     ("produce",): "t value",
     ("consume",): "t",
     ("trace", "record"): "t 0 0",
-    ("trace", "watch"): None,
+    ("trace", "watch"): "FOLDER/process.toml",
     ("topic", "list"): "",
     ("topic", "describe"): "t",
     ("topic", "offsets"): "t",
@@ -116,6 +116,20 @@ WAITING: dict[tuple[str, ...], str | None] = {
     ("log", "dump"): None,
     ("completion",): None,
 }
+PROCESS = """
+name = "orders"
+
+[[step]]
+name = "placed"
+topic = "orders"
+id = "key"
+
+[[step]]
+name = "paid"
+topic = "payments"
+id = "key"
+within = "10m"
+"""
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -150,6 +164,7 @@ def test_none_is_heard_of_while_modules_are_imported() -> None:
 def test_a_verb_that_waits_ends_when_told_to(path: tuple[str, ...], sent: signal.Signals, tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
+        (tmp_path / "process.toml").write_text(PROCESS)
         line = str(WAITING[path]).replace("URL", f"http://{address}").replace("FOLDER", str(tmp_path))
         process = Cli(address).start(
             *path, *line.split(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE

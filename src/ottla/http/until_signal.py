@@ -21,14 +21,24 @@ class Service(Protocol):
 
 
 async def run_until_signal(service: Service, on_ready: Callable[[str], None], log: logging.Logger) -> None:
-    """Serve until SIGTERM, SIGINT, or the SIGHUP of a terminal that closes."""
+    """Serve until SIGTERM, SIGINT, or the SIGHUP of a terminal that closes. A second one ends the process at once: what
+    is still asked of a cluster that says nothing may take half a minute."""
     logging.getLogger("httpx").setLevel(logging.WARNING)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, stopping.set)
+    heard = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        heard.append(signal.SIGHUP)
+
+    def stop() -> None:
+        stopping.set()
+        for number in heard:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in heard:
+        loop.add_signal_handler(number, stop)
     await service.start()
     on_ready(f"ready {service.url}")
     await stopping.wait()

@@ -64,7 +64,7 @@ def watch(
         )
         stack.callback(watched.close)
         report: ProcessReport | None = None
-        while not interrupted.is_set():
+        while True:
             report = _round(watched, is_forgiving=not once)
             if report is not None:
                 _show(settings, report, watched, cases, in_place=not once)
@@ -73,6 +73,8 @@ def watch(
                 if server is not None:
                     server.publish(report)
             _pause(interval, interrupted)
+            if interrupted.is_set():
+                break
     status = interrupted.status if interrupted.is_set() else EXIT_TROUBLE if once and not _is_well(report) else 0
     click.get_current_context().exit(status)
 
