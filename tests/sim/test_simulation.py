@@ -39,6 +39,17 @@ def test_clusters_whose_disks_lose_what_was_synced(seed: int) -> None:
     _played(seed, "--damage", damages=1)
 
 
+@pytest.mark.parametrize("seed", [600_001, 600_002, 600_126])
+def test_clusters_where_records_are_deleted(seed: int) -> None:
+    """In the last one a hole lies where everything was deleted."""
+    _played(seed, "--deletes --damage", deletes=1, damages=1)
+
+
+def test_a_person_says_who_leads_what_nobody_has_records_of() -> None:
+    """Made while the only broker in sync had lost its disk."""
+    _played(311_043, "--damage", damages=1)
+
+
 # Found by the simulation while the cluster was built. What a seed plays changes with the code, so each has its own test
 # near the code as well; here they stay because they were hard once.
 FOUND = {

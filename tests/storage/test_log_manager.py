@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from ottla.common.errors import OttlaError
-from ottla.common.ids import TopicPartition
+from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition
 from ottla.common.random_ids import random_topic_id
 from ottla.storage.log_config import LogConfig
-from ottla.storage.log_dirs.checkpoints import RECOVERY_POINTS
+from ottla.storage.log_dirs.checkpoints import RECOVERY_POINTS, read_partition_metadata
 from ottla.storage.log_manager import LogManager
+from ottla.testing.simulation.durable_disk import DurableDisk, SyncedOnly
 from tests.storage.batches import append, open_log, read_all
 from tests.support.manual_clock import ManualClock
 
@@ -160,3 +161,22 @@ def test_two_topics_of_one_name_in_two_directories_are_for_a_person_to_sort_out(
     with pytest.raises(OttlaError, match="remove one of them"):
         manager(tmp_path / "a", tmp_path / "b").open()
     manager(tmp_path / "a").open()
+
+
+@pytest.mark.parametrize("is_named_later", [False, True])
+def test_records_that_survive_a_power_cut_are_of_a_topic_that_is_known(tmp_path: Path, is_named_later: bool) -> None:
+    """Or the next topic of the name takes them for its own. Found by the simulation (seed 601038 with --deletes)."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    disk = DurableDisk(folder)
+    logs = LogManager([folder], node_id=1, cluster_id="a", clock=ManualClock(), default_config=LogConfig(), disk=disk)
+    logs.open()
+    topic_id, tp = random_topic_id(), TopicPartition("t", 0)
+    log = logs.create(tp, ZERO_TOPIC_ID if is_named_later else topic_id, LogConfig())
+    append(log, b"1")
+    log.flush()
+    if is_named_later:
+        logs.name_topic(log, topic_id)
+    disk.image(tmp_path / "after", SyncedOnly())
+    logs.close()
+    assert read_partition_metadata(tmp_path / "after" / "t-0") == topic_id

@@ -79,9 +79,14 @@ class Log(LogWriter):
 
     def cut_at_hole(self, now_ms: int) -> None:
         """Give up what lies behind records that are missing, because others have all of it."""
-        if self.hole is not None:
+        if self.hole is None:
+            return
+        if self.hole <= self.log_start_offset:
+            # What is left before it was deleted, and need not be whole.
+            self.restart_at(self.hole, now_ms)
+        else:
             self.truncate_to(self.hole, now_ms)
-            self.hole = None
+        self.hole = None
 
     def restart_at(self, offset: int, now_ms: int) -> None:
         """Drop everything and go on at `offset`: a follower whose leader has deleted what comes next."""

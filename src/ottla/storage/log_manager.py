@@ -275,9 +275,11 @@ class LogManager(LogOwner):
         checkpoints.write_partition_metadata(directory, topic_id, self.disk)
 
     def name_topic(self, log: Log, topic_id: TopicId) -> None:
-        """Give a log the id that its folder lacks: partition.metadata is not synced and may be lost."""
+        """Give a log the id that its folder lacks: partition.metadata is synced with the first records only, and an
+        older Kafka had none."""
         log.topic_id = topic_id
         checkpoints.write_partition_metadata(log.dir, topic_id, self.disk)
+        self.disk.fsync_path(log.dir / checkpoints.PARTITION_METADATA)
 
     def _least_used_dir(self) -> LogDir | None:
         online = [log_dir for log_dir in self.dirs if log_dir.offline is None]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.storage.flushing.flusher import FlushJob, NotOpened
+from ottla.storage.log_dirs.checkpoints import PARTITION_METADATA
 from ottla.storage.segments.indexes import OffsetIndex, TimeIndex
 from ottla.storage.segments.txn_index import TxnIndex
 
@@ -129,6 +130,9 @@ class LogFlush:
         snapshots, folders = log.snapshots.take_unsynced(), (self.folder_changed, self._new_folder)
         job.paths += snapshots
         if self.folder_changed:
+            if self._new_folder and (log.dir / PARTITION_METADATA).exists():
+                # Records that are synced are of a topic that is known: the next one of the name must not take them.
+                job.paths.append(log.dir / PARTITION_METADATA)
             job.paths += [log.dir, log.dir.parent] if self._new_folder else [log.dir]
             self.folder_changed = self._new_folder = False
 

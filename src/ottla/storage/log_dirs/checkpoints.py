@@ -120,7 +120,7 @@ def read_partition_metadata(directory: Path) -> TopicId | None:
 
 
 def write_partition_metadata(directory: Path, topic_id: TopicId, disk: Disk = DISK) -> None:
-    # Not synced: the cluster's metadata knows the id as well, and a missing file is written again.
+    # Not synced here but with the first records: an empty folder may be any topic's of the name.
     text = f"version: {_VERSION}\ntopic_id: {topic_id_text(topic_id)}"
     disk.replace_file(directory / PARTITION_METADATA, text.encode(), sync=False)
 

@@ -20,6 +20,8 @@ class Settings:
     faults: int
     # Whether disks also lose what was synced.
     damages: int = 0
+    # Whether records are deleted meanwhile.
+    deletes: int = 0
 
     def properties(self) -> dict[str, str]:
         """Of every broker. Times are short beside Kafka's defaults, and long beside what a message takes: a fault that
@@ -52,6 +54,8 @@ class Settings:
             "log.flush.offset.checkpoint.interval.ms": "3000",
             "log.retention.check.interval.ms": "60000",
         }
+        if self.deletes:
+            properties["log.retention.check.interval.ms"] = "1000"
         if self.flushes_each:
             properties["log.flush.interval.messages"] = "1"
         return properties

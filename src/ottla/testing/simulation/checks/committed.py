@@ -1,7 +1,7 @@
 """What is committed in a partition, byte for byte: written down when a leader's watermark passes it, and never changed.
 
-Nothing is deleted or compacted in these runs, so what is below a watermark is the beginning of the log, the same bytes
-on every replica.
+Nothing is compacted in these runs, and what is deleted goes from the beginning: so what a replica has below a watermark
+are the same bytes on all of them, from some batch on.
 """
 
 from __future__ import annotations
@@ -36,18 +36,23 @@ class CommittedLog:
         return self._byte_ends[count - 1] if count else 0
 
     def compare(self, log: Log, start: int, offset: int, whose: str) -> int:
-        """Whether the log has the committed bytes from `start` on, below `offset`. Up to where they are now known to be
-        the same."""
-        end = self.byte_end(offset)
+        """Whether the log has the committed bytes from `start` on, below `offset`, but for those that were deleted. Up
+        to where they are now known to be the same."""
+        end, begins = self.byte_end(offset), self._begins(log)
+        start = max(start, begins, self.byte_end(log.log_start_offset))
         if end <= start:
             return start
-        found = bytes_of(log, start, end)
+        found = bytes_of(log, start - begins, end - begins)
         if found != self.data[start:end]:
             raise Violation(
                 "one value per offset",
                 f"{whose}: {self.name} differs from what is committed, {self._where(found, start)}",
             )
         return end
+
+    def _begins(self, log: Log) -> int:
+        """How many bytes are before the first that this replica has."""
+        return self.byte_end(log.segments[0].base_offset)
 
     def _where(self, found: bytes, start: int) -> str:
         size = next((i for i, (a, b) in enumerate(zip(found, self.data[start:], strict=False)) if a != b), len(found))
@@ -58,7 +63,7 @@ class CommittedLog:
 
     def extend(self, log: Log, watermark: int, whose: str) -> None:
         """What a leader has committed above."""
-        found = bytes_of(log, len(self.data), None)
+        found = bytes_of(log, len(self.data) - self._begins(log), None)
         position = 0
         while self.end_offset < watermark:
             if position + _HEADER_BYTES > len(found):

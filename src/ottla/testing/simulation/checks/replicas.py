@@ -3,6 +3,7 @@
 - Below its watermark a replica has what is committed, byte for byte. A leader's watermark commits, others follow.
 - Who is in sync, or eligible to lead (KIP-966), has everything that is committed: as the store has it, which is the
   truth. Unless its machine went down since.
+- Nothing is deleted but what somebody wanted deleted.
 - A leader epoch has one leader: one process.
 - Who begins to lead has everything that is committed.
 """
@@ -43,6 +44,8 @@ class Replicas:
         self._last: dict[int, tuple[Broker, ClusterImage, list[tuple[Log, int, int]]]] = {}
         # Of each partition and leader epoch: which start of which broker.
         self._leaders: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+        # Below these offsets records may be deleted: somebody has asked for it.
+        self._deletable: dict[TopicPartition, int] = {}
         # Brokers whose machine went down, with the registration they had: by that one they need not have anything.
         self._lost: dict[int, int] = {}
 
@@ -77,6 +80,11 @@ class Replicas:
             self._note_leader(node, partition, led.leader_epoch, led.log)
         logs = broker.logs.logs
         for partition, log in logs.items():
+            if log.log_start_offset > self._deletable.get(partition, 0):
+                raise Violation(
+                    "records deleted that nobody wanted deleted",
+                    f"{node.name}: {partition} begins at {log.log_start_offset}",
+                )
             seen = self._seen.get((node.id, partition))
             if seen is None or seen.log is not log:
                 seen = _Seen(log, log.log_end_offset, -1, 0)
@@ -132,6 +140,10 @@ class Replicas:
                 f"{node.name} {what} {partition} and ends at {log.log_end_offset}, {committed.end_offset} is committed",
             )
         committed.compare(log, 0, committed.end_offset, node.name)
+
+    def may_delete(self, partition: TopicPartition, offset: int) -> None:
+        """Somebody is about to ask that records below this are deleted."""
+        self._deletable[partition] = max(offset, self._deletable.get(partition, 0))
 
     # --- the store
 

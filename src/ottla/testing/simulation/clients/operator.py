@@ -13,7 +13,7 @@ from ottla.common.ids import TopicPartition
 from ottla.protocol import messages as m
 from ottla.testing.simulation.clients.client import Client, TryAgain
 
-_PREFERRED = 0
+_PREFERRED, _UNCLEAN = 0, 1
 _TOPIC, _SET = 2, 0
 _TIMEOUT_MS = 2_000
 # What is asked for is so already, or cannot be just now.
@@ -61,11 +61,19 @@ class Operator(Client):
         except TryAgain as refused:
             self.say(f"min.insync.replicas of {topic} is perhaps not {count}: {refused}")
 
+    async def give_up_nothing(self, partition: TopicPartition) -> None:
+        """Say that anybody may lead: the last one in sync has lost its disk, and there was nothing on it."""
+        if await self._elect(partition, _UNCLEAN):
+            self.say(f"{partition} may be led by anybody")
+
     async def _elect_first(self, partition: TopicPartition) -> bool:
+        return await self._elect(partition, _PREFERRED)
+
+    async def _elect(self, partition: TopicPartition, kind: int) -> bool:
         asked = m.ElectLeadersRequest
         topic = asked.TopicPartitions(topic=partition.topic, partitions=[partition.partition])
         try:
-            request = asked(election_type=_PREFERRED, topic_partitions=[topic], timeout_ms=_TIMEOUT_MS)
+            request = asked(election_type=kind, topic_partitions=[topic], timeout_ms=_TIMEOUT_MS)
             answer: m.ElectLeadersResponse = await self.ask(self.some_broker(), request)
             self.check(answer.error_code, f"electing a leader of {partition}")
             ((found,),) = [one.partition_result for one in answer.replica_election_results]

@@ -14,7 +14,7 @@ from ottla.testing.simulation.clients.client import Client, TryAgain
 if TYPE_CHECKING:
     from ottla.testing.simulation.world import World
 
-_LATEST = -1
+_LATEST, _EARLIEST = -1, -2
 _FETCH_BYTES = 4_000
 
 
@@ -32,21 +32,35 @@ class Reader(Client):
                     await self._ask_end(partition)
                 else:
                     offsets[partition] = await self._read(partition, offsets[partition])
-            except TryAgain:
+            except TryAgain as error:
                 self.forget_leader(partition)
+                if error.code == ErrorCode.OFFSET_OUT_OF_RANGE and self.world.settings.deletes:
+                    # What it was to read next may be deleted.
+                    offsets[partition] = await self._begin_again(partition, offsets[partition])
             await self.pause(4)
 
     async def _ask_end(self, partition: TopicPartition) -> None:
         known = self.world.promises.end_of(partition)
+        offset, epoch = await self._list(partition, _LATEST)
+        self.world.promises.told_end(partition, epoch, offset, known)
+
+    async def _begin_again(self, partition: TopicPartition, offset: int) -> int:
+        try:
+            return max(offset, (await self._list(partition, _EARLIEST))[0])
+        except TryAgain:
+            return offset
+
+    async def _list(self, partition: TopicPartition, which: int) -> tuple[int, int]:
+        """The first offset, or the end; and the epoch in which it was asked for."""
         leader, epoch = await self.leader(partition)
         row = m.ListOffsetsRequest.ListOffsetsPartition(
-            partition_index=partition.partition, current_leader_epoch=epoch, timestamp=_LATEST
+            partition_index=partition.partition, current_leader_epoch=epoch, timestamp=which
         )
         topic = m.ListOffsetsRequest.ListOffsetsTopic(name=partition.topic, partitions=[row])
         answer: m.ListOffsetsResponse = await self.ask(leader, m.ListOffsetsRequest(replica_id=-1, topics=[topic]))
         ((found,),) = [one.partitions for one in answer.topics]
-        self.check(found.error_code, f"the end of {partition}")
-        self.world.promises.told_end(partition, epoch, found.offset, known)
+        self.check(found.error_code, f"the bounds of {partition}")
+        return found.offset, epoch
 
     async def _read(self, partition: TopicPartition, offset: int) -> int:
         """Where to go on."""
