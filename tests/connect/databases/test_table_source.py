@@ -204,3 +204,19 @@ def test_settings_that_do_not_go_together_are_named() -> None:
         JdbcSource({**base, "mode": "bulk", "query": "SELECT 1", "table.whitelist": "x"})
     with pytest.raises(ConfigInvalid, match='"mode"'):
         JdbcSource(base)
+
+
+@pytest.mark.parametrize(("mode", "support", "is_refused"), [
+    ("bulk", "required", True),
+    ("bulk", "REQUIRED ", True),
+    ("bulk", "requested", False),
+    ("bulk", None, False),
+    ("timestamp", "required", False),
+])  # fmt: skip
+def test_what_is_read_again_each_time_is_not_called_exactly_once(
+    mode: str, support: str | None, is_refused: bool
+) -> None:
+    config = {"connection.url": "jdbc:sqlite:/x", "topic.prefix": "p-", "mode": mode, "timestamp.column.name": "at"}
+    given = config if support is None else {**config, "exactly.once.support": support}
+    told = [error for value in JdbcSource.validate(given) for error in value.errors]
+    assert any("exactly.once.support=required cannot be kept" in error for error in told) == is_refused, told

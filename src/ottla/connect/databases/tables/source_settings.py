@@ -73,6 +73,11 @@ def validate(config: Mapping[str, str]) -> list[ConfigValue]:
         problems["incrementing.column.name"] = (
             "A query has no primary key: incrementing.column.name must name the column that grows."
         )
+    if mode == "bulk" and config.get("exactly.once.support", "").strip().lower() == "required":
+        problems["mode"] = (
+            "mode=bulk publishes all rows each time, so exactly.once.support=required cannot be kept: choose "
+            "incrementing or timestamp, or leave exactly.once.support out."
+        )
     if config.get("table.whitelist") and config.get("table.blacklist"):
         problems["table.blacklist"] = "table.whitelist and table.blacklist exclude one another."
     return [
