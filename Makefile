@@ -61,9 +61,7 @@ check: setup  ## ruff, mypy --strict, layer contracts
 	@$(BIN)/lint-imports --no-logo
 
 bench: setup  ## compare with Apache Kafka on this machine (ratios)
-	@$(BIN)/python tools/fetch_kafka.py || true
-	@$(BIN)/python tools/fetch_spark_kafka.py || true
-	@$(BIN)/python tools/fetch_registry_jars.py || true
+	@$(BIN)/python tools/fetch_jars.py || true
 	@$(BIN)/python -m bench $(ARGS)
 
 bench-against: setup  ## compare with another revision of Ottla, in turns (REV=main)

@@ -3,20 +3,23 @@
 The kernel is optional: every compiled module has a twin in plain Python that passes the same tests. Without a compiler
 or Cython the build says so in one line and makes a wheel that runs everywhere, slower.
 
-`python hatch_build.py` compiles in place without installing anything, for work on the kernel itself.
+`python hatch_build.py` compiles in place without installing anything, for work on the kernel itself. Flags that follow
+are the compiler's and the linker's in place of those of a release, as `-fsanitize=address -O1 -g`.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 KERNEL = Path("src") / "ottla" / "kernel"
+RELEASE = ("-O3", "-g0")
 
 
-def compile_kernel(root: Path) -> str | None:
+def compile_kernel(root: Path, flags: Sequence[str] = RELEASE) -> str | None:
     """None when every module was compiled, else why not."""
     try:
         from Cython.Build import cythonize
@@ -26,7 +29,9 @@ def compile_kernel(root: Path) -> str | None:
         return f"{error.name} is not installed"
     sources = sorted((root / KERNEL).glob("*.pyx"))
     # `decode.pyx` becomes `ottla.kernel._decode`: its last name is how the file is called wherever it is shipped.
-    options = {"include_dirs": [str(root / KERNEL)], "extra_compile_args": ["-O3", "-g0"]}
+    options = {"include_dirs": [str(root / KERNEL)], "extra_compile_args": list(flags)}
+    if flags != RELEASE:
+        options["extra_link_args"] = list(flags)
     extensions = [Extension(f"ottla.kernel._{one.stem}", [str(one)], **options) for one in sources]
     with tempfile.TemporaryDirectory(prefix="ottla-kernel-") as scratch:
         try:
@@ -47,7 +52,7 @@ def tell(reason: str | None) -> None:
 
 
 if __name__ == "__main__":
-    problem = compile_kernel(Path(__file__).resolve().parent)
+    problem = compile_kernel(Path(__file__).resolve().parent, sys.argv[1:] or RELEASE)
     tell(problem)
     sys.exit(problem is not None)
 else:

@@ -37,7 +37,7 @@ def choose_kinds(options: argparse.Namespace) -> list[tuple[str, Kind]]:
     if options.no_kafka:
         return [("ottla", "ottla")]
     if kafka_libs() is None:
-        subprocess.run([sys.executable, str(REPO_ROOT / "tools" / "fetch_kafka.py")], stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, str(REPO_ROOT / "tools" / "fetch_jars.py"), "kafka"], stdout=subprocess.DEVNULL)
     reason = why_no_kafka()
     if reason is not None:
         print(f"Apache Kafka cannot be had ({reason}): Ottla is measured alone.")

@@ -228,7 +228,7 @@ def spark_line(contender: Contender, enter: Callable[[Any], Any]) -> Comparison:
 
     lines_spark.require_spark()
     if not spark_avro_jars():
-        raise RuntimeError("Spark's Avro is not there: run `python tools/fetch_registry_jars.py`")
+        raise RuntimeError("Spark's Avro is not there: run `python tools/fetch_jars.py spark-avro`")
     registry = enter(Registry(contender.broker.bootstrap))
     connection = http.client.HTTPConnection(registry.url.removeprefix("http://"), timeout=60)
     number = ask(connection, "POST", "/subjects/bench-value/versions", {"schema": json.dumps(SCHEMA)})["id"]

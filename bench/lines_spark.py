@@ -32,7 +32,7 @@ def why_no_spark() -> str | None:
     if shutil.which("java") is None:
         return "Java is not installed"
     if not spark_connector_jars():
-        return "Spark's Kafka connector is not there: run `python tools/fetch_spark_kafka.py`"
+        return "Spark's Kafka connector is not there: run `python tools/fetch_jars.py spark-kafka`"
     return None
 
 

@@ -209,7 +209,7 @@ class KafkaStreams(Processes):
         if java() is None or shutil.which("javac") is None:
             return "there is no Java compiler: install a JDK"
         if not any(STREAMS_JARS.glob("kafka-streams-4*.jar")):
-            return "Kafka Streams' jars are not there: run `python tools/fetch_kafka_streams.py`"
+            return "Kafka Streams' jars are not there: run `python tools/fetch_jars.py kafka-streams`"
         return None
 
 

@@ -1,5 +1,5 @@
-"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, Prometheus,
-PostgreSQL, MariaDB and Chromium.
+"""Get what some tests need beyond PyPI, where it can be had: Java, Kafka's jars, Spark's connector, kcat, strace,
+Prometheus, PostgreSQL, MariaDB and Chromium.
 
 Never fails: tests skip instead.
 """
@@ -22,9 +22,9 @@ def install_java() -> str | None:
     return None if done.returncode == 0 else "Java 17 or newer could not be installed"
 
 
-def fetch_jars(script: str) -> str | None:
+def fetch_jars(*sets: str) -> str | None:
     """Why there are no jars, or None."""
-    done = subprocess.run([sys.executable, str(TOOLS / script)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, str(TOOLS / "fetch_jars.py"), *sets], capture_output=True, text=True)
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
@@ -92,11 +92,12 @@ def fetch_axe() -> str | None:
 def main() -> None:
     wanted: tuple[tuple[str, Callable[[], str | None]], ...] = (
         ("Java", install_java),
-        ("Apache Kafka's jars", partial(fetch_jars, "fetch_kafka.py")),
-        ("Kafka Streams' jars", partial(fetch_jars, "fetch_kafka_streams.py")),
-        ("Spark's Kafka connector", partial(fetch_jars, "fetch_spark_kafka.py")),
-        ("a Java client of registries", partial(fetch_jars, "fetch_registry_jars.py")),
+        ("Apache Kafka's jars", partial(fetch_jars, "kafka")),
+        ("Kafka Streams' jars", partial(fetch_jars, "kafka-streams")),
+        ("Spark's Kafka connector", partial(fetch_jars, "spark-kafka")),
+        ("a Java client of registries", partial(fetch_jars, "spark-avro", "registry-java", "flink-serdes")),
         ("kcat", partial(install_package, "kcat", "kcat", "kafkacat")),
+        ("strace", partial(install_package, "strace", "strace")),
         ("Prometheus", partial(install_package, "prometheus", "promtool")),
         ("PostgreSQL and MariaDB", install_databases),
         ("Chromium", partial(install_package, "chromium", "chromium")),

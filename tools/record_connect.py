@@ -1,6 +1,6 @@
 """Records what Kafka Connect answers in the conversation of tests/connect, once: `python tools/record_connect.py`.
 
-It takes Kafka's jars (`python tools/fetch_kafka.py`) and a few minutes. A broker of ours holds the topics.
+It takes Kafka's jars (`python tools/fetch_jars.py kafka`) and a few minutes. A broker of ours holds the topics.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """`python -m ottla` is the `ottla` command."""
 
-from ottla.cli.main import main
+from ottla.cli.entry import main
 
 main()

@@ -160,3 +160,19 @@ async def test_nobody_waits_for_a_partition_that_is_led_here_no_more(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
+
+
+@pytest.mark.parametrize(
+    "ask", [produce, produce_the_same_again, produce_in_a_transaction, delete_records, write_markers]
+)
+async def test_nobody_waits_for_other_replicas_at_a_broker_that_could_not_hand_over(
+    brokers: JoinedBrokers, ask: Ask
+) -> None:
+    """The controller is away: the broker stops all the same, and the next leader is elected when it is gone. Until then
+    clients waited for their own time, or for the connection to be closed."""
+    asking = asyncio.ensure_future(ask(brokers))
+    done, _ = await asyncio.wait([asking], timeout=0.1)
+    assert not done, asking.result()
+    brokers[HERE].broker.release_waiting()
+    codes = {ErrorCode(code) for code in all_codes(await asyncio.wait_for(asking, 60))} - {ErrorCode.NONE}
+    assert codes == {ErrorCode.NOT_LEADER_OR_FOLLOWER}

@@ -121,7 +121,7 @@ def test_a_topic_that_is_led_elsewhere_is_known_and_forgotten() -> None:
     follower.on_image(nothing, image)
     assert (partitions.knows(topic.id), partitions.of_topic("topic")) == (True, [])
     follower.on_image(image, without_topics(image, ["topic"]))
-    assert not partitions.knows(topic.id) and not partitions.knows(b"topic")
+    assert not partitions.by_id.knows(topic.id) and not partitions.by_name.knows(b"topic")
 
 
 def test_a_leader_of_a_cluster_commits_by_what_the_topics_node_says(tmp_path: Path) -> None:

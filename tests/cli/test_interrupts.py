@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 
 from ottla.cli import interrupts
 from ottla.cli.connection import Cluster
@@ -83,6 +85,32 @@ def test_a_signal_in_a_callback_waits_until_librdkafka_is_left(
             except raised:
                 pass
         assert called == 10
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+@pytest.mark.parametrize("kind", [AdminClient, Consumer, Producer])
+def test_no_call_of_librdkafka_is_reached_into(kind: type[Any]) -> None:
+    """An administrative request touches the future of its answer, which is Python's: a signal there made it fail."""
+    held = interrupts.uninterrupted(kind)
+    calls = {name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))}
+    assert {name for name in calls if getattr(held, name) is getattr(kind, name)} == calls & {"produce"}
+
+
+def test_a_signal_in_any_call_comes_when_it_is_over() -> None:
+    class Client:
+        def ask(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            self.is_done = True
+
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    interrupts.install()
+    try:
+        client = interrupts.uninterrupted(Client)()
+        with pytest.raises(KeyboardInterrupt):
+            client.ask()
+        assert client.is_done
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)

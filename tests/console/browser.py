@@ -63,16 +63,19 @@ class Browser:
 
     def until(self, look: Callable[[], Any]) -> Any:
         """What `look` gives once that is something; a page may be replaced under it meanwhile."""
-        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+        from selenium.common.exceptions import WebDriverException
 
         deadline = time.monotonic() + _WAIT_S
         while True:
             try:
                 if found := look():
                     return found
-            except (NoSuchElementException, StaleElementReferenceException):
-                pass
-            assert time.monotonic() < deadline, f"it did not happen on {self.driver.current_url}"
+            except WebDriverException as error:
+                # Not there yet, gone since, or of the page before, which Chromium's driver says in several ways.
+                why = error.msg
+            else:
+                why = "nothing"
+            assert time.monotonic() < deadline, f"it did not happen on {self.driver.current_url}: {why}"
             time.sleep(0.05)
 
     def says(self, words: str) -> None:

@@ -201,3 +201,5 @@ def test_the_audit_trail_is_read_from_its_end(broker: Broker, tmp_path: Path) ->
     with RunningConsole(broker.bootstrap_servers, audit_file=trail) as running:
         page = running.visitor().get("/audit").text
         assert page.index("&lt;u&gt;4") < page.index("&lt;u&gt;0") and "<u>" not in page
+        assert ">Principal</th>" in page and ">Timestamp</th>" not in page, "no column of dashes"
+        assert "There is nothing in it" in running.visitor().get("/audit?q=nowhere-at-all").text

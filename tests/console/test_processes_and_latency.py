@@ -55,7 +55,7 @@ def test_a_process_is_watched_and_exactly_what_went_wrong_is_listed(broker: Brok
         assert "order → payment → shipping" in listed and "trouble" in listed
         page = visitor.get("/processes/orders").text
         assert "<script>alert" not in page and EVIL in html.unescape(page)
-        assert "6 instances in trouble" in page
+        assert "6 instances in trouble" in page and "There are more" not in page
         for problem, count in (("stuck", 2), ("missing", 1), ("duplicate", 3), ("late", 0), ("out of order", 0)):
             shown = visitor.get("/processes/orders", params={"only": problem}).text
             assert f"{count} instance{'' if count == 1 else 's'} in trouble" in shown, problem
@@ -64,6 +64,11 @@ def test_a_process_is_watched_and_exactly_what_went_wrong_is_listed(broker: Brok
         assert visitor.get("/processes/nope").status_code == 404
         assert running.console.collector.snapshot is not None
         assert "ottla-process-orders" not in running.console.collector.snapshot.groups
+    (few := tmp_path / "few.toml").write_text("cases_max = 3\n" + files[0].read_text())
+    with RunningConsole(broker.bootstrap_servers, processes=(few,)) as running:
+        until(lambda: running.console.processes.all["orders"].report is not None)
+        page = running.visitor().get("/processes/orders").text
+        assert "3 instances in trouble" in page and "There are more: the newest 3 are kept" in page
     masks = (f"{topic}-b:card",)
     with RunningConsole(broker.bootstrap_servers, processes=files, masks=masks) as running:
         until(lambda: running.console.processes.all["orders"].report is not None)

@@ -1,4 +1,4 @@
-"""Values sorted into buckets, one at a time or many at once."""
+"""Values sorted into buckets, here or elsewhere."""
 
 from __future__ import annotations
 
@@ -16,25 +16,19 @@ _value = st.floats(0, 10) | st.sampled_from(BOUNDS)
 _values = st.lists(_value)
 
 
-@given(_values)
-def test_many_at_once_are_as_one_after_the_other(values: list[float]) -> None:
-    one_by_one, at_once = Histogram(BOUNDS), Histogram(BOUNDS)
-    for value in values:
-        one_by_one.add(value)
-    at_once.add_all(sorted(values))
-    assert at_once.counts == one_by_one.counts
-    assert abs(at_once.sum - one_by_one.sum) < 1e-6
-
-
-@given(st.lists(st.tuples(_value, st.integers(0, 5))))
-def test_values_that_came_several_times_are_as_one_after_the_other(told: list[tuple[float, int]]) -> None:
-    one_by_one, at_once = Histogram(BOUNDS), Histogram(BOUNDS)
-    for value, times in told:
-        for _ in range(times):
-            one_by_one.add(value)
-    at_once.add_each([value for value, _ in told], [times for _, times in told])
-    assert at_once.counts == one_by_one.counts
-    assert abs(at_once.sum - one_by_one.sum) < 1e-6
+@given(_values, _values)
+def test_what_was_counted_elsewhere_is_as_if_it_had_been_counted_here(
+    here: list[float], elsewhere: list[float]
+) -> None:
+    both, first, second = Histogram(BOUNDS), Histogram(BOUNDS), Histogram(BOUNDS)
+    for value in (*here, *elsewhere):
+        both.add(value)
+    for histogram, values in ((first, here), (second, elsewhere)):
+        for value in values:
+            histogram.add(value)
+    first.merge(second.counts, second.sum)
+    assert first.counts == both.counts
+    assert abs(first.sum - both.sum) < 1e-6
 
 
 def test_a_value_at_a_bound_is_below_it() -> None:

@@ -15,6 +15,10 @@ import pytest
 from ottla.common.errors import OttlaError
 from ottla.monitoring.monitor import StatusChange
 from ottla.monitoring.webhooks import QUEUE_MAX, Webhooks
+from tests.support.elsewhere import Elsewhere, elsewhere
+from tests.support.group_members import eventually
+
+__all__ = ["elsewhere"]
 
 _PATIENCE_S = 60.0
 
@@ -100,6 +104,25 @@ def test_what_really_answers_without_http_is_tried_again() -> None:
         thread.join(_PATIENCE_S)
         assert not thread.is_alive()
         hooks.stop()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_one_that_points_elsewhere_is_not_taken_for_one_that_was_told(
+    elsewhere: Elsewhere, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    """To follow it would be a GET without the change, which is answered as if all were well."""
+    elsewhere.status = status
+    hooks = Webhooks([f"http://{elsewhere.address}/hook"], first_pause_s=0.001)
+    hooks.start()
+    try:
+        hooks.tell(_change("a"))
+        eventually(lambda: hooks.dropped + hooks.sent, lambda: "nothing came of it")
+    finally:
+        hooks.stop()
+    assert (hooks.sent, hooks.dropped, elsewhere.shown) == (0, 1, [])
+    assert [record.why for record in caplog.records] == [  # type: ignore[attr-defined]
+        f"it answers {status} and points to another address: name that one"
+    ]
 
 
 def test_a_receiver_that_hangs_holds_up_no_other() -> None:

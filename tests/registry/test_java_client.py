@@ -41,7 +41,7 @@ deleted: [1] [1, 2]
 def test_confluents_java_client_is_answered_as_it_expects(registry: Registry) -> None:
     jars = registry_client_jars()
     if not jars or shutil.which("java") is None:
-        pytest.skip("the Java client is not there: run `python tools/fetch_registry_jars.py`")
+        pytest.skip("the Java client is not there: run `python tools/fetch_jars.py registry-java`")
     source = Path(__file__).with_name("ConfluentClient.java")
     command = ["java", "-Xshare:auto", "-cp", os.pathsep.join(map(str, jars)), str(source), registry.url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)

@@ -36,7 +36,7 @@ READER = WRITTEN | {"fields": [*WRITTEN["fields"], {"name": "note", "type": "str
 def test_what_flink_writes_is_read_into_columns_and_what_columns_write_is_read_by_flink(registry: Registry) -> None:
     jars = [*registry_client_jars(), *flink_serde_jars()]
     if not flink_serde_jars() or shutil.which("java") is None:
-        pytest.skip("Flink's serialisers are not there: run `python tools/fetch_registry_jars.py`")
+        pytest.skip("Flink's serialisers are not there: run `python tools/fetch_jars.py registry-java flink-serdes`")
     program = Path(__file__).with_name("FlinkSerdes.java")
     texts = [json.dumps(schema) for schema in (WRITTEN, READER)]
     command = [*quick_java(), "-cp", os.pathsep.join(map(str, jars)), str(program), registry.url, "flink-value", *texts]

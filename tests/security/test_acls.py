@@ -158,7 +158,7 @@ def test_a_consumer_needs_its_group_and_its_topic(broker: Broker, admin: AdminCl
 
 
 def test_what_was_allowed_a_moment_ago_is_denied_when_an_acl_says_so(broker: Broker, admin: AdminClient) -> None:
-    """The shortcut for requests like the last one does not remember who may write."""
+    """Nor does the shortcut for requests like the last one remember it (test_remembered_decisions.py)."""
     create(admin, acl(AclOperation.WRITE), acl(AclOperation.READ))
     with logged_in(broker, "ada") as client, logged_in(broker, "bob") as other:
         for _ in range(3):

@@ -272,7 +272,7 @@ def test_a_client_of_ipv4_is_known_by_its_address_on_a_listener_of_both(caplog: 
         port = broker.bootstrap_servers.rpartition(":")[2]
         with caplog.at_level("INFO", "ottla.audit"), RawClient.to(f"127.0.0.1:{port}") as client:
             assert scram_log_in(client, "ada", "secret").error_code == 0
-    assert [record.client for record in caplog.records if record.message == "login"] == ["127.0.0.1"]
+    assert [record.client for record in caplog.records if record.getMessage() == "login"] == ["127.0.0.1"]
 
 
 def test_a_large_request_before_the_login_closes_the_connection(broker: Broker) -> None:
@@ -416,7 +416,7 @@ def test_a_refused_token_is_told_with_its_user_if_the_signature_holds(
     with caplog.at_level("INFO", "ottla.audit"):
         show(token_broker, token(key, exp=int(time.time()) - 600))
         show(token_broker, token(RSAKey.generate_key(2048, {"kid": "one"}), sub="admin"))
-    refused = [record for record in caplog.records if record.message == "login refused"]
+    refused = [record for record in caplog.records if record.getMessage() == "login refused"]
     assert [getattr(record, "user", None) for record in refused] == ["ada", None]
 
 

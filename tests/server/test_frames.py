@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 import random
 import struct
+import sys
 
 import pytest
 
+from ottla.server import frames
 from ottla.server.frames import FrameReader, FrameRefused
 
 BYTES_MAX = 10_000
@@ -84,3 +87,24 @@ def test_the_buffer_of_a_frame_grows_with_what_arrives() -> None:
     reader = FrameReader(BYTES_MAX)
     receive(reader, [struct.pack(">i", BYTES_MAX) + b"abc"])
     assert len(reader.buffer or b"") == 4
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_large_frames_in_buffers_that_grow_where_they_are(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "_MAPPED_BYTES", 1_000)
+    test_any_pieces_make_the_same_frames(seed)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a mapping does not grow")
+def test_what_has_arrived_of_a_large_frame_is_a_mapping_and_no_more_than_it_grew_to() -> None:
+    size = 3 * frames._MAPPED_BYTES
+    reader = FrameReader(size)
+    reader.feed(memoryview(bytearray(struct.pack(">i", size) + b"begin")))
+    assert reader.next() is None
+    reader.begin(bytearray(5))
+    reader.grow(frames._MAPPED_BYTES)
+    assert isinstance(reader.buffer, mmap.mmap)
+    assert len(reader.buffer) == frames._MAPPED_BYTES + 5
+    reader.grow(7)
+    assert len(reader.buffer) == frames._MAPPED_BYTES + 12
+    assert reader.buffer[:5] == b"begin"

@@ -26,6 +26,6 @@ def test_who_is_let_in_without_a_question(
 ) -> None:
     with caplog.at_level(logging.WARNING, "ottla.server"), Broker(properties):
         pass
-    said = [record.message for record in caplog.records if "open to everybody" in record.message]
+    said = [record.getMessage() for record in caplog.records if "open to everybody" in record.getMessage()]
     assert len(said) == told
     assert all("\n" not in one and "ottla security init" in one for one in said)

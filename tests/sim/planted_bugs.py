@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
 
-from ottla.broker.cluster import controlling
+from ottla.broker.cluster import cluster_startup, controlling
 from ottla.broker.controller.metadata_changes import MetadataChanges
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partitions_of_image import PartitionsOfImage
@@ -19,6 +19,7 @@ from ottla.controller.rules import Rules
 from ottla.metadata.image import ClusterImage, TopicImage
 from ottla.metastore.port import Check
 from ottla.replication.leader import LeaderState
+from ottla.storage.log import Log
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -89,6 +90,12 @@ def election_without_fencing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(controlling.broker_changes, "broker_gone", broker_gone)
 
 
+def holes_that_nobody_minds(patch: pytest.MonkeyPatch) -> None:
+    """A replica that lacks records which were synced goes on with what lies behind them."""
+    patch.setattr(cluster_startup, "_has_copies", lambda image, tp: False)
+    patch.setattr(Log, "cut_at_hole", lambda self, now_ms: setattr(self, "hole", None))
+
+
 def _in_the_same_epochs(topic: TopicImage, before: TopicImage) -> TopicImage:
     partitions = [
         replace(partition, leader_epoch=old.leader_epoch)
@@ -103,4 +110,7 @@ PLANTS: list[Plant] = [
     stale_controller_write_accepted,
     acknowledged_before_it_is_in_sync,
     election_without_fencing,
+    holes_that_nobody_minds,
 ]
+# What a run needs beside its seed, so that the mistake can be made.
+NEEDS: Mapping[Plant, Mapping[str, int]] = {holes_that_nobody_minds: {"damages": 1}}

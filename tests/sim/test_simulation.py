@@ -19,10 +19,11 @@ GROUPS = 20
 SEEDS_PER_GROUP = 3
 
 
-def _played(seed: int) -> Outcome:
-    outcome = play(seed, settings_for(seed), level=logging.ERROR)
-    assert outcome.violation is None, f"python -m ottla.testing.simulation --seed {seed}: {outcome.violation}"
-    assert not outcome.errors, f"python -m ottla.testing.simulation --seed {seed}: {outcome.errors[0]}"
+def _played(seed: int, option: str = "", **given: int) -> Outcome:
+    outcome = play(seed, settings_for(seed, **given), level=logging.ERROR)
+    command = f"python -m ottla.testing.simulation --seed {seed} {option}"
+    assert outcome.violation is None, f"{command}: {outcome.violation}"
+    assert not outcome.errors, f"{command}: {outcome.errors[0]}"
     return outcome
 
 
@@ -31,6 +32,11 @@ def test_random_clusters(group: int) -> None:
     for seed in range(group * SEEDS_PER_GROUP, (group + 1) * SEEDS_PER_GROUP):
         outcome = _played(seed)
         assert outcome.acks > 0
+
+
+@pytest.mark.parametrize("seed", [0, 24, 37, 500_041, 500_083, 500_099])
+def test_clusters_whose_disks_lose_what_was_synced(seed: int) -> None:
+    _played(seed, "--damage", damages=1)
 
 
 # Found by the simulation while the cluster was built. What a seed plays changes with the code, so each has its own test

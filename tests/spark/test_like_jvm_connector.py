@@ -37,7 +37,7 @@ def load(spark: Any, source: str, servers: str, **options: Any) -> Any:
 
 def both(spark: Any, servers: str, **options: Any) -> tuple[set[Any], set[Any]]:
     if not spark_connector_jars():
-        pytest.skip("Spark's Kafka connector is not there: run `python tools/fetch_spark_kafka.py`")
+        pytest.skip("Spark's Kafka connector is not there: run `python tools/fetch_jars.py spark-kafka`")
     ours, theirs = (load(spark, name, servers, **options) for name in ("ottla", "kafka"))
     assert [(one.name, one.dataType) for one in ours.schema] == [(one.name, one.dataType) for one in theirs.schema]
     # To the microsecond and with null headers told from empty ones, which `comparable` would forgive.

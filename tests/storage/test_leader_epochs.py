@@ -8,6 +8,7 @@ import pytest
 
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_config import LogConfig
+from ottla.storage.log_dirs.checkpoints import LEADER_EPOCHS
 from tests.storage.batches import NOW_MS, batch, open_log
 
 
@@ -64,6 +65,28 @@ def test_the_file_is_kafkas(epochs: LeaderEpochs, tmp_path: Path) -> None:
     for damaged in ("", "0\n2\n1 1\n", "1\n0\n", "0\n1\nx y\n", "0\n2\n5 5\n4 9\n"):
         path.write_text(damaged)
         assert LeaderEpochs(path).entries == []
+
+
+@pytest.mark.parametrize("content", [None, "", "0\n1\nx y\n"], ids=["gone", "empty", "damaged"])
+@pytest.mark.parametrize(("clean", "recovery_point"), [(True, 14), (False, 14), (False, 7), (False, 0)])
+def test_what_the_file_does_not_tell_the_batches_do(
+    tmp_path: Path, content: str | None, clean: bool, recovery_point: int
+) -> None:
+    """Or a replica whose log went another way would never be told, and one that asks its leader hears of no end."""
+    log = open_log(tmp_path, LogConfig(segment_bytes=500))
+    for epoch in (0, 0, 1, 3, 3, 3, 4):
+        log.append(batch(b"a", b"b"), leader_epoch=epoch, now_ms=NOW_MS)
+    expected = log.leader_epochs.entries
+    log.close()
+    path = tmp_path / LEADER_EPOCHS
+    path.unlink()
+    if content is not None:
+        path.write_text(content)
+    again = open_log(tmp_path, LogConfig(segment_bytes=500), clean=clean, recovery_point=recovery_point)
+    assert again.leader_epochs.entries == expected
+    assert again.leader_epochs.end_offset_for(1, 14) == (1, 6)
+    again.close()
+    assert LeaderEpochs(path).entries == expected
 
 
 @pytest.mark.parametrize("clean", [True, False])

@@ -1,8 +1,8 @@
 """Where Apache Kafka's jars are, and how a test says that it needs them.
 
 `OTTLA_KAFKA_LIBS` names a folder of jars; without it `.cache/kafka/libs` of the repository is used, which
-`python tools/fetch_kafka.py` fills. A test that needs them takes `require_kafka_libs()`, and is skipped with the reason
-where they cannot be had.
+`python tools/fetch_jars.py kafka` fills. A test that needs them takes `require_kafka_libs()`, and is skipped with the
+reason where they cannot be had.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ def kafka_libs() -> Path | None:
 
 
 def spark_connector_jars() -> list[Path]:
-    """Spark's own Kafka connector and what it needs, or nothing: `python tools/fetch_spark_kafka.py` fetches it."""
+    """Spark's own Kafka connector, or nothing: `python tools/fetch_jars.py spark-kafka` fetches it."""
     return sorted((CACHE / "spark-kafka").glob("*.jar"))
 
 
 def spark_avro_jars() -> list[Path]:
-    """Spark's own Avro, or nothing: `python tools/fetch_registry_jars.py` fetches it."""
+    """Spark's own Avro, or nothing: `python tools/fetch_jars.py spark-avro` fetches it."""
     return sorted((CACHE / "spark-avro").glob("*.jar"))
 
 
 def registry_client_jars() -> list[Path]:
-    """Confluent's Java client of registries, or nothing: the same tool fetches it."""
+    """Confluent's Java client of registries, or nothing: the same tool fetches them."""
     return sorted((CACHE / "registry-java").glob("*.jar"))
 
 
@@ -61,7 +61,7 @@ def why_no_kafka() -> str | None:
     if java() is None:
         return "Java is not installed"
     if kafka_libs() is None:
-        return "Apache Kafka's jars are not there: run `python tools/fetch_kafka.py` or set OTTLA_KAFKA_LIBS"
+        return "Apache Kafka's jars are not there: run `python tools/fetch_jars.py kafka` or set OTTLA_KAFKA_LIBS"
     return None
 
 

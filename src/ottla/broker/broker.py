@@ -156,6 +156,9 @@ class Broker:
         self.answer_enclosed: Callable[[RequestContext, bytes], Awaitable[bytes]]
         self._forwarding = Forwarding(self)
         self._endpoints: dict[str, tuple[str, int]] = {}
+        # How far `open` has come: `logs` is there from the one on, what stands on them from the other.
+        self.has_logs = False
+        self.has_services = False
         self._is_open = False
         # How to close what is open, the last first; each is told whether the stop is a clean one.
         self._closers: list[Callable[[bool], Awaitable[None]]] = []
@@ -273,6 +276,7 @@ class Broker:
             disk=self._disk,
             make_threads=self._make_threads,
         )
+        self.has_logs = True
         self._closers.append(lambda clean: self.run_in_thread(self.logs.close, clean))
         self.logs.open()
         return log_config
@@ -333,6 +337,7 @@ class Broker:
         self.groups.start()
         self.transactions = TransactionService(self)
         self.transactions.start()
+        self.has_services = True
 
     async def leave(self) -> None:
         """Before a clean stop: others take over what this broker leads."""
@@ -340,10 +345,13 @@ class Broker:
             await self.cluster.membership.leave()
 
     def release_waiting(self) -> None:
-        """The broker is about to stop: requests that wait for records or for other members are answered now."""
+        """The broker is about to stop: requests that wait for records, for other replicas or for other members are
+        answered now."""
         for finish in list(self.parked_fetches.values()):
             finish()
         self.replica_sessions.finish_waiting()
+        for partition in self.partitions:
+            partition.release_waiting()
         self.groups.stop()
         self.transactions.stop()
 

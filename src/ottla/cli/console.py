@@ -19,12 +19,31 @@ from ottla.exposition.address import parse_address
 @click.option("--listen", type=ListenAddress(), default="127.0.0.1:8080", help="Where to listen [127.0.0.1:8080].")
 @click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="A name it is reached by; repeatable.")
 @click.option(
-    "--registry", metavar="URL", help="Of a schema registry: schemas, and records that were written with them."
+    "--registry",
+    metavar="URL",
+    envvar="OTTLA_REGISTRY_URL",
+    help="Of a schema registry: schemas, and records that were written with them; user:password@ logs in.",
 )
 @click.option("--registry-ca", metavar="FILE", help="PEM: whom to trust, for https.")
 @click.option("--registry-bearer", metavar="FILE", help="Properties bearer.auth.*: a token logs in to the registry.")
-@click.option("--connect", multiple=True, metavar="URL", help="Of Kafka Connect's REST API; repeatable.")
-@click.option("--metrics", multiple=True, metavar="URL", help="Of a broker's Prometheus endpoint; repeatable.")
+@click.option("--registry-certificate", metavar="FILE", help="PEM with its key: logs in to the registry, for https.")
+@click.option(
+    "--connect",
+    multiple=True,
+    metavar="URL",
+    envvar="OTTLA_CONNECT_URL",
+    help="Of Kafka Connect's REST API; user:password@ logs in; repeatable.",
+)
+@click.option("--connect-ca", metavar="FILE", envvar="OTTLA_CONNECT_CA", help="PEM: whom to trust, for https.")
+@click.option("--connect-certificate", metavar="FILE", help="PEM with its key: logs in to Connect, for https.")
+@click.option(
+    "--metrics",
+    multiple=True,
+    metavar="URL",
+    envvar="OTTLA_METRICS_URL",
+    help="Of a broker's Prometheus endpoint; user:password@ logs in; repeatable.",
+)
+@click.option("--metrics-ca", metavar="FILE", envvar="OTTLA_METRICS_CA", help="PEM: whom to trust, for https.")
 @click.option("--read-only", is_flag=True, help="Refuse every change.")
 @click.option("--users", "users_file", metavar="FILE", help="Who may log in, with which rights: TOML.")
 @click.option("--login", type=click.Choice(("sasl",)), help="Users of the cluster log in with their passwords there.")
@@ -66,8 +85,12 @@ def console(
     registry: str | None,
     registry_ca: str | None,
     registry_bearer: str | None,
+    registry_certificate: str | None,
     connect: tuple[str, ...],
+    connect_ca: str | None,
+    connect_certificate: str | None,
     metrics: tuple[str, ...],
+    metrics_ca: str | None,
     read_only: bool,
     users_file: str | None,
     login: str | None,
@@ -124,8 +147,12 @@ def console(
         registry=registry,
         registry_ca=registry_ca,
         registry_bearer=registry_bearer,
+        registry_certificate=registry_certificate,
         connect=connect,
+        connect_ca=connect_ca,
+        connect_certificate=connect_certificate,
         metrics=metrics,
+        metrics_ca=metrics_ca,
         is_read_only=read_only,
         users_file=users_file,
         has_sasl_login=login is not None,

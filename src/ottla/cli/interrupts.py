@@ -1,8 +1,9 @@
 """Ctrl-C and SIGTERM as exceptions that come between two calls of librdkafka, never inside one.
 
-librdkafka's calls serve callbacks of ours. Python would raise KeyboardInterrupt in the middle of one of them, and
-confluent_kafka goes on with an exception set: records are not counted, and what comes out in the end is a SystemError.
-So a signal that arrives inside such a call waits for its end. The calls are short: none waits for longer than a moment.
+librdkafka's calls run Python of ours and of confluent_kafka: callbacks, and the futures of administrative requests.
+Python would raise KeyboardInterrupt in the middle of it, and confluent_kafka goes on with an exception set: records are
+not counted, and what comes out in the end is a SystemError. So a signal that arrives inside such a call waits for its
+end. The calls are short: none waits for longer than a moment, or longer than it would without this.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any, NoReturn, TypeVar
 
 EXIT_TERMINATED = 143
 
-# What serves callbacks, on producers, consumers and admin clients.
-_SERVING = ("poll", "consume", "flush", "close")
+# Called for each record, and the only one that runs no Python.
+_PLAIN = ("produce",)
 
 Client = TypeVar("Client")
 
@@ -47,7 +48,8 @@ def _raise(signum: int) -> NoReturn:
 
 def uninterrupted(kind: type[Client]) -> type[Client]:
     """A client whose calls a signal does not reach into: it is raised when the call is over."""
-    calls = {name: _held(getattr(kind, name)) for name in _SERVING if hasattr(kind, name)}
+    public = (name for name in dir(kind) if not name.startswith("_") and name not in _PLAIN)
+    calls = {name: _held(call) for name in public if callable(call := getattr(kind, name))}
     return type(kind.__name__, (kind,), calls)
 
 

@@ -16,6 +16,7 @@ import click
 
 from ottla import __version__
 from ottla.cli import interrupts, streams
+from ottla.cli.entry import end_at_once
 from ottla.cli.lazy import Lazy, LazyGroup, Section
 from ottla.cli.settings import connection_options, dry_run_option, yes_option
 from ottla.common.errors import OttlaError
@@ -118,7 +119,9 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    status = run(list(sys.argv[1:] if arguments is None else arguments))
+    end_at_once()  # what Python does from here on must not be interrupted by an exception
+    sys.exit(status)
 
 
 def run(arguments: list[str]) -> int:

@@ -3,15 +3,15 @@ sentences. Nothing but Python's own library is needed for it."""
 
 from __future__ import annotations
 
-import base64
 import json
-import ssl
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, unquote, urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+from urllib.parse import quote, urlencode
+from urllib.request import Request
 
 from ottla.client.access.bearer import BearerLogin, headers_of
+from ottla.client.access.http_place import http_place, reason_of
+from ottla.client.access.redirects import pointed_elsewhere
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
 
@@ -33,36 +33,19 @@ class RegistryUnreachable(Retriable):
     """Nobody answers there, or not as a registry would, for now."""
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Python's own takes the login along, to whatever host it is sent."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None  # so the answer is an error as others are
-
-
 class RegistryClient:
     def __init__(
         self, url: str, *, ca: str | None = None, certificate: str | None = None, bearer: BearerLogin | None = None
     ) -> None:
         """`https://user:password@host:port` logs in, and so do a bearer token and a certificate: a PEM file with its
         key in it."""
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise OttlaError(f"'{url}' is no address of a registry: write it as http://127.0.0.1:8081.")
-        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-        self._headers = {"Content-Type": _MEDIA_TYPE, "Accept": f"{_MEDIA_TYPE}, application/json"}
+        place = http_place(url, what="a registry", example="http://127.0.0.1:8081", ca=ca, certificate=certificate)
+        self.url = place.url
+        self._headers = {"Content-Type": _MEDIA_TYPE, "Accept": f"{_MEDIA_TYPE}, application/json", **place.headers}
         self._bearer = None if bearer is None else headers_of(bearer)
-        if parts.username is not None:
-            if bearer is not None:
-                raise OttlaError(
-                    f"{self.url} is given with a user's name and with a bearer token: one of them logs in."
-                )
-            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
-        context = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
-        if certificate is not None:
-            _show(certificate, context)
-        self._opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context), _NoRedirects())
+        if place.has_login and bearer is not None:
+            raise OttlaError(f"{self.url} is given with a user's name and with a bearer token: one of them logs in.")
+        self._opener = place.opener
 
     def get(self, *path: object, **query: object) -> Any:
         return self._ask("GET", path, query)
@@ -88,27 +71,18 @@ class RegistryClient:
         except HTTPError as error:
             raise _refusal(error) from None
         except (URLError, OSError, ValueError) as error:
-            reason = error.reason if isinstance(error, URLError) else error
+            why = reason_of(error, "--registry-ca")
             raise RegistryUnreachable(
-                f"no registry answers at {self.url} ({reason}): start one with `ottla registry start`, or name another "
+                f"no registry answers at {self.url} ({why}): start one with `ottla registry start`, or name another "
                 "with --registry."
             ) from None
-
-
-def _show(certificate: str, context: ssl.SSLContext | None) -> None:
-    if context is None:
-        raise OttlaError("a certificate is shown over https only: write the registry's address so.")
-    try:
-        context.load_cert_chain(certificate)
-    except OSError as error:
-        raise OttlaError(f"{certificate} is no PEM file with a certificate and its key: {error}.") from None
 
 
 def _refusal(error: HTTPError) -> OttlaError:
     if error.code >= 500:
         return RegistryUnreachable(f"the registry has trouble: {error.code} {error.reason}.")
-    if error.code < 400:
-        return Refused(error.code, f"it sends us to {error.headers.get('Location')}, which you may name instead")
+    if (elsewhere := pointed_elsewhere(error)) is not None:
+        return Refused(error.code, elsewhere)
     try:
         tree = json.load(error)
         return Refused(int(tree["error_code"]), str(tree["message"]))

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.parse import quote
+from urllib.request import Request
 
+from ottla.client.access.http_place import http_place, reason_of
 from ottla.common.errors import OttlaError
 
 _TIMEOUT_S = 10.0
@@ -71,12 +72,11 @@ class Plugin:
 
 
 class ConnectClient:
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise OttlaError(f"'{url}' is no address of Kafka Connect: write it as http://127.0.0.1:8083.")
-        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-        self._opener = build_opener(ProxyHandler({}))
+    def __init__(self, url: str, *, ca: str | None = None, certificate: str | None = None) -> None:
+        """`https://user:password@host:port` logs in, and so does a certificate: a PEM file with its key in it."""
+        place = http_place(url, what="Kafka Connect", example="http://127.0.0.1:8083", ca=ca, certificate=certificate)
+        self.url = place.url
+        self._place = place
 
     def version(self) -> str:
         return str(self._tree("/").get("version", "unknown"))
@@ -135,22 +135,31 @@ class ConnectClient:
         return OttlaError(f"what answers at {self.url} is not Kafka Connect: look at the address of --connect.")
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        headers = {"Accept": "application/json", "Content-Type": "application/json", **self._place.headers}
         data = None if body is None else json.dumps(body).encode()
         request = Request(self.url + path, data, method=method, headers=headers)
         try:
-            with self._opener.open(request, timeout=_TIMEOUT_S) as reply:
+            with self._place.opener.open(request, timeout=_TIMEOUT_S) as reply:
                 text = reply.read()
                 return json.loads(text) if text.strip() else {}
         except HTTPError as error:
-            try:
-                sentence = str(json.load(error)["message"])
-            except (ValueError, KeyError, TypeError):
-                sentence = f"{error.code} {error.reason}"
-            raise OttlaError(f"Connect refused: {sentence.rstrip('.')}.") from None
+            raise self._refusal(error) from None
         except (URLError, OSError, ValueError, HTTPException) as error:
-            reason = error.reason if isinstance(error, URLError) else error
-            raise OttlaError(f"Kafka Connect does not answer at {self.url} ({reason}).") from None
+            why = reason_of(error, "--connect-ca")
+            raise OttlaError(f"Kafka Connect does not answer at {self.url} ({why}).") from None
+
+    def _refusal(self, error: HTTPError) -> OttlaError:
+        if error.code == 401 and self._place.has_login:
+            return OttlaError(f"Kafka Connect at {self.url} does not take the login that --connect has for it.")
+        if error.code == 401:
+            return OttlaError(
+                f"Kafka Connect at {self.url} asks for a login: give --connect with it, as in http://USER:PASSWORD@HOST."
+            )
+        try:
+            sentence = str(json.load(error)["message"])
+        except (OSError, ValueError, KeyError, TypeError, HTTPException):
+            sentence = f"{error.code} {error.reason}"
+        return OttlaError(f"Connect refused: {sentence.rstrip('.')}.")
 
 
 def _connector(name: str, tree: Any) -> Connector:

@@ -21,12 +21,17 @@ class ConsoleSettings:
     port: int = 8080
     # By these names it is asked for, besides addresses and localhost.
     host_names: tuple[str, ...] = ()
+    # The addresses of registry, Connect and metrics may have logins: those pages show are those of their clients.
     registry: str | None = None
     registry_ca: str | None = None
+    registry_certificate: str | None = None
     # Properties `bearer.auth.*`.
     registry_bearer: str | None = None
     connect: tuple[str, ...] = ()
+    connect_ca: str | None = None
+    connect_certificate: str | None = None
     metrics: tuple[str, ...] = ()
+    metrics_ca: str | None = None
     is_read_only: bool = False
     users_file: str | None = None
     # Users of the cluster log in with their own passwords, and what they do is done in their name.

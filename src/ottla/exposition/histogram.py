@@ -1,12 +1,9 @@
-"""A histogram with fixed buckets that may be filled a batch at a time.
-
-What is measured often is put into a plain list where it is measured, which costs some tens of nanoseconds, and into its
-buckets together with others: sorting 512 floats and looking for a dozen bounds is half the work of 512 searches.
-"""
+"""A histogram with fixed buckets. What is measured with every request is counted elsewhere (`kernel/request_runs.py`)
+and merged when somebody asks."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 
 # Most of our answers take some tens of microseconds; a fetch may wait for half a second, a join for minutes.
@@ -31,28 +28,9 @@ class Histogram:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
-    def count_only(self, value: float, times: int) -> None:
-        """For values of which the sum is known otherwise."""
-        self.counts[bisect_left(self.bounds, value)] += times
-
-    def add_all(self, values: list[float]) -> None:
-        """They are sorted."""
-        counts, below = self.counts, 0
-        for place, bound in enumerate(self.bounds):
-            if below == len(values):
-                break
-            reached = bisect_right(values, bound, below)
-            counts[place] += reached - below
-            below = reached
-        counts[-1] += len(values) - below
-        self.sum += sum(values)
-
-    def add_each(self, values: Sequence[float], times: Sequence[int]) -> None:
-        """The first value so many times as the first number says, and so on."""
-        bounds, counts, total = self.bounds, self.counts, 0.0
-        for value, count in zip(values, times, strict=True):
-            counts[bisect_left(bounds, value)] += count
-            total += value * count
+    def merge(self, counts: Sequence[int], total: float) -> None:
+        """What was counted elsewhere in the same buckets."""
+        self.counts = [had + new for had, new in zip(self.counts, counts, strict=True)]
         self.sum += total
 
     def buckets(self, *, zeros: int = 0, scale: float = 1.0) -> list[tuple[str, float]]:

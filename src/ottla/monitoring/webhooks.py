@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from ottla import __version__
+from ottla.client.access.redirects import NoRedirects
 from ottla.common.errors import OttlaError
 from ottla.monitoring.monitor import StatusChange
 
@@ -35,7 +36,7 @@ def post(url: str, body: bytes) -> None:
     """Raises OSError."""
     headers = {"Content-Type": "application/json", "User-Agent": f"ottla/{__version__}"}
     request = urllib.request.Request(url, data=body, headers=headers, method="POST")
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+    with urllib.request.build_opener(NoRedirects).open(request, timeout=_TIMEOUT_S) as answer:
         answer.read(1024)
 
 
@@ -126,6 +127,9 @@ class _Receiver:
             try:
                 self._send(self._url, body)
             except urllib.error.HTTPError as error:
+                if 300 <= error.code < 400:
+                    self._give_up(f"it answers {error.code} and points to another address: name that one")
+                    return
                 if 400 <= error.code < 500 and error.code not in (408, 429):
                     self._give_up(f"it answers {error.code}")
                     return

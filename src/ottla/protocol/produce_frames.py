@@ -201,6 +201,7 @@ class Layout:
         "_tail",
         "_tail_size",
         "_with_log_start",
+        "is_by_id",
         "key",
         "partition",
         "request",
@@ -210,6 +211,7 @@ class Layout:
     def __init__(self, version: int, start: int, request: ProduceRequest, key: bytes, partition: int) -> None:
         """`start` is where the size of the records stands."""
         self.version = version
+        self.is_by_id = version >= WITH_TOPIC_IDS
         self.request = request
         self.key = key
         self.partition = partition

@@ -1,16 +1,24 @@
 """What arrives, cut into frames: pure, and the same whatever the pieces in which it comes.
 
 A frame that lies complete in what was received is given out where it lies. One that does not gets a buffer of its own,
-which grows with what has *arrived*, never with what was announced; the socket reads straight into it.
+which grows with what has *arrived*, never with what was announced; the socket reads straight into it. Beyond a size it
+is a mapping of its own: the kernel makes that longer and shorter without moving what is in it. A bytearray is moved by
+the allocator when it has no room behind it, and freed in one piece, and either is what everybody else waits for.
 """
 
 from __future__ import annotations
 
+import mmap
 import struct
+import sys
 
 _SIZE = struct.Struct(">i")
 # The shortest request header.
 FRAME_BYTES_MIN = 10
+# Larger buffers are mappings, where the kernel can make one longer.
+_MAPPED_BYTES = 2 * 1024 * 1024 if sys.platform == "linux" else sys.maxsize
+
+Buffer = bytearray | mmap.mmap
 
 
 class FrameRefused(Exception):
@@ -31,7 +39,7 @@ class FrameReader:
         # Size of the frame that `next` met the beginning of, and how much of it is there.
         self.incomplete: tuple[int, int] | None = None
         # Where the rest of it goes.
-        self.buffer: bytearray | None = None
+        self.buffer: Buffer | None = None
         self._size = 0
         self._filled = 0
         self._data = memoryview(b"")
@@ -82,8 +90,17 @@ class FrameReader:
         return self._size - len(self.buffer) if self._filled == len(self.buffer) else 0
 
     def grow(self, size: int) -> None:
-        assert self.buffer is not None
-        self.buffer.extend(bytes(size))
+        buffer = self.buffer
+        assert buffer is not None
+        size += len(buffer)
+        if isinstance(buffer, mmap.mmap):
+            buffer.resize(size)
+        elif size <= _MAPPED_BYTES:
+            buffer.extend(bytes(size - len(buffer)))
+        else:
+            # Private: one that is shared cannot grow.
+            self.buffer = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            self.buffer[: self._filled] = memoryview(buffer)[: self._filled]
 
     @property
     def room(self) -> memoryview:

@@ -105,11 +105,12 @@ class ReceivingConnection(Connection):
             self._consume(scratch[:received])
 
     def _read_into_frame(self) -> None:
-        frames, buffer = self._frames, self._frames.buffer
-        assert buffer is not None
+        frames = self._frames
         if not self._memory.grow(self, frames):
             self._events.pause_reading()
             return
+        buffer = frames.buffer
+        assert buffer is not None
         received = self._transport.receive_into(frames.room)
         if received == 0:
             self.close()
@@ -117,11 +118,12 @@ class ReceivingConnection(Connection):
         self.last_active_ms = self.poller.now_ms
         frame = frames.received(received)
         if frame is not None:
-            self._memory.end_frame(self)
+            self._memory.end_frame(self, buffer)
             self._handle(frame)
             if not self._busy:  # else the request may still be read where it is (framing.kept)
                 self._memory.release(self)
-                self.listener.recycle(buffer)
+                if isinstance(buffer, bytearray):
+                    self.listener.recycle(buffer)
 
     def _read_beyond(self) -> None:
         """Data while a request is under way: keep a little, then let the socket hold the rest."""
@@ -232,5 +234,5 @@ class ReceivingConnection(Connection):
 
     def _give_up_receiving(self) -> None:
         if self._frames.buffer is not None:
-            self._memory.end_frame(self)
+            self._memory.end_frame(self, self._frames.buffer)
         self._frames.clear()

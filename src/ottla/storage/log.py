@@ -72,6 +72,17 @@ class Log(LogWriter):
         """Drop everything at and above `offset`: a follower whose log went another way."""
         retention.truncate_to(self, offset, now_ms)
 
+    def hide_behind_hole(self) -> None:
+        """Readers are given nothing of it, until a leader has told how far this log is committed."""
+        if self.hole is not None:
+            self.high_watermark = min(self.high_watermark, self.hole)
+
+    def cut_at_hole(self, now_ms: int) -> None:
+        """Give up what lies behind records that are missing, because others have all of it."""
+        if self.hole is not None:
+            self.truncate_to(self.hole, now_ms)
+            self.hole = None
+
     def restart_at(self, offset: int, now_ms: int) -> None:
         """Drop everything and go on at `offset`: a follower whose leader has deleted what comes next."""
         retention.restart_at(self, offset, now_ms)
@@ -83,6 +94,8 @@ class Log(LogWriter):
         self.log_start_offset = min(self.log_start_offset, end_offset)
         self.recovery_point = min(self.recovery_point, end_offset)
         self.high_watermark = min(self.high_watermark, end_offset)
+        if self.hole is not None and end_offset <= self.hole:
+            self.hole = None
         # Also when nothing else is cut: an epoch may have begun exactly at the end.
         self.leader_epochs.truncate_from_end(end_offset)
         self._flushing.truncated(end_offset)

@@ -79,8 +79,9 @@ class LogManager(LogOwner):
         self._dir_of: dict[TopicPartition, LogDir] = {}
         # Folders that should be there and are not: partition -> path. Their records were synced once.
         self.lost: dict[TopicPartition, Path] = {}
-        # Logs that were made in place of ones that are gone, and have not caught up with others since. Each directory
-        # has a note of all, so that another start knows it of those that it finds there.
+        # Logs that were made in place of ones that are gone, or lack records that were synced, and have not caught up
+        # with others since. Each directory has a note of all, so that another start knows it of those that it finds
+        # there.
         self.made_anew: set[TopicPartition] = set()
         # Logs that could not be made, for lack of room, of file descriptors or of a directory that works: partition ->
         # id of its topic. `create` is to be tried again.
@@ -142,7 +143,9 @@ class LogManager(LogOwner):
                 elif not folder.mark:
                     tp = folder.topic_partition
                     point = None if known_points is None else points.get(tp, 0)
-                    log = self._load(log_dir, tp, clean, starts.get(tp, 0), point, cleaned.get(tp, 0))
+                    # Where records are missing is found by reading; others have not given them to us yet.
+                    trusts_all = clean and tp not in log_dir.made_anew
+                    log = self._load(log_dir, tp, trusts_all, starts.get(tp, 0), point, cleaned.get(tp, 0))
                     log.high_watermark = min(max(watermarks.get(tp, 0), log.log_start_offset), log.log_end_offset)
             for tp in (tp for tp, point in points.items() if point > 0 and tp not in self._logs):
                 # Above 0 the folder itself was synced, but a checkpoint may still name what was deleted since.
@@ -206,7 +209,7 @@ class LogManager(LogOwner):
     # -- logs --
 
     def note_made_anew(self, partitions: Iterable[TopicPartition]) -> None:
-        """These begin from nothing: call it before they are created. Raises OSError."""
+        """These begin from nothing, or from a hole: call it before they are created. Raises OSError."""
         self.made_anew.update(partitions)
         for log_dir in self.dirs:
             if log_dir.offline is None:

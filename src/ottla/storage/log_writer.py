@@ -62,6 +62,7 @@ class LogWriter(LogReader):
         "config",
         "damage",
         "disk",
+        "hole",
         "last_flush_ms",
         "leader_epochs",
         "owner",
@@ -102,6 +103,9 @@ class LogWriter(LogReader):
         self.cleaned_offset = 0
         # What recovery found broken and left in place, in words.
         self.damage: tuple[str, ...] = ()
+        # Where the first records are missing that were synced once: what is left behind it is all that this disk has of
+        # them, but no replica that others can copy from.
+        self.hole: int | None = None
         self._snapshot_position = self._active.size
         self._refused = RefusedBatches()
         self._fd = -1

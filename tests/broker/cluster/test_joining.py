@@ -197,7 +197,7 @@ def test_the_controller_puts_a_damaged_topic_back_and_nothing_is_lost(
         store.multi([Set(path, b"{oops" if harm == "damage" else older.data)])
         until(lambda: (now := store.get(path)) is not None and now.data == good.data, "it is not put back")
         until(lambda: "whole again" in caplog.text, "nobody says so")
-    told = {record for record in caplog.records if "is damaged and is passed over" in record.message}
+    told = {record for record in caplog.records if "is damaged and is passed over" in record.getMessage()}
     assert 1 <= len(told) <= 2, "each of the brokers says it once"
     assert [record.value for record in first.records("orders", count=1)] == [b"kept"]
     second.stop()
@@ -328,9 +328,9 @@ def test_who_cannot_become_controller_by_a_damaged_node_says_so_and_does_when_it
     with hearing(caplog, "ottla.controller"):
         store.multi([Set(nodes.CONTROLLER_EPOCH, b"{oops")])
         first.stop()
-        until(lambda: any("put off" in record.message for record in caplog.records), "nobody complains")
+        until(lambda: any("put off" in record.getMessage() for record in caplog.records), "nobody complains")
         time.sleep(1)  # it is tried again several times
-        told = [str(getattr(record, "why", "")) for record in set(caplog.records) if "put off" in record.message]
+        told = [str(getattr(record, "why", "")) for record in set(caplog.records) if "put off" in record.getMessage()]
         assert any("The node /controller_epoch of the metadata store is damaged" in why for why in told), told
         assert len(told) <= 3, "said once, and not with every try"
         assert not any(record.exc_info for record in caplog.records), "a sentence, not a traceback"

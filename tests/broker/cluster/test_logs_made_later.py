@@ -203,12 +203,12 @@ async def test_a_broker_all_of_whose_directories_have_failed_has_its_new_replica
     broker.logs._take_offline(broker.logs.dirs[0], "Input/output error")
     await broker.given(*replicas)
     assert broker.partitions.error_for(TOPIC, 0) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert broker.partitions.error_for(TOPIC_ID, 0, by_id=True) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.partitions.by_id.error_for(TOPIC_ID, 0) is ErrorCode.KAFKA_STORAGE_ERROR
     for _ in range(3):
         await broker.failed_dirs.check()
     assert (broker.partition.leader, broker.partition.isr, broker.partition.offline) == (1, (1, 3), (HERE,))
     assert broker.asked == 1
-    assert [record.why for record in caplog.records if record.message == "a replica could not be made"] == [  # type: ignore[attr-defined]
+    assert [record.why for record in caplog.records if record.getMessage() == "a replica could not be made"] == [  # type: ignore[attr-defined]
         f"{TP} could not be made: every log directory is offline"
     ]
 

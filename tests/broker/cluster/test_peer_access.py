@@ -138,7 +138,7 @@ async def test_others_are_told_why_once(
             assert not error.value.refused, "it is there: nobody may take it for dead"
     await peers.close()
     if protocol == "SASL_SSL" and what != "plain text":
-        assert len([record for record in caplog.records if "cannot talk to a broker" in record.message]) == 1
+        assert len([record for record in caplog.records if "cannot talk to a broker" in record.getMessage()]) == 1
     assert "secret" not in caplog.text and "wrong" not in caplog.text
 
 

@@ -23,7 +23,7 @@ class Program:
         """`java`: the beginning of the command; a JVM for a short life, if none is named."""
         libs = require_kafka_libs()
         if not any(libs.glob("kafka-streams-*.jar")):
-            pytest.skip("Streams, Connect and MirrorMaker are not there: run `python tools/fetch_kafka.py`")
+            pytest.skip("Streams, Connect and MirrorMaker are not there: run `python tools/fetch_jars.py kafka`")
         if isinstance(main, Path) and shutil.which("javac") is None:
             pytest.skip("there is a Java runtime but no javac")
         self._command = [*(java or quick_java("512m")), "-cp", class_path(libs), str(main), *map(str, arguments)]

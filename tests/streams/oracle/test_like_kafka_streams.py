@@ -66,7 +66,7 @@ class Oracle:
 @pytest.fixture(scope="module")
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
     if java() is None or not any(JARS.glob("kafka-streams-test-utils-*.jar")):
-        pytest.skip("Kafka Streams' jars are not there: run `python tools/fetch_kafka_streams.py`")
+        pytest.skip("Kafka Streams' jars are not there: run `python tools/fetch_jars.py kafka-streams`")
     if shutil.which("javac") is None:
         pytest.skip("there is no Java compiler: install a JDK")
     running = Oracle(tmp_path_factory.mktemp("oracle"))

@@ -12,6 +12,7 @@ from ottla.broker.access.access import Asker
 from ottla.broker.access.rules import DENIED, RULES, Rule
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError, ErrorCode
+from ottla.common.ids import TopicId
 from ottla.common.steps import Steps
 from ottla.metadata.acls import CLUSTER_NAME, Operation, ResourceType
 
@@ -50,12 +51,14 @@ class Request:
         return answer
 
     def without_topics(self, operation: Operation, field: str = "name", *, by_id: bool = False) -> Steps[list[Any]]:
-        """The topics of the message for which it is not allowed; the others stay."""
+        """The topics of the message for which it is not allowed; the others stay, and so does an id that nobody has:
+        there is nothing to hide."""
         allowed: list[Any] = []
         denied: list[Any] = []
         for topic in self.message.topics:
-            key = bytes(topic.topic_id) if by_id else getattr(topic, field).encode()
-            (allowed if self.ask.may_topic_key(operation, key, by_id=by_id) else denied).append(topic)
+            known = self.broker.image.topics_by_id.get(TopicId(topic.topic_id)) if by_id else None
+            name = getattr(topic, field) if not by_id else None if known is None else known.name
+            (allowed if name is None or self.ask.may_topic(operation, name) else denied).append(topic)
             yield None
         self.message.topics = allowed
         return denied

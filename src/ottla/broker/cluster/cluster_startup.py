@@ -4,8 +4,9 @@ The first broker lays the ground in the store; the others find it, and check tha
 Logs of partitions that this broker has no replica of any more are removed where a note says that their topic was
 deleted, else set aside. A replica that is not here is made anew, empty. If it was here once - its folder was synced, or
 its log directory is gone (`controller/missing_replicas.py`) - that is noted, and the registration says so: such a
-replica must not lead by what it was before. One that is not here for another reason, because it is new or because its
-folder was never synced, has lost nothing that a crash does not lose.
+replica must not lead by what it was before. So it is with one of several that has a hole among synced records. One that
+is not here for another reason, because it is new or because its folder was never synced, has lost nothing that a crash
+does not lose.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ def reconcile(
     log_config: Callable[[Mapping[str, str]], LogConfig],
     node_id: int,
 ) -> None:
-    """Bring the loaded logs in step with the image. `LogManager.made_anew` has those of which nothing was left."""
+    """Bring the loaded logs in step with the image. `LogManager.made_anew` has those of which nothing was left, or not
+    all that was synced."""
     deletions = {
         name
         for name in store.children(nodes.DELETIONS)
@@ -174,8 +176,23 @@ def _note_lost(image: ClusterImage, logs: LogManager, node_id: int, absent: Sequ
             "the log directory of replicas is gone: they begin anew, and copy their records from others",
             extra={"directories": ", ".join(gone), "replicas": len(missing), "first": str(missing[0])},
         )
-    if missing or logs.made_anew:
-        logs.note_made_anew(missing)
+    torn = [tp for tp, log_ in logs.logs.items() if log_.hole is not None and _has_copies(image, tp)]
+    for tp in torn:
+        logs.logs[tp].hide_behind_hole()
+    if torn:
+        first = logs.logs[torn[0]]
+        log.error(
+            "replicas lack records that were synced: they do not lead, and copy what follows from others",
+            extra={"replicas": len(torn), "first": first.name, "offset": first.hole, "damage": "; ".join(first.damage)},
+        )
+    if missing or torn or logs.made_anew:
+        logs.note_made_anew([*missing, *torn])
+
+
+def _has_copies(image: ClusterImage, tp: TopicPartition) -> bool:
+    """The only copy goes on with what is left."""
+    topic = image.topics.get(tp.topic)
+    return topic is not None and len(topic.partitions[tp.partition].replicas) > 1
 
 
 def directory_ids(logs: LogManager) -> list[str]:

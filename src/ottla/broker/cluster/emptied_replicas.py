@@ -1,8 +1,10 @@
-"""Replicas of this broker that were made anew because their log directory is gone, and have not caught up since.
+"""Replicas of this broker that have not caught up since they lost records: those that were made anew because their log
+directory is gone, and those that have a hole among records that were synced (`storage/loading/recovery.py`).
 
-Each registration names them: a broker that was the last one to have a partition's records, and has none of them now,
-must not lead it, or those who follow it would be cut to nothing. Which they are is on disk (`LogManager.made_anew`), so
-another start, or another registration, knows it too. Who is in sync by the registration that counts has caught up.
+Each registration names them: a broker that was the last one to have a partition's records, and lacks some of them now,
+must not lead it, or those who follow it would be cut to nothing. Once it follows a leader it gives up what lies behind
+the hole (`ReplicaFetcher`), or it would never fetch what it lacks. Which they are is on disk (`LogManager.made_anew`),
+so another start, or another registration, knows it too. Who is in sync by the registration that counts has caught up.
 """
 
 from __future__ import annotations

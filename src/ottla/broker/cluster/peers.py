@@ -22,6 +22,8 @@ class Channel(Enum):
     TRANSACTIONS = "transactions"
     # What these tell them: an answer waits until markers are committed, which must not hold up the questions.
     MARKERS = "markers"
+    # The same for partitions that are known to take long.
+    SLOW_MARKERS = "slow markers"
 
 
 class PeerUnavailable(Exception):

@@ -171,7 +171,7 @@ def _fields(message: Message) -> Iterator[tuple[str, Any]]:
         one = waiting.pop()
         looked_at += 1
         for field in type(one).__slots__:
-            value = getattr(one, field, None)
+            value = getattr(one, field)
             if isinstance(value, (list, tuple)):
                 waiting += [element for element in value[:_LOOKED_AT_MAX] if isinstance(element, Message)]
                 if field == "topics":

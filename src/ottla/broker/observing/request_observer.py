@@ -2,9 +2,8 @@
 listener directly, or where a login comes before from the router, and go (back) to the router.
 
 A producer's requests that are like those before them (`router.py` `known_frame`), one behind the other in one
-turn of the poller, are a *run*: the clock is asked once for all of them. Each has its share of the run's local time,
-and took until the run was over, since their answers leave together when the turn is. They are handled right here: a
-call less for each. All others, and every one while requests are logged, are measured one by one.
+turn of the poller, are a *run* (`kernel/request_runs_pure.py` says what that means), and are handled right here: a call
+less for each. All others, and every one while requests are logged, are measured one by one.
 
 It wraps no answer: those that are promised are seen through `connection.on_answer` (`server/client_end.py` `Answer`
 says why).
@@ -18,19 +17,18 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.apis import APIS
 from ottla.broker.observing.request_log import RequestLog, Seen
-from ottla.broker.observing.request_stats import PENDING_MAX, RequestStats
+from ottla.broker.observing.request_stats import RequestStats
 from ottla.broker.observing.stages import OBSERVED
+from ottla.kernel.request_runs import Run
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.router import Router
     from ottla.server.client_end import Answer
     from ottla.server.connection import Connection
-    from ottla.server.poller import Poller
 
 _KEYS = 256
 _PRODUCE = 0
-_NO_RUN = -1
 _NO_API = "Unknown"
 
 Handle = Callable[["Connection", memoryview], "Answer | Awaitable[Answer]"]
@@ -46,8 +44,7 @@ class RequestObserver:
             self._by_key[key] = self.by_api[api.name] = RequestStats()
         self._broker = broker
         self._router = router
-        # When the last request was done with.
-        self._last = 0.0
+        self._run = Run(self._by_key[_PRODUCE].times, perf_counter)
         self.set_log(None)
 
     def set_log(self, log: RequestLog | None) -> None:
@@ -57,94 +54,55 @@ class RequestObserver:
 
     def _in_runs(self) -> Handle:
         """One function whose variables are its own: most of a broker's requests go through it, and each step of it is
-        felt. So sizes are added up at the end of the run."""
+        felt."""
         broker, router, one, stats = self._broker, self._router, self._one_by_one(None), self._by_key[_PRODUCE]
-        # The run: when its turn and itself began, of which version it is, sizes of requests, and answers.
-        ready, began = -1.0, 0.0
-        version = _NO_RUN
-        sizes: list[int] = []
-        answers: list[bytes] = []
-        add_size, add_answer = sizes.append, answers.append
-
-        def begin(poller: Poller, of_version: int) -> None:
-            nonlocal ready, began, version
-            version = of_version
-            if ready != poller.turn_began:
-                ready = poller.turn_began
-                poller.holding.append(at_end_of_turn)
-            began = self._last if self._last > ready else ready
-
-        def end() -> None:
-            nonlocal version
-            if sizes:
-                self._last = ended = perf_counter()
-                answer_sizes = sum(map(len, answers))
-                stats.pending += (ended - ready, ended - began, len(sizes), sum(sizes), answer_sizes, version)
-                if len(stats.pending) >= PENDING_MAX:
-                    stats.fold()
-                sizes.clear()
-                answers.clear()
-            version = _NO_RUN
-
-        def later(connection: Connection, size: int) -> None:
-            """One whose answer is promised has its share of the run; what is left is that of the others."""
-            nonlocal began
-            self._last = ended = perf_counter()
-            local_s = (ended - began) / (len(sizes) + 1)
-            stats.arrived(size, version)
-            self._await_answer(connection, stats, None, None, ended - ready - local_s, local_s, ended)
-            began += local_s
-            end()
-
-        at_end_of_turn = _AtEndOfTurn(end)
+        note, end, promised = self._run.note, self._run.end, self._run.promised
 
         def counted(connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
             cached = connection.context
-            if cached is None or not cached[1].produce_prefix_end or broker.throttling is not None:
+            if (
+                cached is None
+                or not cached[1].produce_prefix_end
+                or broker.throttling is not None
+                or not connection.poller.in_turn
+            ):
                 end()
                 return one(connection, frame)
-            if frame[3] != version:
-                end()
-                if not connection.poller.in_turn:
-                    return one(connection, frame)
-                begin(connection.poller, frame[3])
             try:
                 answer = router.known_frame(broker, cached[1], frame)
             except Exception as error:
                 router.give_up(connection, error)
-                add_size(len(frame))
-                add_answer(b"")
+                note(connection, frame, b"")
                 return None
             if type(answer) is bytes:
                 connection.observed = stats
-                add_size(len(frame))
-                add_answer(answer)
+                note(connection, frame, answer)
                 return answer
             if answer is None:
                 end()
                 return one(connection, frame)
             connection.observed = stats
-            later(connection, len(frame))
+            self._await_answer(connection, stats, None, None, *promised(connection, frame))
             return answer
 
         return counted
 
     def _one_by_one(self, log: RequestLog | None) -> Handle:
-        handle, by_key = self._router.handle, self._by_key
+        handle, by_key, run = self._router.handle, self._by_key, self._run
 
         def measured(connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
             poller = connection.poller
             if poller.in_turn:
                 # What is served first in a turn begins with it, the next when that is done: one look at the clock less.
                 ready = poller.turn_began
-                began = self._last if self._last > ready else ready
+                began = run.last if run.last > ready else ready
             else:
                 ready = began = perf_counter()
             stats = connection.observed = by_key[frame[1]]
             version, size = frame[3], len(frame)
             seen = None if log is None else log.look_at(connection, frame)
             answer = handle(connection, frame, OBSERVED)
-            self._last = ended = perf_counter()
+            run.last = ended = perf_counter()
             if type(answer) is bytes:
                 answer_size = len(answer)
             elif answer is None or isinstance(answer, (list, bytearray)):
@@ -153,9 +111,7 @@ class RequestObserver:
                 stats.arrived(size, version)
                 self._await_answer(connection, stats, log, seen, began - ready, ended - began, ended)
                 return answer
-            stats.pending += (ended - ready, ended - began, 1, size, answer_size, version)
-            if len(stats.pending) >= PENDING_MAX:
-                stats.fold()
+            stats.times.add(began - ready, ended - began, size, answer_size, version)
             if seen is not None and log is not None:
                 log.tell(seen, connection, began - ready, ended - began, 0.0, answer_size)
             return answer
@@ -194,13 +150,6 @@ class RequestObserver:
 
     def failed(self, key: int, code: int) -> None:
         self._by_key[key & 0xFF].failed(code)
-
-
-class _AtEndOfTurn:
-    """What a poller holds until its turn is over."""
-
-    def __init__(self, end: Callable[[], None]) -> None:
-        self.release_held = end
 
 
 def _size(answer: Answer) -> int:

@@ -97,6 +97,13 @@ class FollowedPartition(Readers):
             logger.info("truncating a replica", extra=where)
         log.truncate_to(offset, now_ms)
 
+    def cut_at_hole(self, now_ms: int) -> None:
+        """Some of our records are missing, below what was synced."""
+        log = self.log
+        where = {"partition": log.name, "offset": log.hole, "end_offset": log.log_end_offset}
+        logger.warning("cutting a replica where its records are missing", extra=where)
+        log.cut_at_hole(now_ms)
+
     def begin_with(self, records: memoryview, now_ms: int) -> None:
         """Records may be deleted up to the middle of a batch, and batches are fetched whole: an empty log that begins
         there goes back to where the batch begins. Readers see nothing of it below the leader's log start."""

@@ -140,7 +140,7 @@ class IsrChanges:
 
     def _still_proposed(self) -> list[Partition]:
         """Not those that are settled, by an image for instance, nor of an epoch that is over."""
-        get = self._broker.partitions.get_by_key
+        get = self._broker.partitions.by_id.get
         self._proposed = {
             partition: state
             for partition, state in self._proposed.items()

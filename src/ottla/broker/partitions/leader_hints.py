@@ -11,15 +11,16 @@ from ottla.protocol.node_endpoints import NodeEndpoint
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+    from ottla.broker.partitions.partition_table import Keyed
 
 _HINTED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-def leader_hint(broker: Broker, error: int, key: bytes, index: int) -> tuple[int, int] | None:
+def leader_hint(table: Keyed, error: int, key: bytes, index: int) -> tuple[int, int] | None:
     """Leader and leader epoch, if this error asks for them and they are known."""
     if error not in _HINTED:
         return None
-    image = broker.partitions.image_of(key, index)
+    image = table.image_of(key, index)
     return None if image is None else (image.leader, image.leader_epoch)
 
 

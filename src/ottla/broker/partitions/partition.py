@@ -216,14 +216,24 @@ class Partition(Readers):
         for _, done in waiting:
             if not done.done():
                 done.set_exception(error)
-        deletions, self._waiting_for_deletion = self._waiting_for_deletion, []
-        for _, _, deleted in deletions:
-            if not deleted.done():
-                deleted.set_exception(error)
+        self._fail_deletions(error)
         for feed in tuple(self.feeds):
             feed.on_append()
         self.feeds.clear()
         self.notify()
+
+    def release_waiting(self) -> None:
+        """The broker stops, and could not hand this over: whoever waits for other replicas asks the next leader."""
+        if self.replication is not None:
+            error = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"the leader of {self.topic}-{self.index} stops")
+            self._tell_all(error)
+            self._fail_deletions(error)
+
+    def _fail_deletions(self, error: ApiError) -> None:
+        deletions, self._waiting_for_deletion = self._waiting_for_deletion, []
+        for _, _, deleted in deletions:
+            if not deleted.done():
+                deleted.set_exception(error)
 
     # --- writing
 

@@ -100,6 +100,7 @@ class ReplicaFetcher:
                 continue
             timeout_ms = config.replica_socket_timeout_ms
             try:
+                await self._cut_at_holes()
                 await self._sync_what_is_due()
                 if not self._to_name and not self._to_forget and not self._in_session:
                     continue
@@ -165,6 +166,18 @@ class ReplicaFetcher:
         self._to_forget.clear()
         for followed in self._followed.values():
             followed.asked_offset = -1
+
+    async def _cut_at_holes(self) -> None:
+        """What lies behind records that are missing is fetched again with them."""
+        torn = [followed for followed in self._to_name.values() if followed.log.hole is not None]
+        for followed in torn:
+            try:
+                followed.cut_at_hole(self._broker.clock.now_ms())
+            except ApiError as failure:
+                self._set_aside(followed, failure.code, failure.message or failure.code.name)
+        if torn:
+            # Or a start after a power cut would miss what was cut off.
+            await asyncio.gather(*map(asyncio.wrap_future, self._broker.logs.checkpoint()))
 
     async def _sync_what_is_due(self) -> None:
         """What a fetch acknowledges is as much on disk as the topic asks for, whichever leader it came from. A

@@ -104,7 +104,9 @@ class ReplicaMoves:
             if move.cancelled or self._logs.get(tp) is not current:
                 return
             moved = self._logs.switch(future, move.target)
-            replica = self._partitions.get(*tp) or self._partitions.get_followed(tp.topic.encode(), tp.partition)
+            replica = self._partitions.get(*tp) or self._partitions.by_name.get_followed(
+                tp.topic.encode(), tp.partition
+            )
             if replica is not None:
                 replica.replace_log(moved)
             log.info("replica moved", extra={"partition": str(tp), "folder": str(moved.dir)})

@@ -96,6 +96,7 @@ class ReplicaSession:
         "_is_woken",
         "_max_bytes",
         "_min_bytes",
+        "_table",
         "_timer",
         "_timer_ms",
         "_version",
@@ -118,6 +119,7 @@ class ReplicaSession:
         self._broker = broker
         self.id = session_id
         self.by_id = by_id
+        self._table = broker.partitions.by_id if by_id else broker.partitions.by_name
         self.epoch = 1
         self.replica = replica
         self.broker_epoch = broker_epoch
@@ -196,10 +198,10 @@ class ReplicaSession:
 
     def _place(self, position: ReplicaPosition) -> None:
         """Note what the follower has, and whether there is more for it."""
-        partitions, (topic, index) = self._broker.partitions, position.key
-        partition = partitions.get_by_key(topic, index)
+        topic, index = position.key
+        partition = self._table.get(topic, index)
         if partition is None:
-            self._fail(position, partitions.error_for(topic, index, by_id=self.by_id))
+            self._fail(position, self._table.error_for(topic, index))
             return
         epoch, leader_epoch = position.leader_epoch, partition.leader_epoch
         if epoch != leader_epoch and epoch != -1:
@@ -394,7 +396,7 @@ class ReplicaSession:
 
     def _read(self, position: ReplicaPosition, budget: int, lines: list[Line], *, is_first: bool) -> int:
         partition = position.partition
-        if partition is None or self._broker.partitions.get_by_key(*position.key) is not partition:
+        if partition is None or self._table.get(*position.key) is not partition:
             position.detach()
             self._place(position)  # says what is wrong, or goes on in another epoch
             return 0

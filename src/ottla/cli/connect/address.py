@@ -19,6 +19,7 @@ _TIMEOUT_S = 100.0
 
 
 _CA = "ottla.connect.ca"
+_CERTIFICATE = "ottla.connect.certificate"
 
 
 def url_option(function: Any) -> Any:
@@ -28,6 +29,13 @@ def url_option(function: Any) -> Any:
         help="PEM: whom to trust, for https [OTTLA_CONNECT_CA].",
         expose_value=False,
         callback=_note,
+    )(function)
+    function = click.option(
+        "--certificate",
+        metavar="FILE",
+        help="PEM with its key: logs in, for https [OTTLA_CONNECT_CERTIFICATE].",
+        expose_value=False,
+        callback=_note_certificate,
     )(function)
     return click.option(
         "--url",
@@ -40,6 +48,10 @@ def _note(context: click.Context, _: click.Parameter, value: str | None) -> None
     context.meta[_CA] = value
 
 
+def _note_certificate(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    context.meta[_CERTIFICATE] = value
+
+
 class Worker:
     """A worker's REST API."""
 
@@ -47,7 +59,9 @@ class Worker:
         self.url = (url or os.environ.get("OTTLA_CONNECT_URL") or DEFAULT_URL).rstrip("/")
         # As it may be shown.
         self._shown = re.sub(r"//[^/@]*@", "//", self.url)
-        self._ca = click.get_current_context().meta.get(_CA) or os.environ.get("OTTLA_CONNECT_CA")
+        meta = click.get_current_context().meta
+        self._ca = meta.get(_CA) or os.environ.get("OTTLA_CONNECT_CA")
+        self._certificate = meta.get(_CERTIFICATE) or os.environ.get("OTTLA_CONNECT_CERTIFICATE")
 
     def ask(self, method: str, *path: str, body: Any = None, **query: Any) -> Any:
         """Raises OttlaError with the worker's own sentence."""
@@ -76,12 +90,20 @@ class Worker:
         return tree
 
     def _verify(self) -> ssl.SSLContext | bool:
-        if self._ca is None:
+        if self._ca is None and self._certificate is None:
             return True
         try:
-            return ssl.create_default_context(cafile=self._ca)
+            context = ssl.create_default_context(cafile=self._ca)
         except OSError as error:
             raise OttlaError(f"{self._ca} has no certificates that can be read as PEM: {error}.") from None
+        if self._certificate is not None:
+            try:
+                context.load_cert_chain(self._certificate)
+            except OSError as error:
+                raise OttlaError(
+                    f"{self._certificate} is no PEM file with a certificate and its key: {error}."
+                ) from None
+        return context
 
 
 def _tree(text: str) -> Any:

@@ -1,4 +1,5 @@
-"""Ctrl-C as a wish that is asked for: what was found until then is shown."""
+"""Ctrl-C as a wish that is asked for: what was found until then is shown. Before it is asked for nothing was found, and
+Ctrl-C ends the command as it does everywhere: a cluster that cannot be reached is not waited for."""
 
 from __future__ import annotations
 
@@ -13,13 +14,15 @@ EXIT_TERMINATED = 143
 
 
 class Interruptible:
-    """The first Ctrl-C or SIGTERM is noted; the second ends the command."""
+    """Once somebody asks, the first Ctrl-C or SIGTERM is noted; the second ends the command."""
 
     def __init__(self) -> None:
         self._signal: int | None = None
+        self._is_asked_for = False
         self._before: dict[int, Any] = {}
 
     def is_set(self) -> bool:
+        self._is_asked_for = True
         return self._signal is not None
 
     @property
@@ -36,7 +39,7 @@ class Interruptible:
             signal.signal(number, handler)
 
     def _arrived(self, signum: int, frame: FrameType | None) -> None:
-        if self._signal is not None:
+        if self._signal is not None or not self._is_asked_for:
             if signum == signal.SIGTERM:
                 sys.exit(EXIT_TERMINATED)
             raise KeyboardInterrupt

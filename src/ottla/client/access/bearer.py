@@ -19,8 +19,9 @@ from functools import lru_cache
 from typing import Any, Self
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import Request, build_opener
 
+from ottla.client.access.redirects import NoRedirects, pointed_elsewhere
 from ottla.common.config.properties import read_properties
 from ottla.common.errors import OttlaError
 from ottla.common.failures import Retriable
@@ -136,14 +137,13 @@ class BearerHeaders:
 
 def _asked(request: Request) -> dict[str, Any]:
     try:
-        with urlopen(request, timeout=_FETCH_S) as reply:
+        with build_opener(NoRedirects).open(request, timeout=_FETCH_S) as reply:
             tree = json.loads(reply.read(_ANSWER_BYTES_MAX))
     except HTTPError as error:
         if error.code >= 500:
             raise Retriable(f"the issuer of tokens has trouble: {error.code} {error.reason}.") from None
-        raise OttlaError(
-            f"{request.full_url} gives no token ({error.code} {error.reason}): see bearer.auth.client.id."
-        ) from None
+        advice = pointed_elsewhere(error) or "see bearer.auth.client.id"
+        raise OttlaError(f"{request.full_url} gives no token ({error.code} {error.reason}): {advice}.") from None
     except (URLError, OSError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise Retriable(f"no issuer of tokens answers at {request.full_url} ({reason}).") from None

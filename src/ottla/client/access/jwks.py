@@ -10,11 +10,12 @@ import json
 import logging
 from collections.abc import Callable
 from urllib.parse import urlsplit
-from urllib.request import urlopen
+from urllib.request import build_opener
 
 from joserfc.errors import JoseError
 from joserfc.jwk import Key, KeySet
 
+from ottla.client.access.redirects import NoRedirects, pointed_elsewhere
 from ottla.common.errors import OttlaError
 
 _JWKS_BYTES_MAX = 1024 * 1024
@@ -65,11 +66,12 @@ class TrustedKeys:
 
 def _read(url: str) -> bytes:
     try:
-        with urlopen(url, timeout=_FETCH_S) as answer:
+        with build_opener(NoRedirects).open(url, timeout=_FETCH_S) as answer:
             data: bytes = answer.read(_JWKS_BYTES_MAX)
             return data
     except (OSError, ValueError) as error:
-        raise OttlaError(f"the keys of tokens cannot be read from {url}: {error}.") from None
+        why = pointed_elsewhere(error) or str(error)
+        raise OttlaError(f"the keys of tokens cannot be read from {url}: {why}.") from None
 
 
 def _key_set(data: bytes, url: str) -> KeySet:

@@ -126,7 +126,8 @@ def _groups(snapshot: Snapshot) -> list[Finding]:
                     Finding(
                         WARNING,
                         f"Group {group.name} has members, is {lag:,} records behind and commits nothing.",
-                        "Look at its members: a record that fails again and again, or a consumer that hangs.",
+                        "Look at its members: a record that fails again and again, or a consumer that hangs. "
+                        "Or a transaction stays open in what it reads: see Transactions.",
                         link,
                     )
                 )

@@ -14,8 +14,11 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from urllib.request import ProxyHandler, build_opener
+from http.client import HTTPException
+from urllib.error import HTTPError
+from urllib.request import Request
 
+from ottla.client.access.http_place import HttpPlace, http_place, reason_of
 from ottla.console.cluster.history import History
 from ottla.console.cluster.request_times import SHARES, ApiLook, ApiTimes, between, read_times
 
@@ -59,19 +62,19 @@ class Measured:
 
 
 class Metrics:
-    def __init__(self, urls: Sequence[str], interval_s: float) -> None:
-        self._urls = urls
+    def __init__(self, urls: Sequence[str], interval_s: float, *, ca: str | None = None) -> None:
+        """`https://user:password@host:port` logs in. Raises OttlaError."""
+        self._places = [_place(url, ca) for url in urls]
         self._interval_s = interval_s
-        self._opener = build_opener(ProxyHandler({}))
         self._last: dict[str, Scrape] = {}
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self.history = History()
-        self.rows: list[Measured] = [Measured(url, "it was not read yet") for url in urls]
+        self.rows: list[Measured] = [Measured(place.url, "it was not read yet") for place in self._places]
         self.apis: list[ApiTimes] = []
 
     def start(self) -> None:
-        if self._urls:
+        if self._places:
             self._thread = threading.Thread(target=self._run, name="console-metrics", daemon=True)
             self._thread.start()
 
@@ -81,10 +84,11 @@ class Metrics:
             self._thread.join(2 * _TIMEOUT_S)
 
     def _run(self) -> None:
-        with ThreadPoolExecutor(min(_ASKED_AT_ONCE, len(self._urls)), "console-metrics") as askers:
+        urls = [place.url for place in self._places]
+        with ThreadPoolExecutor(min(_ASKED_AT_ONCE, len(urls)), "console-metrics") as askers:
             while not self._stopping.is_set():
                 try:
-                    self.take(dict(zip(self._urls, askers.map(self._scrape, self._urls), strict=True)))
+                    self.take(dict(zip(urls, askers.map(_scrape, self._places), strict=True)))
                 except Exception:  # an answer that nobody expected: the next one may be another
                     _log.exception("metrics of the brokers could not be read")
                 self._stopping.wait(self._interval_s)
@@ -104,16 +108,31 @@ class Metrics:
             self.history.add(time.time(), _values(self.apis))
         self._last |= good
 
-    def _scrape(self, url: str) -> Scrape:
-        target = url if "://" in url else f"http://{url}"
-        target = target if target.count("/") > 2 else f"{target}/metrics"
-        at_s = time.monotonic()
-        try:
-            with self._opener.open(target, timeout=_TIMEOUT_S) as reply:
-                text = reply.read(_BYTES_MAX).decode(errors="replace")
-        except (OSError, ValueError) as error:
-            return Scrape(at_s, problem=str(error))
-        return Scrape(at_s, numbers_of(text), read_times(text))
+
+def _place(text: str, ca: str | None) -> HttpPlace:
+    return http_place(text, what="a broker's metrics", example="http://127.0.0.1:9404", ca=ca)
+
+
+def _scrape(place: HttpPlace) -> Scrape:
+    target = place.url if place.url.count("/") > 2 else f"{place.url}/metrics"
+    request = Request(target + place.query, headers=dict(place.headers))
+    at_s = time.monotonic()
+    try:
+        with place.opener.open(request, timeout=_TIMEOUT_S) as reply:
+            text = reply.read(_BYTES_MAX).decode(errors="replace")
+    except (OSError, ValueError, HTTPException) as error:
+        return Scrape(at_s, problem=_why_not(error, place))
+    return Scrape(at_s, numbers_of(text), read_times(text))
+
+
+def _why_not(error: Exception, place: HttpPlace) -> str:
+    if not isinstance(error, HTTPError):
+        return f"it does not answer ({reason_of(error, '--metrics-ca')})."
+    if error.code != 401:
+        return f"it answers {error.code} {error.reason}: look at the address of --metrics."
+    if place.has_login:
+        return "it does not take the login that --metrics has for it."
+    return "it asks for a login: give --metrics with it, as in http://USER:PASSWORD@HOST:9404."
 
 
 def numbers_of(text: str) -> dict[str, float]:

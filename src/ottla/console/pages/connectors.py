@@ -32,15 +32,11 @@ _WRONG = 422
 _VERSION_KEY = secrets.token_bytes(32)
 
 
-def _clients(console: Console) -> list[ConnectClient]:
-    return [ConnectClient(url) for url in console.settings.connect]
-
-
 def connectors(console: Console, request: Request) -> Response:
     found: list[Connector] = []
     problems: list[str] = []
     workers: list[tuple[str, str]] = []
-    for client in _clients(console):
+    for client in console.connect:
         try:
             workers.append((client.url, client.version()))
             found += client.connectors()
@@ -54,7 +50,7 @@ def _one(console: Console, request: Request) -> tuple[ConnectClient, Connector]:
     """Raises NotFound; a worker that does not answer keeps nobody from the connectors of another."""
     name = request.path_params["name"]
     silent: OttlaError | None = None
-    for client in _clients(console):
+    for client in console.connect:
         try:
             for one in client.connectors():
                 if one.name == name:
@@ -94,7 +90,7 @@ def control(console: Console, visitor: Visitor, form: Form, request: Request) ->
 
 def _worker(console: Console, wanted: str) -> ConnectClient:
     """One of those that the console was started with, and no other address."""
-    clients = _clients(console)
+    clients = console.connect
     if not clients:
         raise NotFound("No Kafka Connect was named: start the console with --connect URL.")
     return next((client for client in clients if client.url == wanted), clients[0])
@@ -105,7 +101,7 @@ def new(console: Console, request: Request) -> Response:
     client = _worker(console, request.query_params.get("worker", ""))
     plugin = request.query_params.get("plugin", "")
     if not plugin:
-        workers = [one.url for one in _clients(console)]
+        workers = [one.url for one in console.connect]
         plugins: list[Plugin] = client.plugins()
         return console.page(request, "connector_plugins.html", plugins=plugins, worker=client.url, workers=workers)
     shown = form_of(client.validate({"connector.class": plugin}), {"connector.class": plugin})

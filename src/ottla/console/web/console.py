@@ -25,6 +25,7 @@ from ottla.console.cluster.collecting import Collector
 from ottla.console.cluster.link import Link
 from ottla.console.cluster.metrics import Metrics
 from ottla.console.cluster.snapshot import Snapshot
+from ottla.console.connect_client import ConnectClient
 from ottla.console.pipeline_files import PipelineStarter, files_of
 from ottla.console.processes import Watches
 from ottla.console.records.masking import Masks
@@ -82,7 +83,12 @@ class Console:
         self.masks = Masks.parse(settings.masks)
         self.link = Link(settings.client_settings())
         self.collector = Collector(self.link, settings.interval_s)
-        self.metrics = Metrics(settings.metrics, settings.interval_s)
+        self.metrics = Metrics(settings.metrics, settings.interval_s, ca=settings.metrics_ca)
+        self.registry = _registry(settings)
+        self.connect = [
+            ConnectClient(url, ca=settings.connect_ca, certificate=settings.connect_certificate)
+            for url in settings.connect
+        ]
         self.processes = Watches(settings.client_settings(), settings.processes, settings.interval_s)
         self.sessions = Sessions()
         self.login_limit = LoginLimit()
@@ -95,14 +101,6 @@ class Console:
         """Of the style sheet and the script: browsers keep them until it changes."""
         files = sorted((_HERE / "static").iterdir())
         return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
-
-    @cached_property
-    def registry(self) -> RegistryClient | None:
-        given = self.settings
-        if not given.registry:
-            return None
-        bearer = BearerLogin.load(given.registry_bearer) if given.registry_bearer else None
-        return RegistryClient(given.registry, ca=given.registry_ca, bearer=bearer)
 
     def start(self) -> None:
         self.collector.start()
@@ -170,6 +168,13 @@ class Console:
 
     def fragment(self, name: str, **context: Any) -> str:
         return self.templates.get_template(name).render(context)
+
+
+def _registry(given: ConsoleSettings) -> RegistryClient | None:
+    if not given.registry:
+        return None
+    bearer = BearerLogin.load(given.registry_bearer) if given.registry_bearer else None
+    return RegistryClient(given.registry, ca=given.registry_ca, certificate=given.registry_certificate, bearer=bearer)
 
 
 def _starter(settings: ConsoleSettings) -> PipelineStarter | None:

@@ -49,10 +49,14 @@ def load_log(
     folder = Folder(directory, config.index_interval_bytes, disk)
     segments = folder.segments
     epochs = LeaderEpochs(directory / LEADER_EPOCHS, disk)
+    # A log with records has had a leader: the file is gone, or was damaged.
+    lacks_epochs = not epochs.entries and any(segment.size for segment in segments)
     snapshots = SnapshotFiles(directory, folder.snapshot_offsets, disk)
     new = not segments
+    hole: int | None = None
     if new:
         if recovery_point > log_start_offset:
+            hole = log_start_offset
             logger.error("%s is empty, but had records up to %d; it begins anew", directory, recovery_point - 1)
         segments.append(_segment(directory, log_start_offset, config, disk))
         segments[0].create(now_ms, when_used=log_start_offset == 0)
@@ -72,18 +76,22 @@ def load_log(
         # What was said of later offsets need not be true of what is there now; the batches tell.
         epochs.truncate_from_end(recovery_point)
         whole_from = None if tells_no_holes else max(log_start_offset, cleaned_offset)
-        recovery = Recovery(segments, recovery_point, epochs, whole_from=whole_from)
+        is_compacted = config.cleanup_compact
+        recovery = Recovery(segments, recovery_point, epochs, whole_from=whole_from, is_compacted=is_compacted)
         # With the last one that was synced: what a truncation took from its end may be back.
         recovery.run(_number_of(segments, recovery_point - 1))
-        end, damage, dirty_from = recovery.end_offset, recovery.damage, recovery_point
+        end, damage, dirty_from, hole = recovery.end_offset, recovery.damage, recovery_point, recovery.hole
         if not recovery.saw_producers:
             replay_until = recovery.start_offset
     if end < recovery_point:
         logger.error("%s ends at %d, but was synced up to %d; going on there", directory, end, recovery_point)
         damage.append(f"offsets {end} to {recovery_point - 1} are lost")
+        hole = end if hole is None else hole
         segments.append(_segment(directory, recovery_point, config, disk))
         segments[-1].create(now_ms)
         end = recovery_point
+    if lacks_epochs:
+        _find_epochs(directory, segments, epochs)
     start = min(max(log_start_offset, segments[0].base_offset), end)
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
@@ -112,6 +120,7 @@ def load_log(
     if removed:
         log.folder_changed()
     log.damage = tuple(damage)
+    log.hole = None if hole is None else max(hole, start)
     log.cleaned_offset = cleaned_offset
     for segment in (known for known in folder.without_txn_index if known in segments):
         # Kafka leaves out empty ones: of a folder that it wrote every segment is walked once. Not while serving.
@@ -123,6 +132,18 @@ def load_log(
     for segment in segments:
         segment.release()
     return log
+
+
+def _find_epochs(directory: Path, segments: list[Segment], epochs: LeaderEpochs) -> None:
+    """Without them nobody could tell where this log and that of another replica have parted: a follower would ask for
+    no comparison, and a leader would say that all it has is of the epoch of its first entry."""
+    logger.warning("%s: %s is missing or damaged; the batches are asked", directory, LEADER_EPOCHS)
+    epochs.truncate_from_end(0)
+    for segment in segments:
+        for _, header in segment.headers():
+            if header.leader_epoch > epochs.latest:
+                epochs.assign(header.leader_epoch, header.base_offset)
+        segment.release()
 
 
 def _flush(log: Log) -> None:

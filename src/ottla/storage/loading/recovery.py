@@ -1,13 +1,15 @@
 """After a stop that was not clean: which batches behind the recovery point are whole, and where the log ends.
 
 Below the recovery point everything was synced: batches there are walked by their headers, never truncated, and what is
-damaged is reported and stays for whoever can save it. From there on every CRC is checked, and the log is cut at the
-first batch that is not whole, as in Kafka, with everything behind it: a power cut may have kept later pages and later
-segments and lost earlier ones, and no reader gets past the hole. A segment that is missing altogether, or ends too
-early with a whole batch, is such a hole, too: a replica that kept what follows would never fetch what it lacks. What
-compaction leaves out is not taken for one: it removes nothing above the recovery point that the checkpoint file names
-(`broker/chores/cleaning.py`), and records that come from a compacted leader with gaps lie in segments that follow each
-other without (`LogWriter.roll`).
+damaged or gone is reported, and what is left stays for whoever can save it. Where the first such hole begins is noted:
+a replica of which there are others must neither lead nor be in sync with what lies behind it, and gives it up as soon
+as it follows (`broker/cluster/emptied_replicas.py`), while the only copy goes on. From the recovery point on every CRC
+is checked, and the log is cut at the first batch that is not whole, as in Kafka, with everything behind it: a power cut
+may have kept later pages and later segments and lost earlier ones, and no reader gets past the hole. A segment that is
+missing altogether, or ends too early with a whole batch, is such a hole, too: a replica that kept what follows would
+never fetch what it lacks. What compaction leaves out is not taken for one: it removes nothing above the recovery point
+that the checkpoint file names (`broker/chores/cleaning.py`), and records that come from a compacted leader with gaps
+lie in segments that follow each other without (`LogWriter.roll`).
 """
 
 from __future__ import annotations
@@ -26,18 +28,28 @@ logger = logging.getLogger(__name__)
 
 
 class Recovery:
-    """One log's recovery: `end_offset` and `damage` are its outcome."""
+    """One log's recovery: `end_offset`, `damage` and `hole` are its outcome."""
 
     def __init__(
-        self, segments: list[Segment], recovery_point: int, epochs: LeaderEpochs, *, whole_from: int | None
+        self,
+        segments: list[Segment],
+        recovery_point: int,
+        epochs: LeaderEpochs,
+        *,
+        whole_from: int | None,
+        is_compacted: bool = False,
     ) -> None:
-        """From `whole_from` on segments follow each other without a gap; None: they need not."""
+        """From `whole_from` on segments follow each other without a gap; None: they need not. Where the log is
+        compacted they need not below the recovery point."""
         self._segments = segments
         self._whole_from = whole_from
+        self._is_compacted = is_compacted
         self._recovery_point = recovery_point
         self._epochs = epochs
         self.end_offset = segments[0].base_offset
         self.damage: list[str] = []
+        # Where the first records are missing that were synced.
+        self.hole: int | None = None
         # From here on batches were walked, and whether one of them had a producer id.
         self.start_offset: int | None = None
         self.saw_producers = False
@@ -45,9 +57,14 @@ class Recovery:
         self._last_epoch = -1
 
     def run(self, first: int) -> None:
-        """Go through the segments from the first-th on; the ones before are not looked at."""
+        """Go through the segments from the first-th on; of the ones before only the ends are looked at."""
+        for number in range(first):
+            self._find_missing(self._segments[number].next_offset(), self._segments[number + 1])
+            self._segments[number].release()  # there may be thousands
         for number in range(first, len(self._segments)):
             segment = self._segments[number]
+            if number > first:
+                self._find_missing(self.end_offset, segment)
             if number > first and self._is_behind_a_hole(segment):
                 self._drop_behind(number - 1, "where a segment is missing")
                 break
@@ -59,15 +76,36 @@ class Recovery:
                 self._drop_behind(number, "where a batch is not whole")
                 break
         self._drop_empty_leftover()
+        for segment in self._segments:
+            if segment.hole is not None and segment.hole < self._recovery_point:
+                self._note_hole(segment.hole)
+
+    def _find_missing(self, end: int, following: Segment) -> None:
+        """Whether records that were synced are missing where one segment ends at `end` and the next one follows."""
+        if self._is_compacted or end >= self._recovery_point:
+            return
+        missing = self._missing_between(end, following)
+        if missing is not None:
+            self._note_hole(missing)
+            self._report(following, f"offsets {missing} to {following.base_offset - 1} before it are missing")
+
+    def _missing_between(self, end: int, following: Segment) -> int | None:
+        """The first offset that should be there and is not; what was deleted, or left out by compaction, need not."""
+        if self._whole_from is None:
+            return None
+        missing = max(end, self._whole_from)
+        # Offsets that no segment can hold together were never written together.
+        return missing if 0 < following.base_offset - missing <= INT32_MAX else None
+
+    def _note_hole(self, offset: int) -> None:
+        self.hole = offset if self.hole is None else min(self.hole, offset)
 
     def _is_behind_a_hole(self, segment: Segment) -> bool:
         """Of records that were not synced. What was synced and is gone, or was deleted, is no reason to give up what
         follows."""
-        if self._whole_from is None or self.end_offset < self._recovery_point:
+        if self.end_offset < self._recovery_point:
             return False
-        gap = segment.base_offset - max(self.end_offset, self._whole_from)
-        # Offsets that no segment can hold together were never written together.
-        return 0 < gap <= INT32_MAX
+        return self._missing_between(self.end_offset, segment) is not None
 
     def _overlaps(self, segment: Segment) -> bool:
         """A truncation takes the end of a segment and the segments behind it. Until that is synced a power cut gives
@@ -151,7 +189,11 @@ class Recovery:
                 synced = False
             except BrokenChain as broken:
                 found = trail.resume(fd, broken.position, end) if synced else None
-                if found is None or trail.previous + 1 >= self._recovery_point:
+                if trail.previous + 1 >= self._recovery_point:
+                    return
+                if synced:
+                    self._note_hole(trail.previous + 1)
+                if found is None:
                     return
                 self._report(segment, f"{broken}; valid batches follow at {found}")
                 position = found

@@ -59,6 +59,7 @@ class Segment:
         "directory",
         "disk",
         "first_timestamp",
+        "hole",
         "index_interval",
         "jitter_ms",
         "max_timestamp",
@@ -100,6 +101,8 @@ class Segment:
         self.cuts = 0
         # The chain of batches is broken somewhere: look-ups have to step over it.
         self.damaged = False
+        # The offset from which on a walk over its batches has found the chain broken; the lowest that was met.
+        self.hole: int | None = None
         # Whether it was read since somebody last asked; idle segments give their files back.
         self.used = True
 
@@ -287,6 +290,9 @@ class Segment:
                 return
             except BrokenChain as broken:
                 found = trail.resume(file.fd, broken.position, end)
+                # Nothing is known of what stands before a walk that begins in the middle.
+                hole = max(trail.previous + 1, self.base_offset)
+                self.hole = hole if self.hole is None else min(self.hole, hole)
                 logger.error("%s: %s; %s", self, broken, "nothing follows" if found is None else f"goes on at {found}")
                 if found is None:
                     return
@@ -314,6 +320,18 @@ class Segment:
         """The batches from the one that holds `offset` on."""
         found = self.find(offset)
         return self.headers(found[0]) if found else iter(())
+
+    def _whole_before(self, offset: int) -> int:
+        """Where the last batch before `offset` ends, if what follows may be damaged."""
+        _, end = self._ask_index(lambda: self.offsets.lookup(offset))
+        try:
+            for position, header in scan_headers(self.file().fd, end, self.size):
+                if header.last_offset >= offset:
+                    break
+                end = position + header.size
+        except BrokenChain:
+            pass
+        return end
 
     def largest_timestamp(self) -> int:
         """The last time entry has it, unless batches behind it say otherwise."""
@@ -385,6 +403,8 @@ class Segment:
         """Drop the batches from the one that holds `offset` on."""
         self.cuts += 1
         self.size = self.position_of(offset)
+        if self.damaged:
+            self.size = self._whole_before(offset)
         self.disk.ftruncate(self.file().fd, self.size)
         self._ask_index(lambda: self.offsets.truncate_to(offset))
         self._ask_index(lambda: self.times.truncate_to(offset))

@@ -57,6 +57,7 @@ def own_topics(shape: Shape) -> list[str]:
 
 def serde_name(serde: Serde) -> str:
     """The same in every process: the default text of an object has its address in it."""
+    # Also of a serde of somebody else that wraps another one.
     inner = getattr(serde, "inner", None)
     text = repr(serde)
     if " at 0x" not in text:

@@ -27,7 +27,7 @@ from ottla.streams.engine.partitions import plan_partitions, task_count
 from ottla.streams.engine.task_state import TaskState, read_records
 from ottla.streams.errors import ErrorHandling
 from ottla.streams.state.specs import changelog_topic
-from ottla.streams.topology import SinkNode, Topology
+from ottla.streams.topology import SinkNode, SourceNode, Topology
 
 _CHANGELOG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.bytes": str(16 * 1024 * 1024)}
 # The driver deletes what was processed; time deletes nothing.
@@ -179,8 +179,9 @@ def create_topics(topology: Topology, address: ClusterAddress) -> None:
 
 
 def _topics(topology: Topology, source: str) -> tuple[str, ...]:
-    topics: tuple[str, ...] = getattr(topology.nodes[source], "topics", ())
-    return topics
+    node = topology.nodes[source]
+    assert isinstance(node, SourceNode)
+    return node.topics
 
 
 def _has_records(reader: ClusterReader, topic: str, numbers: list[int]) -> bool:

@@ -25,7 +25,7 @@ from ottla.streams.engine.changelogs import apply_record
 from ottla.streams.engine.task_state import TaskState, read_records
 from ottla.streams.state.bytes_store import MemoryBytes
 from ottla.streams.state.specs import StoreKind, changelog_topic
-from ottla.streams.topology import Topology
+from ottla.streams.topology import SourceNode, Topology
 
 _SHOWN = (StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED, StoreKind.VERSIONED, StoreKind.WINDOW, StoreKind.SESSION)
 # What only reads; everything else a store can do is refused.
@@ -104,8 +104,9 @@ class StoreReader:
     def _topic(self, name: str) -> str:
         """Of a global table the topic itself."""
         if name in self._topology.global_stores:
-            topics: tuple[str, ...] = getattr(self._topology.nodes[self._topology.global_stores[name]], "topics", ())
-            return topics[0]
+            node = self._topology.nodes[self._topology.global_stores[name]]
+            assert isinstance(node, SourceNode)
+            return node.topics[0]
         return changelog_topic(self._application_id, name)
 
 

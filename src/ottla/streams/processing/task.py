@@ -23,6 +23,8 @@ from ottla.streams.processing.operator import Operator, forward_to
 from ottla.streams.processing.processor import ProcessorOperator
 from ottla.streams.processing.sinks import SinkOperator
 from ottla.streams.record import Headers, RecordMetadata
+from ottla.streams.state.sessions import SessionStore
+from ottla.streams.state.window_store import WindowStore
 from ottla.streams.topology import ProcessorNode, SinkNode, SourceNode, SubTopology, Topology
 
 Remembered = dict[str, Any]
@@ -298,7 +300,7 @@ class StreamTask:
     def forget_old(self) -> None:
         """Windows that nobody sees any more."""
         for store in self._stores.values():
-            if hasattr(store, "forget_old"):
+            if isinstance(store, (WindowStore, SessionStore)):
                 store.forget_old()
 
     def close(self) -> None:

@@ -135,11 +135,14 @@ def main() -> int:
     parser.add_argument("--brokers", type=int, help="how many, instead of what the seed says")
     parser.add_argument("--replicas", type=int, help="of each partition")
     parser.add_argument("--steps", type=int, help="how many faults, instead of what the seed says")
+    damage_help = "disks also lose parts of files that were synced"
+    parser.add_argument("--damage", action="store_const", const=1, help=damage_help)
     parser.add_argument("--jobs", type=int, default=1, help="processes for many runs")
     journal_help = "note there what came of each seed, and play only those that it lacks"
     parser.add_argument("--journal", type=Path, metavar="FILE", help=journal_help)
     arguments = parser.parse_args()
     given = {"brokers": arguments.brokers, "replication_factor": arguments.replicas, "faults": arguments.steps}
+    given["damages"] = arguments.damage
     if arguments.seed is not None:
         outcome = play_aloud(arguments.seed, given)
         return 0 if outcome.violation is None else 1

@@ -51,6 +51,8 @@ class Faults:
             (2, self._restart),
             (3, self._cut_client),
         ]
+        if world.settings.damages:
+            self._kinds.append((6, self._damage_disk))
 
     def strike(self) -> None:
         """One of them, if it can be now."""
@@ -144,6 +146,15 @@ class Faults:
 
         self._until(self._longest_silence_s(), start)
         return f"{node.name} loses its disk"
+
+    def _damage_disk(self) -> str | None:
+        """The process ends, and its disk has not kept all that was synced."""
+        node, partition = self._node(), self._rng.choice(self._world.partitions)
+        if node is None or not self._world.may_lose_disk(node):
+            return None
+        what = self._world.damage_disk(node, partition)
+        self._until(self._longest_silence_s(), node.start)
+        return f"{node.name} is killed; {what}"
 
     def _pause(self) -> str | None:
         node = self._node()

@@ -14,8 +14,10 @@ from ottla.broker.broker import Broker
 from ottla.broker.router import Router
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
+from ottla.common.ids import TopicPartition
 from ottla.metastore.port import MetadataStore, StoreUnavailable
 from ottla.testing.simulation.clock import SimulatedClock
+from ottla.testing.simulation.damage import damage
 from ottla.testing.simulation.durable_disk import DurableDisk
 from ottla.testing.simulation.loop import Process
 from ottla.testing.simulation.network import ServerEnd
@@ -171,6 +173,13 @@ class Node:
         after.mkdir()
         self._use(after)
 
+    def damage_disk(self, partition: TopicPartition) -> str | None:
+        """While it is dead."""
+        what = damage(self._folder, partition, self._rng)
+        if what is not None:
+            self._use(self._folder)  # what is there is all that there is
+        return what
+
     def _go_down(self) -> Path:
         """Where its next disk is."""
         if self._end():
@@ -193,7 +202,7 @@ class Node:
         self.is_open = False
         self.process.kill()
         self._dead.append(self.process)
-        if self.broker is not None and hasattr(self.broker, "logs"):
+        if self.broker is not None and self.broker.has_logs:
             for log_dir in self.broker.logs.dirs:
                 log_dir.unlock()  # as the kernel does
         return True

@@ -18,6 +18,8 @@ class Settings:
     # Whether a record is synced before it counts: then no power cut takes anything.
     flushes_each: bool
     faults: int
+    # Whether disks also lose what was synced.
+    damages: int = 0
 
     def properties(self) -> dict[str, str]:
         """Of every broker. Times are short beside Kafka's defaults, and long beside what a message takes: a fault that

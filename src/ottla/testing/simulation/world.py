@@ -127,13 +127,13 @@ class World:
         process = self.loop.process
         return process.name if process is not None else "nobody"
 
-    def office_of(self, broker_id: int, partition: TopicPartition) -> int | None:
-        """The leader epoch in which this broker leads, if that is the one in force."""
-        image, broker = self.stored.partitions.get(partition), self.nodes[broker_id].broker
-        if image is None or image.leader != broker_id or broker is None or not self.nodes[broker_id].is_open:
+    def led_epoch(self, broker_id: int, partition: TopicPartition) -> int | None:
+        """The leader epoch in which this broker believes to lead: it may have been deposed, and not know it yet."""
+        node = self.nodes[broker_id]
+        if node.broker is None or not node.is_open:
             return None
-        led = broker.partitions.get(partition.topic, partition.partition)
-        return led.leader_epoch if led is not None and led.leader_epoch == image.leader_epoch else None
+        led = node.broker.partitions.get(partition.topic, partition.partition)
+        return None if led is None else led.leader_epoch
 
     # --- power
 
@@ -173,6 +173,17 @@ class World:
         self.replicas.power_cut(node, registration.epoch if registration is not None else 0)
         self._disks_lost.add(node.id)
         node.replace_disk()
+
+    def damage_disk(self, node: Node, partition: TopicPartition) -> str:
+        """What has become of it, in words."""
+        node.kill()
+        what = node.damage_disk(partition)
+        if what is None:
+            return "its disk has kept everything"
+        registration = self.stored.registrations.get(node.id)
+        self.replicas.power_cut(node, registration.epoch if registration is not None else 0)
+        self._disks_lost.add(node.id)
+        return what
 
     def _has_lost_disks(self) -> bool:
         """Whether somebody has not caught up since it lost its disk: it has nothing, also where all is synced."""

@@ -1,5 +1,7 @@
 """Markers for partitions that other brokers lead: WriteTxnMarkers, one queue and one request under way per broker
-(Kafka's TransactionMarkerChannelManager).
+(Kafka's TransactionMarkerChannelManager). A leader answers after half a second at the latest, about what is not
+committed by then with REQUEST_TIMED_OUT. From then on such a partition goes with others of its kind, in a queue and on
+a connection of their own, until it is quick again: the rest would wait for it each time.
 
 What comes in while a request is under way goes with the next one, markers of all transactions together. What a broker
 does not take (it cannot be reached, it does not lead the partition any more, replicas are missing) waits, and goes out
@@ -48,16 +50,23 @@ class MarkerChannels:
         self._route = route
         self._arrived = arrived
         self._in_background = in_background
-        self._channels: dict[int, _Channel] = {}
+        self._channels: dict[tuple[int, Channel], _Channel] = {}
+        # Their last marker was not committed when its leader had to answer.
+        self._slow: set[TopicPartition] = set()
         self._is_stopped = False
 
     def add(self, leader: int, completion: Completion, partitions: Iterable[TopicPartition]) -> None:
         """`leader` may be NO_LEADER: then they wait until there is one."""
-        channel = self._channels.get(leader)
+        for partition in partitions:
+            channel = self._channel(leader, Channel.SLOW_MARKERS if partition in self._slow else Channel.MARKERS)
+            _put(channel.next, completion, (partition,))
+            self._send_soon(channel)
+
+    def _channel(self, leader: int, lane: Channel) -> _Channel:
+        channel = self._channels.get((leader, lane))
         if channel is None:
-            channel = self._channels[leader] = _Channel(leader)
-        _put(channel.next, completion, partitions)
-        self._send_soon(channel)
+            channel = self._channels[leader, lane] = _Channel(leader, lane)
+        return channel
 
     def stop(self) -> None:
         self._is_stopped = True
@@ -66,6 +75,7 @@ class MarkerChannels:
         """Leaders may have moved."""
         for channel in list(self._channels.values()):
             for completion, partition in channel.take_moved(self._leader_of):
+                self._slow.discard(partition)
                 self._route(completion, partition)
 
     def _leader_of(self, where: TopicPartition) -> int:
@@ -95,7 +105,7 @@ class MarkerChannels:
         request = WriteTxnMarkersRequest(markers=[_marker(*one) for one in channel.under_way.items()])
         try:
             answer: WriteTxnMarkersResponse = await self._broker.peers.request(
-                channel.leader, request, Channel.MARKERS, timeout_ms=_TIMEOUT_MS
+                channel.leader, request, channel.lane, timeout_ms=_TIMEOUT_MS
             )
         except PeerUnavailable as error:
             channel.note_down(str(error))
@@ -111,6 +121,10 @@ class MarkerChannels:
         for completion, partitions in answered.items():
             for partition in partitions:
                 code = codes.get((completion.markers.producer_id, *partition), ErrorCode.UNKNOWN_SERVER_ERROR)
+                if code is ErrorCode.REQUEST_TIMED_OUT:
+                    self._slow.add(partition)
+                else:
+                    self._slow.discard(partition)
                 if code in _OVER:
                     self._arrived(completion, partition, code)
                 else:
@@ -134,10 +148,11 @@ class MarkerChannels:
 
 
 class _Channel:
-    """To one broker. A marker is in one of the three queues."""
+    """To one broker, on one of two connections. A marker is in one of the three queues."""
 
-    def __init__(self, leader: int) -> None:
+    def __init__(self, leader: int, lane: Channel) -> None:
         self.leader = leader
+        self.lane = lane
         # What goes with the next request, what is with the one under way, and what is to try again after a pause.
         self.next: Queue = {}
         self.under_way: Queue = {}

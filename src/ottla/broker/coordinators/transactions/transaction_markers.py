@@ -6,9 +6,10 @@ complete, as it mostly is by then.
 
 A marker that cannot be written (its disk is full or gone) keeps its transaction undone. It waits in the queue of its
 destination, the partition, and each destination is tried with one marker a second until it takes one; then the rest of
-its queue follows. So what a broken disk costs does not depend on how many transactions wait for it. Markers that are
-written are not written twice, or a broken disk would fill the good ones. After a restart all of them are written again,
-which does no harm: a marker without an open transaction ends nothing.
+its queue follows. So what a broken disk costs does not depend on how many transactions wait for it, and a destination
+that takes long keeps no other waiting. Markers that are written are not written twice, or a broken disk would fill the
+good ones. After a restart all of them are written again, which does no harm: a marker without an open transaction ends
+nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from ottla.broker.coordinators.coordinator_log import check_replicas
 from ottla.broker.coordinators.coordinator_shard import give
 from ottla.broker.coordinators.internal_topics import OFFSETS_TOPIC
 from ottla.broker.coordinators.transactions.marker_channels import PERMANENT, MarkerChannels
+from ottla.broker.coordinators.transactions.uncommitted_markers import UncommittedMarkers
+from ottla.broker.turns import Pause
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.result import Result
@@ -89,11 +92,15 @@ class Completion:
 class MarkerWriter:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._channels = MarkerChannels(broker, self._route, self._arrived, self._in_background)
+        self._channels = MarkerChannels(broker, self._route, self._arrived, self.in_background)
+        # Those that other coordinators have asked us for.
+        self.uncommitted = UncommittedMarkers()
         self._background: set[asyncio.Future[None]] = set()
         # By destination, those that wait for it: partitions that did not take a marker, and the coordinator's own
         # partitions that did not take the record of a completion.
         self._queues: dict[TopicPartition, deque[Completion]] = {}
+        # Those of them that are being written again: it lasts until their replicas and disks have it.
+        self._draining: set[TopicPartition] = set()
         self._is_retrying = False
 
     def stop(self) -> None:
@@ -102,7 +109,8 @@ class MarkerWriter:
         for task in tuple(self._background):
             task.cancel()
 
-    def _in_background(self, work: Awaitable[None], what: str) -> asyncio.Future[None]:
+    def in_background(self, work: Awaitable[None], what: str) -> asyncio.Future[None]:
+        """Until this broker stops; `what` is logged with the reason when it fails."""
         task = asyncio.ensure_future(work)
         self._background.add(task)
 
@@ -130,7 +138,7 @@ class MarkerWriter:
             completion = shard.completing[name] = Completion(shard, markers)
             waiting = self._broker.turns.start(self._complete(completion))
             if waiting is not None:
-                self._in_background(waiting, _FAILED)
+                self.in_background(waiting, _FAILED)
 
     def until_answer(self, completion: Completion) -> Steps[None]:
         """On one node a client waits until all markers are written that can be."""
@@ -153,7 +161,7 @@ class MarkerWriter:
 
     def finish_soon(self, shard: TransactionShard) -> None:
         if shard.coordinator.unfinished():
-            self._in_background(self.finish(shard), _FAILED)
+            self.in_background(self.finish(shard), _FAILED)
 
     async def finish(self, shard: TransactionShard) -> None:
         """Go on with what is decided and not complete."""
@@ -191,13 +199,17 @@ class MarkerWriter:
         for leader, partitions in elsewhere.items():
             self._channels.add(leader, completion, partitions)
         self._forgo(completion, absent)
-        for partition, waiting in flushing:
-            try:
-                yield waiting  # a marker that is lost after the transaction is complete would be missed for ever
-                completion.lacking.pop(partition, None)
-            except ApiError as error:
-                self._not_written(partition, completion, error)
+        if flushing:  # each by itself: one that is lost is written again while others are still waited for
+            yield asyncio.gather(*(self._wait_for(partition, completion, waiting) for partition, waiting in flushing))
         self._end(completion)
+
+    async def _wait_for(self, where: TopicPartition, completion: Completion, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting  # a marker that is lost after the transaction is complete would be missed for ever
+        except ApiError as error:
+            self._not_written(where, completion, error)
+        else:
+            completion.lacking.pop(where, None)
 
     def _end(self, completion: Completion) -> None:
         """Once no marker is missing. Until then whoever asks meets CONCURRENT_TRANSACTIONS."""
@@ -225,7 +237,7 @@ class MarkerWriter:
         """The topic was deleted, and its part of the transaction with it. In a cluster it may also be one that we have
         not heard of yet, and the transaction one of the coordinator before us."""
         if absent and self._broker.is_clustered:
-            self._in_background(self._forgo_for_sure(completion, absent), "looking for deleted topics failed")
+            self.in_background(self._forgo_for_sure(completion, absent), "looking for deleted topics failed")
         else:
             for where in absent:
                 completion.lacking.pop(where, None)
@@ -256,7 +268,7 @@ class MarkerWriter:
         elif where in self._queues:
             self._queues[where].append(completion)
         else:
-            self._in_background(self._write_later(completion, where), "writing a marker failed")
+            self.in_background(self._write_later(completion, where), "writing a marker failed")
 
     async def _write_later(self, completion: Completion, where: TopicPartition) -> None:
         try:
@@ -294,35 +306,43 @@ class MarkerWriter:
         queue.append(completion)
         if not self._is_retrying:
             self._is_retrying = True
-            self._in_background(self._retry(), "writing markers again failed")
+            self.in_background(self._retry(), "writing markers again failed")
 
     async def _retry(self) -> None:
+        pause = Pause()
         try:
             while self._queues:
                 await self._broker.timers.sleep(_RETRY_MS)
                 for destination, queue in list(self._queues.items()):
-                    await self._drain(destination, queue)
+                    if destination not in self._draining:
+                        waiting = self._broker.turns.start(self._drain(destination, queue))
+                        if waiting is not None:
+                            self.in_background(waiting, "writing markers again failed")
+                        await pause.when_due()
         finally:
             self._is_retrying = False
 
-    async def _drain(self, destination: TopicPartition, queue: deque[Completion]) -> None:
-        """The first one that is refused keeps the rest waiting."""
-        while queue:
-            completion = queue[0]
-            try:
+    def _drain(self, destination: TopicPartition, queue: deque[Completion]) -> Steps[None]:
+        """The first one that is refused keeps the rest of its destination waiting."""
+        self._draining.add(destination)
+        try:
+            while queue:
+                completion = queue[0]
                 if completion.is_current:
-                    await self._write_again(destination, completion)
-            except ApiError:
-                return  # as before
-            except Exception:
-                log.exception("writing a marker failed, will try again", extra={"partition": str(destination)})
-                return
-            queue.popleft()
-            await asyncio.sleep(0)
-        del self._queues[destination]
+                    yield from self._write_again(destination, completion)
+                queue.popleft()
+                yield None
+        except ApiError:
+            return  # as before
+        except Exception:
+            log.exception("writing a marker failed, will try again", extra={"partition": str(destination)})
+            return
+        finally:
+            self._draining.discard(destination)
+        self._queues.pop(destination, None)
         log.info("ends of transactions can be written again", extra={"partition": str(destination)})
 
-    async def _write_again(self, destination: TopicPartition, completion: Completion) -> None:
+    def _write_again(self, destination: TopicPartition, completion: Completion) -> Steps[None]:
         if destination not in completion.lacking:
             completion.write_end(self._broker.transactions.now_ms())
         elif self._leader_of(destination) != self._broker.node_id:
@@ -331,7 +351,7 @@ class MarkerWriter:
         else:
             waiting = self._write(destination, completion, self._batch(completion))
             if waiting is not None:
-                await waiting
+                yield waiting
             self._arrived(completion, destination)
 
     # --- one marker

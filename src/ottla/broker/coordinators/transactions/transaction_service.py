@@ -21,6 +21,7 @@ from ottla.broker.coordinators.transactions.transaction_markers import MarkerWri
 from ottla.broker.coordinators.transactions.transaction_peers import TransactionPeers
 from ottla.broker.coordinators.transactions.transaction_shard import TransactionShard
 from ottla.broker.partitions.partition import Partition
+from ottla.broker.turns import Pause
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
 from ottla.common.result import Result
@@ -156,25 +157,31 @@ class TransactionService:
     # --- time
 
     async def abort_overdue(self) -> None:
-        """Also finishes what a failed write left undone."""
+        """Also finishes what a failed write left undone. What has to wait, for replicas, disks or a producer id, goes
+        on by itself: neither the others nor the next time wait for it."""
+        pause = Pause()
         for shard in self.runtime.loaded():
             for transactional_id in shard.coordinator.overdue(self.now_ms()):
-                try:
-                    await self._broker.turns.queue(self._abort_overdue(shard, transactional_id))
-                except ApiError as error:
-                    what = {"transactional_id": transactional_id, "why": str(error)}
-                    log.error("cannot abort an overdue transaction, will try again", extra=what)
-                except Exception:  # of one id; the others must not suffer for it
-                    log.exception("aborting failed, will try again", extra={"transactional_id": transactional_id})
+                waiting = self._broker.turns.start(self._abort_overdue(shard, transactional_id))
+                if waiting is not None:
+                    self.markers.in_background(waiting, "aborting an overdue transaction failed")
+                await pause.when_due()
             await self.markers.finish(shard)
 
     def _abort_overdue(self, shard: TransactionShard, transactional_id: str) -> Steps[None]:
-        yield from self._decided(
-            shard,
-            transactional_id,
-            lambda new_id: shard.coordinator.abort_overdue(transactional_id, new_id, self.now_ms()),
-        )
-        log.info("aborted a transaction that was open for too long", extra={"transactional_id": transactional_id})
+        what = {"transactional_id": transactional_id}
+        try:
+            yield from self._decided(
+                shard,
+                transactional_id,
+                lambda new_id: shard.coordinator.abort_overdue(transactional_id, new_id, self.now_ms()),
+            )
+        except ApiError as error:
+            log.error("cannot abort an overdue transaction, will try again", extra={**what, "why": str(error)})
+        except Exception:  # of one id; the others must not suffer for it
+            log.exception("aborting failed, will try again", extra=what)
+        else:
+            log.info("aborted a transaction that was open for too long", extra=what)
 
     def forget_unused(self) -> None:
         for shard in self.runtime.loaded():

@@ -23,7 +23,7 @@ from ottla.broker.coordinators.transactions.transaction_errors import for_produc
 from ottla.broker.coordinators.transactions.transaction_peers import Question
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
-from ottla.protocol.produce_frames import ProduceRequest, Topics
+from ottla.protocol.produce_frames import WITH_TOPIC_IDS, ProduceRequest, Topics
 from ottla.records.batch import HEADER, HEADER_SIZE, TRANSACTIONAL_BIT
 from ottla.storage.producers.producer_state import Guard
 
@@ -42,9 +42,10 @@ def add_together(broker: Broker, version: int, request: ProduceRequest, topics: 
     if not request.transactional_id or version < _ADDS_PARTITIONS_SINCE:
         return
     found: dict[tuple[int, int], list[TopicPartition]] = {}
+    partitions_by = broker.partitions.by_id if version >= WITH_TOPIC_IDS else broker.partitions.by_name
     for key, pieces in topics:
         for index, records in pieces:
-            partition = broker.partitions.get_by_key(key, index)
+            partition = partitions_by.get(key, index)
             if partition is None or partition.is_internal or records is None or len(records) < HEADER_SIZE:
                 continue
             header = HEADER.unpack_from(records)

@@ -152,6 +152,7 @@ class Fetch:
         "_quota",
         "_rack",
         "_session",
+        "_table",
         "_version",
         "_wake_scheduled",
         "_watched",
@@ -172,6 +173,7 @@ class Fetch:
         self._ask = ask
         self._quota = quota
         self._version = version
+        self._table = broker.partitions.by_id if version >= _WITH_TOPIC_IDS else broker.partitions.by_name
         self._correlation_id = correlation_id
         self._listener = listener
         # Where a consumer is, if it may be sent to somebody nearer.
@@ -314,13 +316,12 @@ class Fetch:
 
     def _read(self, asked: FetchPartition, budget: int, first: bool) -> Line:
         if self._ask is not None:
-            by_id = self._version >= _WITH_TOPIC_IDS
-            if not self._ask.may_topic_key(Operation.READ, asked.key[0], by_id=by_id):
+            name = self._table.name_of(asked.key[0])
+            if name is not None and not self._ask.may_topic(Operation.READ, name):
                 return Line(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         replica = self._replica(*asked.key)
         if replica is None:
-            by_id = self._version >= _WITH_TOPIC_IDS
-            return self._failed(asked, self._broker.partitions.error_for(*asked.key, by_id=by_id))
+            return self._failed(asked, self._table.error_for(*asked.key))
         epoch = asked.leader_epoch
         if epoch != -1 and epoch != replica.leader_epoch:
             is_old = epoch < replica.leader_epoch
@@ -361,15 +362,14 @@ class Fetch:
         return line
 
     def _replica(self, key: bytes, index: int) -> Partition | FollowedPartition | None:
-        partitions = self._broker.partitions
-        found = partitions.get_by_key(key, index)
+        found = self._table.get(key, index)
         if found is None and self._version >= _FROM_FOLLOWERS:
-            return partitions.get_followed(key, index)
+            return self._table.get_followed(key, index)
         return found
 
     def _failed(self, asked: FetchPartition, error: ErrorCode) -> Line:
         line = Line(asked, error)
-        line.current_leader = leader_hint(self._broker, error, *asked.key)
+        line.current_leader = leader_hint(self._table, error, *asked.key)
         return line
 
     # --- the answer

@@ -6,7 +6,8 @@ if the topic flushes on each write. With one replica both mean the same.
 
 Three ways in, which meet in `_produce`, once for each partition: `handle_frame`, from where a large request goes on in
 turns (`_produce_in_turns`); and `handle_known_frame` for one like those before it, which appends by itself what has
-nothing unusual about it. All of them ask the authorizer.
+nothing unusual about it. All of them ask the authorizer, the last one only when it has not said yes to such a request
+since an ACL changed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ottla.broker.coordinators.transactions.verification_guard import Verificati
 from ottla.broker.partitions.key_check import check_keys
 from ottla.broker.partitions.leader_hints import endpoints_of, leader_hint
 from ottla.broker.partitions.partition import Partition
+from ottla.broker.partitions.partition_table import Keyed
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
 from ottla.common.steps import Steps
 from ottla.metadata.acls import Operation, ResourceType
@@ -38,6 +40,7 @@ from ottla.protocol.produce_frames import (
     Outcomes,
     Piece,
     ProduceRequest,
+    Topics,
     decode_in_steps,
     encode,
     encode_in_steps,
@@ -89,7 +92,7 @@ def handle_frame(
     outcomes: Outcomes = []
     waiting: Waiting = []
     if broker.access is not None:
-        topics, outcomes = _allowed(broker.access.of(context), version, request, topics)
+        topics, outcomes = _allowed(broker.access.of(context), _table(broker, version), request, topics)
     add_together(broker, version, request, topics)
     for key, pieces in topics:
         lines: list[Outcome] = []
@@ -106,22 +109,31 @@ def handle_frame(
     return _answer(to, request.acks, outcomes)
 
 
+def _table(broker: Broker, version: int) -> Keyed:
+    """Where the topics of a request are looked up."""
+    return broker.partitions.by_id if version >= WITH_TOPIC_IDS else broker.partitions.by_name
+
+
 def _allowed(
-    ask: Asker, version: int, request: ProduceRequest, topics: Sequence[tuple[bytes, list[Piece]]]
+    ask: Asker, table: Keyed, request: ProduceRequest, topics: Sequence[tuple[bytes, list[Piece]]]
 ) -> tuple[list[tuple[bytes, list[Piece]]], Outcomes]:
     """What may be written, and the answers to what may not."""
     allowed: list[tuple[bytes, list[Piece]]] = []
     refused: Outcomes = []
-    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    name = request.transactional_id
-    if name is not None and not ask.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name):
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    transaction = request.transactional_id
+    is_denied = transaction is not None and not ask.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction)
     for key, pieces in topics:
-        is_allowed = code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        if is_allowed and ask.may_topic_key(Operation.WRITE, key, by_id=version >= WITH_TOPIC_IDS):
-            allowed.append((key, pieces))
+        name = table.name_of(key)
+        if is_denied:
+            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        elif name is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID
+        elif not ask.may_topic(Operation.WRITE, name):
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         else:
-            refused.append((key, [Outcome(piece.partition, code) for piece in pieces]))
+            allowed.append((key, pieces))
+            continue
+        refused.append((key, [Outcome(piece.partition, code) for piece in pieces]))
     return allowed, refused
 
 
@@ -135,7 +147,7 @@ def _produce_in_turns(
         raise CloseConnection(str(error)) from None
     outcomes: Outcomes = []
     if ask is not None:
-        topics, outcomes = _allowed(ask, version, request, topics)
+        topics, outcomes = _allowed(ask, _table(broker, version), request, topics)
     add_together(broker, version, request, topics)
     for key, pieces in topics:
         lines: list[Outcome] = []
@@ -165,13 +177,14 @@ def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryvie
     records = layout.records(frame)
     if records is None:
         return None
-    if broker.access is not None:
-        ask, is_by_id = broker.access.of(context), layout.version >= WITH_TOPIC_IDS
-        if layout.request.transactional_id is not None or not ask.may_topic_key(
-            Operation.WRITE, layout.key, by_id=is_by_id
-        ):
+    table = broker.partitions.by_id if layout.is_by_id else broker.partitions.by_name
+    access = broker.access
+    if access is not None and (layout, context.principal, context.client_host) not in access.writers:
+        topics: Topics = [(layout.key, [Piece(layout.partition, records)])]
+        if _allowed(access.of(context), table, layout.request, topics)[1]:
             return None
-    partition = broker.partitions.get_by_key(layout.key, layout.partition)
+        access.remember_writer(layout, context.principal, context.client_host)
+    partition = table.get(layout.key, layout.partition)
     header = None
     if partition is not None and partition.takes_plain_batches:
         now_ms = broker.clock.now_ms()
@@ -257,18 +270,18 @@ def _hinted(to: _Answering, outcomes: Outcomes) -> tuple[Outcomes, Sequence[Node
     for key, lines in outcomes:
         for place, line in enumerate(lines):
             if line.error:
-                _count_failure(to.broker, key, line)
-                hint = leader_hint(to.broker, line.error, key, line.partition)
+                table = _table(to.broker, to.version)
+                _count_failure(to.broker, table.get(key, line.partition), line)
+                hint = leader_hint(table, line.error, key, line.partition)
                 if hint is not None:
                     leaders.add(hint[0])
                     lines[place] = line._replace(current_leader=hint)
     return outcomes, endpoints_of(to.broker, leaders, to.listener) if leaders else ()
 
 
-def _count_failure(broker: Broker, key: bytes, line: Outcome) -> None:
+def _count_failure(broker: Broker, partition: Partition | None, line: Outcome) -> None:
     if broker.observer is not None:
         broker.observer.failed(_PRODUCE, line.error)
-    partition = broker.partitions.get_by_key(key, line.partition)
     if partition is not None:
         partition.traffic.produces_failed += 1
 
@@ -281,9 +294,10 @@ def _produce(
 ) -> Outcome | Awaitable[Outcome]:
     """`header` is that of a batch which was found to be good already: its checksum is not computed twice."""
     index, records = piece
-    partition = broker.partitions.get_by_key(key, index)
+    table = _table(broker, version)
+    partition = table.get(key, index)
     if partition is None:
-        return Outcome(index, broker.partitions.error_for(key, index, by_id=version >= WITH_TOPIC_IDS))
+        return Outcome(index, table.error_for(key, index))
     try:
         if partition.is_internal:
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}")

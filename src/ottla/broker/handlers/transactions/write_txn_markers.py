@@ -1,17 +1,20 @@
 """WriteTxnMarkers v1-2. Ends a transaction in the partitions named: for its coordinator on another broker, or by hand,
 which is how a hanging transaction is aborted.
 
-All markers are written before the first is waited for; the answer tells of those that are committed.
+All markers are written before the first is waited for; the answer tells of those that are committed. It goes out when
+all of them are, or after half a second: one partition whose replicas or disk take long must not hold up what is known
+of the others, and what the coordinator has to say next. Asked for again, what is still on its way is waited for
+(`uncommitted_markers.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.transactions.transaction_markers import control_batch
+from ottla.broker.coordinators.transactions.uncommitted_markers import AskedMarker
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
@@ -22,13 +25,12 @@ _Marker = WriteTxnMarkersRequest.WritableTxnMarker
 _Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 # Transactions of this version end with a new epoch.
 _BUMPS_SINCE = 2
-# Whoever asks has given up by then.
-_TIMEOUT_S = 30
+_ANSWER_WITHIN_S = 0.5
 
 
 def handle(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest) -> Steps[WriteTxnMarkersResponse]:
     results = []
-    waiting: list[tuple[_Row, Awaitable[None]]] = []
+    waiting: list[tuple[_Row, asyncio.Future[None]]] = []
     for marker in request.markers:
         topics = []
         for topic in marker.topics:
@@ -50,8 +52,12 @@ def handle(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequ
     return _R(markers=results)
 
 
-def _write(broker: Broker, marker: _Marker, where: TopicPartition) -> Awaitable[None] | None:
+def _write(broker: Broker, marker: _Marker, where: TopicPartition) -> asyncio.Future[None] | None:
     """What to wait for until it is committed, if anything. Raises ApiError."""
+    commit, uncommitted = marker.transaction_result, broker.transactions.markers.uncommitted
+    asked = AskedMarker(where, marker.producer_id, marker.producer_epoch, commit, marker.coordinator_epoch)
+    if (promise := uncommitted.get(asked)) is not None:
+        return promise
     partition = broker.partitions.get(*where)
     known = None if partition is None else partition.log.producers.entries.get(marker.producer_id)
     if known is not None and marker.transaction_version >= _BUMPS_SINCE:
@@ -61,20 +67,16 @@ def _write(broker: Broker, marker: _Marker, where: TopicPartition) -> Awaitable[
         is_open = known.txn_first_offset >= 0
         if marker.producer_epoch < known.epoch or (marker.producer_epoch == known.epoch and is_open):
             raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH)
-    commit = marker.transaction_result
     now_ms = broker.clock.now_ms()
     batch = control_batch(marker.producer_id, marker.producer_epoch, commit, marker.coordinator_epoch, now_ms)
-    return broker.transactions.markers.write(where, marker.producer_id, commit, batch)
+    waiting = broker.transactions.markers.write(where, marker.producer_id, commit, batch)
+    return None if waiting is None else uncommitted.keep(asked, waiting)
 
 
-async def _all_committed(waiting: list[tuple[_Row, Awaitable[None]]]) -> None:
-    try:
-        async with asyncio.timeout(_TIMEOUT_S):
-            outcomes = await asyncio.gather(*(promise for _, promise in waiting), return_exceptions=True)
-    except TimeoutError:
-        outcomes = [ApiError(ErrorCode.REQUEST_TIMED_OUT)] * len(waiting)
-    for (row, _), outcome in zip(waiting, outcomes, strict=True):
-        if isinstance(outcome, ApiError):
-            row.error_code = outcome.code
-        elif outcome is not None:
-            row.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+async def _all_committed(waiting: list[tuple[_Row, asyncio.Future[None]]]) -> None:
+    await asyncio.wait({promise for _, promise in waiting}, timeout=_ANSWER_WITHIN_S)
+    for row, promise in waiting:
+        if not promise.done():
+            row.error_code = ErrorCode.REQUEST_TIMED_OUT
+        elif (error := promise.exception()) is not None:
+            row.error_code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR

@@ -29,6 +29,8 @@ _NEEDED = {
 }
 # Else a crash of the server takes changes from its tables that its binlog, and so the topics, have.
 _SAFE = {"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1"}
+# What to do where nobody can know what is missing.
+ANEW = "DELETE the connector's offsets while it is stopped, and it begins with a new snapshot."
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
 
 
@@ -116,8 +118,19 @@ class Catalogue:
             rows = self.ask("SHOW BINARY LOG STATUS")
         return rows[0][0], rows[0][1]
 
-    def has_file(self, file: str) -> bool:
-        return any(row[0] == file for row in self.ask("SHOW BINARY LOGS"))
+    def check_place(self, file: str, position: int) -> None:
+        """Raises ConnectorFailure where the binlog has no such place."""
+        sizes = {str(row[0]): int(row[1]) for row in self.ask("SHOW BINARY LOGS")}
+        if file not in sizes:
+            raise ConnectorFailure(
+                f"The server's binlog has no file {file}: it was removed (see expire_logs_days), or the server is "
+                f"another one than before, so changes may be missing. {ANEW}"
+            )
+        if position > sizes[file]:
+            raise ConnectorFailure(
+                f"The server's binlog ends in {file} at {sizes[file]}, and was read to {position} before: the server "
+                f"is another one than before, or RESET MASTER began its binlog anew. {ANEW}"
+            )
 
     def tables(self, wanted: TableFilter) -> list[str]:
         rows = self.ask(

@@ -1,7 +1,8 @@
 """MySQL's and MariaDB's side of a session: the binlog.
 
 Of an offset it has for itself `file` and `pos`: every transaction that ends before is out; the binlog is read from
-here.
+here. `made` says which file that is, see `binlog_file.py`: on another server, or after RESET MASTER, a file of this
+name is another one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.event import GtidEvent, MariadbGtidEvent, QueryEvent, RotateEvent, XidEvent
+from pymysqlreplication.event import (
+    FormatDescriptionEvent,
+    GtidEvent,
+    MariadbGtidEvent,
+    QueryEvent,
+    RotateEvent,
+    XidEvent,
+)
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
 from ottla.connect.api.data import Records
@@ -21,6 +29,7 @@ from ottla.connect.databases.changes.covered import Key
 from ottla.connect.databases.changes.envelope import Changes, no_records
 from ottla.connect.databases.changes.progress import Progress
 from ottla.connect.databases.changes.session import ChangeSession
+from ottla.connect.databases.mysql.binlog_file import Made, look_at, made_of, refuse_other, refuse_place
 from ottla.connect.databases.mysql.catalogue import (
     BinlogConnection,
     Catalogue,
@@ -32,6 +41,7 @@ from ottla.connect.databases.mysql.shapes import MysqlShape, MysqlShapes
 from ottla.connect.databases.mysql.snapshot import SnapshotReader
 
 _EVENTS = [
+    FormatDescriptionEvent,
     RotateEvent,
     QueryEvent,
     XidEvent,
@@ -61,14 +71,14 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
         tables = catalogue.tables(self._wanted)
         if offset is None:
             self._file, self._pos = catalogue.position()
+            self._made: Made | None = look_at(self._settings, self._file)
         else:
             self._file, self._pos = offset["file"], offset["pos"]
-            if not catalogue.has_file(self._file):
-                raise ConnectorFailure(
-                    f"The server has removed {self._file} of its binlog, so changes are missing (see "
-                    "expire_logs_days): DELETE the "
-                    "connector's offsets while it is stopped, and it begins with a new snapshot."
-                )
+            catalogue.check_place(self._file, self._pos)
+            self._made = look_at(self._settings, self._file)
+            # Offsets that somebody has set, or that an earlier version has written, do not say it.
+            if "made" in offset and self._made != tuple(offset["made"]):
+                raise refuse_other(self._file)
         # Up to here everything was read, though it may have been nothing of a transaction.
         self._passed = encoded(self._file, self._pos)
         self._again = Again.from_json((offset or {}).get("asked"))
@@ -93,7 +103,8 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
         """The server keeps its binlog by its own rules."""
 
     def _position(self) -> dict[str, Any]:
-        return {"file": self._file, "pos": self._pos, **self._again.to_json()}
+        made = {} if self._made is None else {"made": list(self._made)}
+        return {"file": self._file, "pos": self._pos, **made, **self._again.to_json()}
 
     # --- snapshot
 
@@ -105,6 +116,7 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
             if reader.until >= encoded(self._file, self._pos):
                 return reader
             reader.close()
+            self._catalogue.check_place(self._file, self._pos)
             time.sleep(0.05)
 
     def _shape_of_table(self, table: str) -> MysqlShape | None:
@@ -188,7 +200,7 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
             enable_logging=False,
         )
         self._transaction = None
-        self._at_file = self._file
+        self._at_file, self._at_made = self._file, self._made
 
     def _events(self) -> list[Read]:
         """Until there is enough, or the end of the binlog."""
@@ -197,7 +209,8 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
             while True:
                 if self._stream is None:
                     self._connect()
-                event = self._stream.fetchone()
+                with refuse_place(self._file, self._pos):
+                    event = self._stream.fetchone()
                 if event is None:
                     break
                 if pieces := self._handle(event):
@@ -217,9 +230,12 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
         if isinstance(event, WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent):
             return self._rows(event)
         if isinstance(event, RotateEvent):
-            if self._transaction is None and event.next_binlog != self._at_file:
-                self._file, self._pos = event.next_binlog, event.position
-            self._at_file = event.next_binlog
+            if event.next_binlog != self._at_file:
+                self._at_file, self._at_made = event.next_binlog, None
+                if self._transaction is None:
+                    self._file, self._pos, self._made = event.next_binlog, event.position, None
+        elif isinstance(event, FormatDescriptionEvent):
+            self._learn_file(made_of(event))
         elif isinstance(event, MariadbGtidEvent | GtidEvent):
             self._gtid = event.gtid
             if isinstance(event, MariadbGtidEvent):
@@ -233,6 +249,14 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
         elif isinstance(event, XidEvent):
             self._end(event)
         return None
+
+    def _learn_file(self, made: Made) -> None:
+        """The server says it first of each file, and again of the one in which a stream begins."""
+        if self._at_made is not None and self._at_made != made:
+            raise refuse_other(self._at_file)
+        self._at_made = made
+        if self._file == self._at_file:
+            self._made = made
 
     def _refuse_prepared(self) -> list[Read]:
         """What comes before it is published first: the next time it is the first that is read."""
@@ -253,7 +277,7 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
     def _end(self, event: Any) -> None:
         if self._transaction is not None:
             self._progress.passed(self._transaction)
-        self._file, self._pos = self._at_file, event.packet.log_pos
+        self._file, self._pos, self._made = self._at_file, event.packet.log_pos, self._at_made
         self._transaction = None
 
     def _rows(self, event: Any) -> list[Read]:

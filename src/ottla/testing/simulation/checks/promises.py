@@ -35,7 +35,8 @@ class Promises:
         self.read_committed: set[bytes] = set()
         # By transactional id: the producer ids, and epochs, that were given out.
         self._identities: dict[str, set[tuple[int, int]]] = defaultdict(set)
-        self._offsets: dict[tuple[str, TopicPartition], int] = {}
+        # Acknowledged, by the epoch of their coordinator: the largest of those that it knows of.
+        self._offsets: dict[tuple[str, TopicPartition], dict[int, int]] = defaultdict(dict)
         self._last_sent: dict[tuple[str, TopicPartition], int] = defaultdict(int)
         # The last generation of each group that anybody knows of.
         self._generations: dict[str, int] = {}
@@ -120,8 +121,11 @@ class Promises:
         self._in_doubt[group, partition].add(offset)
         return offset
 
-    def committed_offset(self, group: str, partition: TopicPartition, offset: int, generation: int, last: int) -> None:
-        """By a member of this generation, or -1; `last` was the last that was known when it was asked for."""
+    def committed_offset(
+        self, group: str, partition: TopicPartition, offset: int, generation: int, last: int, epoch: int
+    ) -> None:
+        """By a member of this generation, or -1; `last` was the last that was known when it was asked for. `epoch` is
+        that of the coordinator, or a later one."""
         if 0 <= generation < last:
             raise Violation(
                 "old generation not refused",
@@ -129,8 +133,8 @@ class Promises:
             )
         self.commits += 1
         self._in_doubt[group, partition].discard(offset)
-        known = self._offsets.get((group, partition), -1)
-        self._offsets[group, partition] = max(known, offset)
+        of_epochs = self._offsets[group, partition]
+        of_epochs[epoch] = max(of_epochs.get(epoch, -1), offset)
 
     def synced(self, group: str, generation: int) -> None:
         """A member was told what is its own in this generation."""
@@ -139,10 +143,15 @@ class Promises:
     def generation(self, group: str) -> int:
         return self._generations.get(group, -1)
 
-    def acknowledged_offset(self, group: str, partition: TopicPartition) -> int:
-        return self._offsets.get((group, partition), -1)
+    def acknowledged_offset(self, group: str, partition: TopicPartition, epoch: int | None) -> int:
+        """Known to a coordinator of this epoch; None: it is not known of which it is."""
+        if epoch is None:
+            return -1
+        return max((offset for at, offset in self._offsets[group, partition].items() if at <= epoch), default=-1)
 
     def found_offset(self, group: str, partition: TopicPartition, offset: int, at_least: int) -> None:
+        if offset > self._last_sent[group, partition]:
+            raise Violation("offset that nobody committed", f"{group}: {partition} is at {offset}")
         if offset < at_least and offset not in self._in_doubt[group, partition]:
             raise Violation(
                 "committed offset lost", f"{group}: {partition} is at {offset}, {at_least} was acknowledged"

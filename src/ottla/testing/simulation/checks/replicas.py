@@ -65,7 +65,7 @@ class Replicas:
                         break
                 else:
                     return
-        if broker is not None and hasattr(broker, "topics") and node.id not in self._lost:
+        if broker is not None and broker.has_services and node.id not in self._lost:
             # (What a lost one has counts when the controller has taken it in, knowing what happened.)
             self._look_closer(node, broker)
 
@@ -166,7 +166,7 @@ class Replicas:
         for node in nodes:
             if node.id not in image.isr and node.id not in image.elr:
                 continue
-            if node.id in self._lost or node.broker is None or not hasattr(node.broker, "logs"):
+            if node.id in self._lost or node.broker is None or not node.broker.has_logs:
                 continue
             log = node.broker.logs.logs.get(partition)
             if log is None:

@@ -58,14 +58,18 @@ class Committer(Client):
         answer: m.OffsetCommitResponse = await self.ask(coordinator, request, _COMMIT)
         ((found,),) = [topic.partitions for topic in answer.topics]
         self.check(found.error_code, "committing an offset", *expected)
-        promises.committed_offset(self.group, partition, offset, generation, last)
+        # Not acknowledged later than in this epoch; perhaps in one before it.
+        epoch = self.world.led_epoch(coordinator, _OFFSETS)
+        if epoch is None:
+            epoch = self.world.stored.partitions[_OFFSETS].leader_epoch
+        promises.committed_offset(self.group, partition, offset, generation, last, epoch)
 
     async def look(self, partition: TopicPartition) -> None:
-        """A coordinator that was deposed and does not know it yet answers with what it has, as Kafka's does: only what
-        the one in office says is held against what was acknowledged."""
+        """A coordinator that was deposed and does not know it yet answers with what it has, as Kafka's does: that is
+        all that was acknowledged up to its epoch, by itself or by those before it."""
         coordinator = await self.group_coordinator()
-        office = self.world.office_of(coordinator, _OFFSETS)
-        at_least = self.world.promises.acknowledged_offset(self.group, partition)
+        epoch = self.world.led_epoch(coordinator, _OFFSETS)
+        at_least = self.world.promises.acknowledged_offset(self.group, partition, epoch)
         asked = m.OffsetFetchRequest
         topics = [asked.OffsetFetchRequestTopics(name=partition.topic, partition_indexes=[partition.partition])]
         group = asked.OffsetFetchRequestGroup(group_id=self.group, topics=topics)
@@ -75,6 +79,4 @@ class Committer(Client):
         self.check(found.error_code, "asking for an offset")
         ((row,),) = [topic.partitions for topic in found.topics]
         self.check(row.error_code, "asking for an offset")
-        if office is None or office != self.world.office_of(coordinator, _OFFSETS):
-            return
         self.world.promises.found_offset(self.group, partition, row.committed_offset, at_least)

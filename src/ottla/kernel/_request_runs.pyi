@@ -1,0 +1,2 @@
+from ottla.kernel.request_runs_pure import Run as Run
+from ottla.kernel.request_runs_pure import Times as Times
