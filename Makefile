@@ -55,8 +55,8 @@ test-slow: setup test-tools  ## the long runs: fuzzing, crash loops, big simulat
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder -m slow --timeout 3600 $(ARGS)
 
 check: setup  ## ruff, mypy --strict, layer contracts
-	@$(BIN)/ruff check --quiet src tests bench tools
-	@$(BIN)/ruff format --quiet --check src tests bench tools
+	@$(BIN)/ruff check --quiet src tests bench tools examples
+	@$(BIN)/ruff format --quiet --check src tests bench tools examples
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 

@@ -1,4 +1,5 @@
-"""Orders enriched with the customers of a database: the topic is what PostgresSource writes, Debezium's envelope as JSON.
+"""Orders enriched with the customers of a database: the topic is what PostgresSource writes, Debezium's envelope as
+JSON. To see what it does, and to run it:
 
     python examples/connect/enriched_orders/enriched.py
     ottla streams run examples/connect/enriched_orders/enriched.py --create-topics
