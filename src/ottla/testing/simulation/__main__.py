@@ -137,7 +137,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, help="how many faults, instead of what the seed says")
     damage_help = "disks also lose parts of files that were synced"
     parser.add_argument("--damage", action="store_const", const=1, help=damage_help)
-    deletes_help = "records are deleted meanwhile"
+    deletes_help = "records are deleted meanwhile, and a topic is made again and again"
     parser.add_argument("--deletes", action="store_const", const=1, help=deletes_help)
     parser.add_argument("--jobs", type=int, default=1, help="processes for many runs")
     journal_help = "note there what came of each seed, and play only those that it lacks"

@@ -20,7 +20,7 @@ class Settings:
     faults: int
     # Whether disks also lose what was synced.
     damages: int = 0
-    # Whether records are deleted meanwhile.
+    # Whether records are deleted meanwhile, and a topic is made again and again.
     deletes: int = 0
 
     def properties(self) -> dict[str, str]:

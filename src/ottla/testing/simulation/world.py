@@ -24,6 +24,7 @@ from ottla.broker.cluster.peers import PeerUnavailable
 from ottla.common.errors import ApiError
 from ottla.common.ids import TopicPartition
 from ottla.metastore.port import StoreConflict, StoreUnavailable
+from ottla.testing.simulation.checks.lives import as_brokers_call_it
 from ottla.testing.simulation.checks.promises import Promises
 from ottla.testing.simulation.checks.replicas import Replicas
 from ottla.testing.simulation.checks.stored import Stored
@@ -36,6 +37,7 @@ from ottla.testing.simulation.clients.member import Member
 from ottla.testing.simulation.clients.operator import Operator
 from ottla.testing.simulation.clients.producer import Producer
 from ottla.testing.simulation.clients.reader import Reader
+from ottla.testing.simulation.clients.remaker import Remaker
 from ottla.testing.simulation.clients.transactor import Transactor
 from ottla.testing.simulation.ensemble import Ensemble
 from ottla.testing.simulation.faults import Faults
@@ -231,7 +233,7 @@ class World:
         self._check_all()
 
     def _make_clients(self) -> list[Client]:
-        deleters: list[Client] = [Deleter(self, "c10")] if self.settings.deletes else []
+        deleters: list[Client] = [Deleter(self, "c10"), Remaker(self, "c11")] if self.settings.deletes else []
         return [
             Producer(self, "c1"),
             Producer(self, "c2"),
@@ -281,7 +283,7 @@ class World:
             for partition, image in list(self.stored.partitions.items()):
                 is_waiting = image.leader < 0 and image.last_known_leader in image.emptied
                 if is_waiting and self.replicas.of(partition).end_offset == 0:
-                    await self.operator.give_up_nothing(partition)
+                    await self.operator.give_up_nothing(as_brokers_call_it(partition))
             await asyncio.sleep(1)
 
     async def _until(self, what: str, is_lacking: Callable[[], Iterable[str]]) -> None:
@@ -314,7 +316,7 @@ class World:
             end = self.replicas.of(partition).end_offset
             for member in image.replicas:
                 broker = self.nodes[member].broker
-                log = None if broker is None else broker.logs.logs.get(partition)
+                log = None if broker is None else broker.logs.logs.get(as_brokers_call_it(partition))
                 if log is None:
                     yield f"b{member} has no log of {partition}"
                 elif log.log_end_offset != end or log.high_watermark != end:
@@ -337,7 +339,9 @@ class World:
             for member in image.replicas:
                 broker = self.nodes[member].broker
                 assert broker is not None
-                committed.compare(broker.logs.logs[partition], 0, committed.end_offset, f"b{member}")
+                committed.compare(
+                    broker.logs.logs[as_brokers_call_it(partition)], 0, committed.end_offset, f"b{member}"
+                )
         self.promises.check_all()
         self.promises.check_transactions()
 

@@ -17,6 +17,7 @@ from ottla.common.ids import TopicPartition
 from ottla.metadata.image import ClusterImage, PartitionImage, Registration
 from ottla.storage.log import Log
 from ottla.testing.simulation.checks.committed import CommittedLog
+from ottla.testing.simulation.checks.lives import as_brokers_call_it, life_of
 from ottla.testing.simulation.checks.violation import Violation
 
 if TYPE_CHECKING:
@@ -75,11 +76,16 @@ class Replicas:
     def _look_closer(self, node: Node, broker: Broker) -> None:
         leading = set()
         for led in broker.partitions:
-            partition = TopicPartition(led.topic, led.index)
+            partition = life_of(TopicPartition(led.topic, led.index), led.log.topic_id)
+            if partition is None:
+                continue
             leading.add(partition)
             self._note_leader(node, partition, led.leader_epoch, led.log)
         logs = broker.logs.logs
-        for partition, log in logs.items():
+        for name, log in logs.items():
+            partition = life_of(name, log.topic_id)
+            if partition is None:
+                continue
             if log.log_start_offset > self._deletable.get(partition, 0):
                 raise Violation(
                     "records deleted that nobody wanted deleted",
@@ -155,6 +161,11 @@ class Replicas:
     def is_lossy(self, node_id: int) -> bool:
         return node_id in self._lost
 
+    def forget_topic(self, topic: str) -> None:
+        """It was deleted."""
+        for partition in [one for one in self.partitions if as_brokers_call_it(one).topic == topic]:
+            del self.partitions[partition]
+
     def note_store(
         self,
         partitions: dict[TopicPartition, PartitionImage],
@@ -180,8 +191,8 @@ class Replicas:
                 continue
             if node.id in self._lost or node.broker is None or not node.broker.has_logs:
                 continue
-            log = node.broker.logs.logs.get(partition)
-            if log is None:
+            log = node.broker.logs.logs.get(as_brokers_call_it(partition))
+            if log is None or life_of(log.topic_partition, log.topic_id) != partition:
                 continue
             where = "in sync" if node.id in image.isr else "eligible"
             if log.log_end_offset < end:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ottla.common.ids import TopicPartition
+from ottla.common.ids import TopicId, TopicPartition
 from ottla.metadata import nodes as paths
 from ottla.metadata.image import PartitionImage, Registration
+from ottla.testing.simulation.checks.lives import life_of
 from ottla.testing.simulation.checks.replicas import Replicas
 from ottla.testing.simulation.checks.violation import Violation
 from ottla.testing.simulation.ensemble import Ensemble
@@ -34,6 +35,7 @@ class Stored:
         self._who_acts, self._say, self._found = who_acts, say, found
         self.registrations: dict[int, Registration] = {}
         self.present: set[int] = set()
+        self._ids: dict[str, TopicId] = {}
         # Who took the last epoch: the name of its process.
         self._elected = ""
         self.controller_epoch = 0
@@ -42,6 +44,9 @@ class Stored:
     @property
     def partitions(self) -> dict[TopicPartition, PartitionImage]:
         return self._replicas.partitions
+
+    def id_of(self, topic: str) -> TopicId | None:
+        return self._ids.get(topic)
 
     @property
     def controller(self) -> int | None:
@@ -67,8 +72,17 @@ class Stored:
                 self._say("store", f"{who} is the controller of epoch {self.controller_epoch}")
             elif folder == paths.TOPICS and node is not None:
                 self._check_writer(who, path)
-                for index, partition in enumerate(paths.decode_topic(name, node.data).partitions):
-                    self._note_partition(TopicPartition(name, index), partition, partitions)
+                topic = paths.decode_topic(name, node.data)
+                self._ids[name] = topic.id
+                for index, partition in enumerate(topic.partitions):
+                    known_as = life_of(TopicPartition(name, index), topic.id)
+                    if known_as is not None:
+                        self._note_partition(known_as, partition, partitions)
+            elif folder == paths.TOPICS:
+                self._check_writer(who, path)
+                self._say("store", f"{name} is deleted")
+                self._ids.pop(name, None)
+                self._replicas.forget_topic(name)
             elif folder == paths.BROKER_EPOCHS and node is not None:
                 registration = paths.decode_registration(node.data)
                 if registration.is_active:
