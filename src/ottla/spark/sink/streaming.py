@@ -205,8 +205,10 @@ def write_stream(
     _choose_file_manager(frame.sparkSession, is_local=place.local is not None)
     spool = driver_spool(frame.sparkSession)
     spool.open_folder()
-    writer = _BatchWriter(publisher, spool, place, plan, outputs, load, tables, has_state, name if lineage else None)
-    writer.work = None if work is None else PickledWork.of(work)
+    pickled = None if work is None else PickledWork.of(work)
+    writer = _BatchWriter(
+        publisher, spool, place, plan, outputs, load, tables, has_state, name if lineage else None, pickled
+    )
     try:
         joined = frame if tables is None else tables.with_lookups(frame)
         started = joined.writeStream.queryName(name).outputMode(output_mode).option("checkpointLocation", checkpoint)
@@ -242,8 +244,10 @@ class _BatchWriter:
         tables: Tables | None,
         has_state: bool,
         lineage_name: str | None = None,
+        work: Work | None = None,
     ) -> None:
-        """`lineage_name`: what rows say they were written by, if they are to say what they were made of."""
+        """`lineage_name`: what rows say they were written by, if they are to say what they were made of. `work`: what
+        makes them in the tasks."""
         self.publisher = publisher
         self._spool = spool
         # What ended the query, if it was a batch, and the same if we know a sentence for it.
@@ -252,9 +256,9 @@ class _BatchWriter:
         # Held while a batch is written.
         self.turn = threading.Lock()
         self.batch_id: int | None = None
-        # What makes the rows of a batch in its tasks, and what it counted of the last batches.
-        self.work: Work | None = None
+        # What was counted of the last batches, by the work in their tasks.
         self.counts: dict[int, Counts] = {}
+        self._work = work
         self._checkpoint = checkpoint
         self._tables = tables
         self._manifests = Manifests(checkpoint)
@@ -317,8 +321,8 @@ class _BatchWriter:
             turn=batch_id,
             lineage=self._lineage(batch_id),
         )
-        if self.work is not None:
-            return stack.enter_context(spooled_by_work(frame, self.work, plan, self._spool))
+        if self._work is not None:
+            return stack.enter_context(spooled_by_work(frame, self._work, plan, self._spool))
         letters = self._tables.dead_letters(batch_id) if self._tables is not None else []
         if self._outputs is None:
             return self._encoded_frames([frame, *letters], plan, is_small, stack)
