@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import runpy
+import signal
 import sys
 import tempfile
 
@@ -32,6 +33,8 @@ class Interrupter:
 
 
 def main() -> None:
+    # What a shell starts in the background, tests among it, is not to be bothered by Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     cases = json.load(sys.stdin)
     outcomes = []
     for words, module, number in cases:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import signal
 import subprocess
 import sys
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.cluster.background import Background
+from tests.crash.load import wait_until
 
+# exit(2), by which a thread ends alone.
+EXIT_OF_A_THREAD = {"x86_64": 60, "aarch64": 93}
 SLEEP = [sys.executable, "-c", "import time; print('awake', flush=True); time.sleep(600)"]
 
 
@@ -39,6 +43,22 @@ def test_signals_pause_it_let_it_go_on_and_end_it(process: Background) -> None:
         assert process.send(number)
         assert process.await_state(state, 30), (number, process.state)
     assert not process.send(signal.SIGCONT)
+
+
+@pytest.mark.skipif(platform.machine() not in EXIT_OF_A_THREAD, reason="the number of a system call is not known here")
+def test_it_is_there_until_its_last_thread_has_ended(process: Background) -> None:
+    """As Java may end under load: a cluster that was started again just then found its port taken."""
+    first_ends = (
+        "import ctypes, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        f"ctypes.CDLL(None).syscall({EXIT_OF_A_THREAD[platform.machine()]}, 0)"
+    )
+    process.start([sys.executable, "-c", first_ends])
+    pid = process.pid
+    wait_until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+    assert process.pid == pid
+    assert process.send(signal.SIGKILL)
+    assert process.await_state("stopped", 30)
 
 
 def test_what_it_forked_gets_its_signals_too(process: Background, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ Where a server cannot be run, its tests are skipped, and the reason says what to
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import itertools
 import os
@@ -26,7 +27,7 @@ import psycopg2
 import pymysql
 import pytest
 
-from tests.support.process import free_ports
+from tests.support.process import descendants, free_ports
 
 HOST = "127.0.0.1"
 PASSWORD = "secret"
@@ -65,6 +66,13 @@ def _user(name: str) -> pwd.struct_passwd | None:
         return pwd.getpwnam(name)
     except KeyError:
         return None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 class _Server:
@@ -214,13 +222,17 @@ class Postgres(_Server):
     def kill(self) -> None:
         """The postmaster and every backend at once, as a host that is gone."""
         assert self.process is not None
-        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True)
-        for pid in [self.process.pid, *map(int, children.stdout.split())]:
-            try:
+        self.process.send_signal(signal.SIGSTOP)  # it starts none meanwhile
+        children = descendants(self.process.pid)
+        for pid in [self.process.pid, *children]:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
         self.process.wait()
+        # Another one does not start beside their shared memory.
+        deadline = time.monotonic() + 120
+        while any(map(_is_alive, children)):
+            assert time.monotonic() < deadline, f"some of {children} do not end"
+            time.sleep(0.01)
         (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
 
     def connect(self, database: str | None = None) -> Any:

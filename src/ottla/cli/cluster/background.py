@@ -19,7 +19,7 @@ from pathlib import Path
 
 LOOK_S = 0.02
 # Fields of /proc/PID/stat, counted behind the name of the program: state, start time in ticks.
-_STATE, _STARTED = 0, 19
+_STATE, _THREADS, _STARTED = 0, 17, 19
 _DEAD = ("Z", "X")
 _STOPPED = ("T", "t")
 
@@ -110,7 +110,10 @@ def _is_there(identity: Identity) -> bool:
     if identity.boot_id != _boot_id():
         return False
     fields = _stat(identity.pid)
-    return fields is not None and int(fields[_STARTED]) == identity.started_ticks and fields[_STATE] not in _DEAD
+    if fields is None or int(fields[_STARTED]) != identity.started_ticks:
+        return False
+    # Its first thread may have ended before the others, which still have its ports and files.
+    return fields[_STATE] not in _DEAD or int(fields[_THREADS]) > 1
 
 
 def _stat(pid: int) -> list[str] | None:
