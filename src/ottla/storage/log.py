@@ -77,6 +77,11 @@ class Log(LogWriter):
         if self.hole is not None:
             self.high_watermark = min(self.high_watermark, self.hole)
 
+    def lead_with_hole(self) -> None:
+        """What is left is the partition from now on, and others copy it as it is. Followed by somebody else later, it
+        must not be cut there while it counts as in sync: what was committed meanwhile lies behind."""
+        self.hole = None
+
     def cut_at_hole(self, now_ms: int) -> None:
         """Give up what lies behind records that are missing, because others have all of it."""
         if self.hole is None:
