@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from ottla.broker.coordinators.java_hash import partition_of
 from ottla.broker.coordinators.transactions.transaction_markers import MarkerWriter
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
+from ottla.protocol import messages as m
+from ottla.transactions.transaction import EPOCH_MAX
 from tests.support.joined_brokers import JoinedBrokers
 from tests.support.manual_clock import ManualClock
 from tests.support.transaction_desk import Desk
@@ -215,3 +218,52 @@ async def test_a_transaction_log_that_takes_long_keeps_none_of_another_from_bein
     await takes_long_no_more(brokers, "__transaction_state", 0)
     for name in slow:
         await until_complete(brokers, coordinator, name, "CompleteAbort")
+
+
+async def test_who_asks_by_hand_is_not_answered_before_the_marker_is_committed(
+    brokers: JoinedBrokers, coordinator: Desk, markers: Markers
+) -> None:
+    """Kafka's client that aborts a hanging transaction takes REQUEST_TIMED_OUT for a failure."""
+    who = await coordinator.init("hanging")
+    await Desk(brokers[ELSEWHERE]).produce(who, b"x", name="hanging", topic="far")
+    await takes_long(brokers, "far", 0)
+    asked = m.WriteTxnMarkersRequest
+    topic = asked.WritableTxnMarkerTopic(name="far", partition_indexes=[0])
+    marker = asked.WritableTxnMarker(
+        producer_id=who.producer_id, producer_epoch=who.epoch, transaction_result=False, topics=[topic]
+    )
+    by_hand = asyncio.ensure_future(brokers[ELSEWHERE].call(asked(markers=[marker]), 1))
+    for_coordinator = await brokers.network.request(COORDINATOR, ELSEWHERE, asked(markers=[marker]))
+    assert for_coordinator.markers[0].topics[0].partitions[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert not by_hand.done(), "it was asked for first"
+    await takes_long_no_more(brokers, "far", 0)
+    assert (await by_hand).markers[0].topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert markers.written == {"far-0": 1}
+
+
+async def test_one_that_waits_for_a_producer_id_is_not_aborted_a_second_time(
+    brokers: JoinedBrokers, coordinator: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is overdue until the id is there, and the next look comes sooner than that while nobody gives any."""
+    await begin(brokers, coordinator, "t", ("near", 0))
+    broker = brokers[COORDINATOR].broker
+    shard = coordinator.transactions.shard("t")
+    known = shard.coordinator._transactions["t"]
+    monkeypatch.setitem(shard.coordinator._transactions, "t", replace(known, producer_epoch=EPOCH_MAX - 1))
+    given: list[asyncio.Future[int]] = []
+
+    def take() -> asyncio.Future[int]:
+        given.append(asyncio.get_running_loop().create_future())
+        return given[-1]
+
+    monkeypatch.setattr(broker.producer_ids, "take", take)
+    coordinator.clock.advance(120_000)
+    for _ in range(3):
+        await coordinator.transactions.abort_overdue()
+    assert len(given) == 1
+    given[0].set_exception(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "not now"))
+    await brokers[COORDINATOR].pass_time(0)
+    await coordinator.transactions.abort_overdue()
+    assert len(given) == 2, "it is tried again when that has failed"
+    given[1].set_result(4711)
+    await until_complete(brokers, coordinator, "t", "CompleteAbort")

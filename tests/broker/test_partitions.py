@@ -20,6 +20,7 @@ from ottla.metadata.image import BrokerImage, ClusterImage, TopicImage, initial_
 from ottla.storage.disk import Disk
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_manager import LogManager
+from tests.storage.batches import append
 from tests.support.loop_broker import LoopBroker
 from tests.support.raw_client import batch_of, fetch_request, produce_request
 
@@ -148,3 +149,28 @@ def test_a_leader_of_a_cluster_commits_by_what_the_topics_node_says(tmp_path: Pa
     replicas.on_image(image, with_topics(image, [lowered]))
     assert in_force() == 1
     logs.close(clean=True)
+
+
+def test_a_leader_that_lacks_records_is_not_cut_there_when_it_follows_another(tmp_path: Path) -> None:
+    """A person let it lead without them, or it was the only copy: what others have copied from it goes on behind the
+    hole, and it counts as in sync when it hands over."""
+    topic = TopicImage("topic", random_topic_id(), (initial_partition((1, 2)),))
+    nothing = ClusterImage("cluster", brokers={1: BrokerImage(1, None, {}, 5)})
+    logs = LogManager([tmp_path], node_id=1, cluster_id="cluster", clock=SystemClock(), default_config=LogConfig())
+    logs.open()
+    log = logs.create(TopicPartition("topic", 0), topic.id, LogConfig())
+    for value in (b"1", b"2", b"3"):
+        append(log, value)
+    log.hole = 1
+    followed: list[Any] = []
+    fetchers: Any = SimpleNamespace(follow=followed.append, stop=lambda _: None)
+    replicas = PartitionsOfImage(
+        1, Partitions(), logs, lambda _: LogConfig(), broker_epoch=lambda: 5, fetchers=fetchers
+    )
+    led = with_topics(nothing, [topic])
+    replicas.on_image(nothing, led)
+    other = replace(topic, partitions=(replace(topic.partitions[0], leader=2, leader_epoch=1, partition_epoch=1),))
+    replicas.on_image(led, with_topics(led, [other]))
+    (replica,) = followed
+    assert (replica.log.hole, replica.log.log_end_offset) == (None, 3)
+    logs.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from ottla.common.errors import ErrorCode
 from ottla.common.steps import to_the_end
+from ottla.storage.disk import Disk
 from ottla.storage.log import Log
 from tests.replication.cluster import Cluster, Node, until
 from tests.support.raw_client import batch_of, produce_request
@@ -156,6 +159,45 @@ async def test_a_new_leader_goes_on_and_the_old_ones_tail_is_cut(tmp_path: Path)
         await until(lambda: old.content() == new.content())
         assert (await produce(old, b"x")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert old.log().leader_epochs.entries == new.log().leader_epochs.entries == [(0, 0), (1, 1)]
+
+
+class NoCuts(Disk):
+    """Takes no truncation in a folder."""
+
+    folder = ""
+
+    def ftruncate(self, fd: int, size: int) -> None:
+        if self.folder and self.folder in os.readlink(f"/proc/self/fd/{fd}"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().ftruncate(fd, size)
+
+
+@pytest.mark.parametrize("has_hole", [False, True])
+async def test_a_replica_that_cannot_be_cut_keeps_no_other_from_being_fetched(tmp_path: Path, has_hole: bool) -> None:
+    disk = NoCuts()
+    async with Cluster(tmp_path, disk=disk) as cluster:
+        cluster.create_topic(replicas=[(1, 2), (1, 2)])
+        old, new = cluster.nodes[1], cluster.nodes[2]
+        for index in (0, 1):
+            assert (await asyncio.wait_for(produce(old, b"kept", partition=index), 60)).error_code == 0
+        cluster.cut(1)
+        waiting = asyncio.ensure_future(produce(old, b"lost"))
+        await until(lambda: old.log().log_end_offset == 2)
+        cluster.deaf = {1}
+        for index in (0, 1):
+            cluster.change(index=index, leader=2, isr=(2,))
+            assert (await asyncio.wait_for(produce(new, b"new", partition=index), 60)).base_offset == 1
+        disk.folder = "node-1/topic-0"
+        cluster.deaf = set()
+        cluster.heal()
+        if has_hole:
+            old.log().hole = 1
+        cluster.publish(cluster.image)
+        await waiting
+        await until(lambda: old.content(index=1) == new.content(index=1))
+        disk.folder = ""
+        await until(lambda: old.content() == new.content())
+        assert old.log().hole is None
 
 
 async def test_a_replica_whose_records_are_gone_at_the_leader_begins_anew(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def broken(tmp_path: Path) -> Iterator[tuple[LogManager, BrokenDisk, list[Log]]]
     logs.close()
 
 
-@pytest.mark.parametrize("call", ["fsync", "write"])
+@pytest.mark.parametrize("call", ["fsync", "write", "truncate"])
 def test_a_failing_disk_takes_its_directory_offline(
     broken: tuple[LogManager, BrokenDisk, list[Log]], call: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -229,6 +229,10 @@ def test_a_failing_disk_takes_its_directory_offline(
     if call == "fsync":
         with pytest.raises(ApiError) as caught:
             made[0].flush()
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    elif call == "truncate":
+        with pytest.raises(ApiError) as caught:
+            made[0].truncate_to(0, NOW_MS)
         assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     else:
         refuse(made[0], b"y")
@@ -250,6 +254,32 @@ def test_a_failing_disk_takes_its_directory_offline(
     assert not (failed / ".kafka_cleanshutdown").exists()
     other = next(one.path for one in logs.dirs if one.path != failed)
     assert (other / ".kafka_cleanshutdown").exists()
+
+
+def test_a_log_that_cannot_begin_anew_now_does_so_later(tmp_path: Path) -> None:
+    class Few(Disk):
+        are_out = False
+
+        def open(self, path: str | Path, flags: int, *rest: int) -> OpenFile:
+            if self.are_out:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return super().open(path, flags, *rest)
+
+    disk = Few()
+    log = open_log(tmp_path, disk=disk)
+    append(log, b"old")
+    disk.are_out = True
+    with pytest.raises(ApiError):
+        log.restart_at(5, NOW_MS)
+    disk.are_out = False
+    log.flush()
+    assert log.log_end_offset == 1, "it is asked for many things meanwhile"
+    log.truncate_to(9, NOW_MS)
+    log.restart_at(5, NOW_MS)
+    assert append(log, b"new") == 5
+    log.flush()
+    again = open_log(tmp_path, log_start_offset=5, recovery_point=6)
+    assert (again.hole, read_all(again)) == (None, [(5, b"new")])
 
 
 def test_a_stop_on_a_full_disk_is_one_line_for_all_partitions(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -90,6 +90,21 @@ def test_what_the_file_does_not_tell_the_batches_do(
 
 
 @pytest.mark.parametrize("clean", [True, False])
+def test_a_log_whose_batches_tell_of_no_epoch_is_asked_once(
+    tmp_path: Path, clean: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Or each start would read all of it."""
+    log = open_log(tmp_path)
+    log.append(batch(b"a"), leader_epoch=-1, now_ms=NOW_MS)
+    log.close()
+    (tmp_path / LEADER_EPOCHS).unlink(missing_ok=True)
+    for _ in range(3):
+        again = open_log(tmp_path, clean=clean, recovery_point=1)
+        assert again.leader_epochs.entries == []
+    assert caplog.text.count("the batches are asked") == 1
+
+
+@pytest.mark.parametrize("clean", [True, False])
 def test_epochs_follow_the_log(tmp_path: Path, clean: bool) -> None:
     log = open_log(tmp_path, LogConfig(segment_bytes=500))
     for epoch in (0, 0, 1, 3, 3, 3, 4):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,6 +66,30 @@ def test_the_recovery_point_of_a_moved_log_is_on_disk_before_it_is_there(
     assert new.dir.parent == tmp_path / "b"
     assert target.read_offsets(RECOVERY_POINTS) == {TopicPartition("t", 0): 2}
     logs.close(clean=False)
+
+
+def test_a_log_that_lacks_records_lacks_them_in_its_new_place(tmp_path: Path) -> None:
+    """Or it would go on behind the hole as soon as it follows somebody."""
+    first = manager(tmp_path / "a", tmp_path / "b")
+    first.open()
+    log = first.create(TopicPartition("t", 0), random_topic_id(), LogConfig())
+    for value in (b"1", b"2", b"3"):
+        append(log, value)
+    log.flush()
+    first.checkpoint()
+    first.close(clean=False)
+    path = log.segments[0].path(".log")
+    os.truncate(path, path.stat().st_size - 1)
+    second = manager(tmp_path / "a", tmp_path / "b")
+    second.open()
+    torn = second.logs[TopicPartition("t", 0)]
+    assert torn.hole == 2
+    target = next(one for one in second.dirs if one is not second.dir_of(torn.topic_partition))
+    future = second.begin_move(torn, target)
+    future.copy(future.missing(0))
+    moved = second.switch(future, target)
+    assert (moved.hole, moved.damage) == (2, torn.damage)
+    second.close()
 
 
 def test_after_a_clean_stop_all_is_synced_whatever_the_checkpoint_says(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ottla.broker.apis import APIS
-from ottla.broker.cluster.peers import Channel, PeerUnavailable, Watching
+from ottla.broker.cluster.peers import Channel, PeerUnavailable, Watching, client_id_of
 from ottla.common.random_ids import random_topic_id
 from ottla.metadata.image import (
     NOTHING,
@@ -71,7 +71,7 @@ class Network:
         if (source, target) in self._cut:
             raise PeerUnavailable(f"{target} cannot be reached")
         version = APIS[codec.definition(name)["key"]].max_version
-        answer = await self.brokers[target].call(request, version)
+        answer = await self.brokers[target].call(request, version, client_id_of(source))
         held = self._held.get((target, name.removesuffix("Request")))
         if held is not None:
             await held.wait()

@@ -159,9 +159,10 @@ class LoopBroker:
         while self.broker.transactions.runtime.is_loading or self.broker.groups.runtime.is_loading:
             await asyncio.sleep(0.001)
 
-    async def call(self, request: codec.Message, version: int) -> Any:
+    async def call(self, request: codec.Message, version: int, client_id: str = "raw") -> Any:
         name = type(request).__name__
-        answer: Any = self._router.handle(self._connection, memoryview(bytearray(request_frame(request, version))))
+        frame = memoryview(bytearray(request_frame(request, version, client_id=client_id)))
+        answer: Any = self._router.handle(self._connection, frame)
         if not isinstance(answer, (bytes, bytearray, list)):
             assert answer is not None, f"the connection was closed on {name}"
             answer = await answer

@@ -139,7 +139,7 @@ def dump_snapshot(path: Path) -> list[ProducerSnapshotEntry]:
 
 def dump_leader_epochs(path: Path) -> list[tuple[int, int]]:
     """(epoch, start offset)"""
-    return read_epochs(path)
+    return read_epochs(path) or []
 
 
 def index_problems(index: Path) -> list[str]:

@@ -19,12 +19,14 @@ NO_OFFSET = -1
 
 
 class LeaderEpochs:
-    __slots__ = ("_dirty", "_disk", "_path", "entries", "latest", "unsynced")
+    __slots__ = ("_dirty", "_disk", "_path", "entries", "is_file_lost", "latest", "unsynced")
 
     def __init__(self, path: Path, disk: Disk = DISK) -> None:
         self._path = path
         self._disk = disk
-        self.entries = read_epochs(path)
+        known = read_epochs(path)
+        self.is_file_lost = known is None
+        self.entries = known or []
         self.latest = self.entries[-1][0] if self.entries else NO_EPOCH
         # In memory only so far.
         self._dirty = False
@@ -85,6 +87,14 @@ class LeaderEpochs:
             self._dirty = False
         self.unsynced = False
         return self._path
+
+    def make_again(self) -> None:
+        """What the batches tell, in place of a file that was lost. Also where they tell of no epoch: a log of such
+        batches would be read as a whole at each start. Raises OSError."""
+        self._changed()
+        self.save()
+        self.unsynced = True
+        self.is_file_lost = False
 
     def moved_to(self, directory: Path) -> None:
         self._path = directory / self._path.name

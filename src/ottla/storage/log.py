@@ -69,13 +69,22 @@ class Log(LogWriter):
         self._forget_positions()
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Drop everything at and above `offset`: a follower whose log went another way."""
-        retention.truncate_to(self, offset, now_ms)
+        """Drop everything at and above `offset`: a follower whose log went another way. Raises ApiError; it is to be
+        tried again then, unless the disk is given up."""
+        try:
+            retention.truncate_to(self, offset, now_ms)
+        except OSError as error:
+            raise self._disk_error(error) from error
 
     def hide_behind_hole(self) -> None:
         """Readers are given nothing of it, until a leader has told how far this log is committed."""
         if self.hole is not None:
             self.high_watermark = min(self.high_watermark, self.hole)
+
+    def lead_with_hole(self) -> None:
+        """What is left is the partition from now on, and others copy it as it is. Followed by somebody else later, it
+        must not be cut there while it counts as in sync: what was committed meanwhile lies behind."""
+        self.hole = None
 
     def cut_at_hole(self, now_ms: int) -> None:
         """Give up what lies behind records that are missing, because others have all of it."""
@@ -89,8 +98,12 @@ class Log(LogWriter):
         self.hole = None
 
     def restart_at(self, offset: int, now_ms: int) -> None:
-        """Drop everything and go on at `offset`: a follower whose leader has deleted what comes next."""
-        retention.restart_at(self, offset, now_ms)
+        """Drop everything and go on at `offset`: a follower whose leader has deleted what comes next. Raises
+        ApiError."""
+        try:
+            retention.restart_at(self, offset, now_ms)
+        except OSError as error:
+            raise self._disk_error(error) from error
 
     def cut_back(self, segments: list[Segment], end_offset: int) -> None:
         """These segments remain, and the log ends at `end_offset`: the bookkeeping of a truncation."""

@@ -348,6 +348,8 @@ class LogManager(LogOwner):
                 self.disk.rename(directory, future.folder)
             raise
         new.high_watermark = old.high_watermark
+        # What was taken for clean to begin quickly has the holes that it had.
+        new.hole, new.damage = old.hole, old.damage
         self._add(target, new)
         old.close(keep_files=False)
         self._remove_moved(old)

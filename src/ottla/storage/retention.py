@@ -135,10 +135,17 @@ def truncate_to(log: Log, offset: int, now_ms: int) -> None:
 def restart_at(log: Log, offset: int, now_ms: int) -> None:
     """Drop everything and go on at `offset`: a follower that fell out of the leader's range."""
     doomed = list(log.segments)
-    # The files of the old segments are out of the way before one of the same name is made.
-    log.segments.clear()
+    try:
+        # The files of the old segments are out of the way before one of the same name is made.
+        for segment in doomed:
+            segment.rename_to(DELETED_SUFFIX)
+        first = log.new_segment(offset, now_ms)
+    except OSError:
+        for segment in doomed:
+            segment.rename_to("")
+        raise
+    log.cut_back([first], offset)
     delete_segments(log, doomed)
-    log.cut_back([log.new_segment(offset, now_ms)], offset)
     log.log_start_offset = log.recovery_point = log.high_watermark = offset
     for snapshot in list(log.snapshots.offsets):
         log.snapshots.delete(snapshot)

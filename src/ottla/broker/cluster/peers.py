@@ -26,6 +26,11 @@ class Channel(Enum):
     SLOW_MARKERS = "slow markers"
 
 
+def client_id_of(broker: int) -> str:
+    """By which a broker is known to the others."""
+    return f"broker-{broker}"
+
+
 class PeerUnavailable(Exception):
     """The request may or may not have been carried out. `refused`: nobody listens at the broker's address, so that its
     process is gone."""

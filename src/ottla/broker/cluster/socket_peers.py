@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.broker.apis import APIS
 from ottla.broker.chores.timers import Handle
-from ottla.broker.cluster.peers import Channel, PeerUnavailable
+from ottla.broker.cluster.peers import Channel, PeerUnavailable, client_id_of
 from ottla.metadata.image import BrokerImage
 from ottla.protocol import codec
 from ottla.protocol.codec import MalformedMessage, Message
@@ -70,7 +70,7 @@ class SocketPeers:
         self._access = access
         self._listener = listener
         self._call_later = call_later
-        self._client_id = f"broker-{node_id}".encode()
+        self._client_id = client_id_of(node_id).encode()
         self._connections: dict[tuple[int, Channel], _Connection] = {}
         self._connecting: dict[tuple[int, Channel], asyncio.Task[_Connection]] = {}
         self._watching: set[asyncio.Task[None]] = set()

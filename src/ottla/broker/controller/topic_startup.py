@@ -160,7 +160,8 @@ def _adopted_topic(
     ids = [folder.topic_id for folder in by_index.values() if folder.topic_id != ZERO_TOPIC_ID]
     partitions = []
     for index in range(max(by_index) + 1):
-        epochs = checkpoints.read_epochs(by_index[index].path / checkpoints.LEADER_EPOCHS) if index in by_index else []
+        at = by_index.get(index)
+        epochs = None if at is None else checkpoints.read_epochs(at.path / checkpoints.LEADER_EPOCHS)
         # A new leader begins a new epoch, above all that the log has seen.
         partitions.append(initial_partition((node_id,), epochs[-1][0] + 1 if epochs else 0))
     topic_id = ids[0] if ids else random_topic_id()

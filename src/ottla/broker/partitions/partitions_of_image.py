@@ -162,6 +162,7 @@ class PartitionsOfImage:
         image, log = topic.partitions[index], self._log(topic, index)
         # A leader notes where its epoch begins before it takes the first record (KIP-101).
         log.leader_epochs.assign(image.leader_epoch, log.log_end_offset)
+        log.lead_with_hole()
         if len(image.replicas) == 1:
             log.high_watermark = log.log_end_offset
         config = self._limited(config, image)

@@ -19,6 +19,7 @@ from ottla.storage.loading.recovery import Recovery
 from ottla.storage.log import Log
 from ottla.storage.log_config import LogConfig
 from ottla.storage.log_dirs.checkpoints import LEADER_EPOCHS
+from ottla.storage.log_dirs.refusals import PASSING
 from ottla.storage.owner import LogOwner
 from ottla.storage.producers.log_transactions import load_producers, rebuild_txn_index
 from ottla.storage.producers.producer_snapshot_files import SnapshotFiles
@@ -49,8 +50,8 @@ def load_log(
     folder = Folder(directory, config.index_interval_bytes, disk)
     segments = folder.segments
     epochs = LeaderEpochs(directory / LEADER_EPOCHS, disk)
-    # A log with records has had a leader: the file is gone, or was damaged.
-    lacks_epochs = not epochs.entries and any(segment.size for segment in segments)
+    # A log with records has had a leader, and a file that tells of it, if only that its epoch is not known.
+    lacks_epochs = epochs.is_file_lost and any(segment.size for segment in segments)
     snapshots = SnapshotFiles(directory, folder.snapshot_offsets, disk)
     new = not segments
     hole: int | None = None
@@ -95,6 +96,8 @@ def load_log(
     start = min(max(log_start_offset, segments[0].base_offset), end)
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
+    if lacks_epochs:
+        _make_again(epochs)
     producers = ProducerState(str(topic_partition))
     snapshots.delete_below(segments[0].base_offset)
     removed = snapshots.delete_above(end if dirty_from is None else min(end, _last_trusted(segments, dirty_from)))
@@ -144,6 +147,15 @@ def _find_epochs(directory: Path, segments: list[Segment], epochs: LeaderEpochs)
             if header.leader_epoch > epochs.latest:
                 epochs.assign(header.leader_epoch, header.base_offset)
         segment.release()
+
+
+def _make_again(epochs: LeaderEpochs) -> None:
+    """At once: a log that nobody writes to would not be flushed before it is stopped, and read again after a crash."""
+    try:
+        epochs.make_again()
+    except OSError as error:
+        if error.errno not in PASSING:
+            raise
 
 
 def _flush(log: Log) -> None:

@@ -89,16 +89,19 @@ def write_offsets(path: Path, offsets: Mapping[TopicPartition, int], disk: Disk 
     _write_lines(path, lines, disk, sync=True)
 
 
-def read_epochs(path: Path) -> list[tuple[int, int]]:
-    """(epoch, start offset) in order; empty when there is nothing that can be read."""
+def read_epochs(path: Path) -> list[tuple[int, int]] | None:
+    """(epoch, start offset) in order; None when there is no file that can be read."""
+    lines = _read_lines(path)
+    if lines is None:
+        return None
     try:
-        entries = [(int(epoch), int(start)) for epoch, start in (line.split(" ") for line in _read_lines(path) or [])]
+        entries = [(int(epoch), int(start)) for epoch, start in (line.split(" ") for line in lines)]
     except ValueError:
         logger.warning("%s is damaged; it is treated as missing", path)
-        return []
+        return None
     if any(a[0] >= b[0] or a[1] > b[1] for a, b in itertools.pairwise(entries)):
         logger.warning("%s has epochs out of order; it is treated as missing", path)
-        return []
+        return None
     return entries
 
 

@@ -121,6 +121,7 @@ class MarkerChannels:
         for completion, partitions in answered.items():
             for partition in partitions:
                 code = codes.get((completion.markers.producer_id, *partition), ErrorCode.UNKNOWN_SERVER_ERROR)
+                was_slow = partition in self._slow
                 if code is ErrorCode.REQUEST_TIMED_OUT:
                     self._slow.add(partition)
                 else:
@@ -128,7 +129,9 @@ class MarkerChannels:
                 if code in _OVER:
                     self._arrived(completion, partition, code)
                 else:
-                    channel.put_off(completion, partition, code)
+                    # One that takes long is asked for twice a second.
+                    is_news = not (was_slow and code is ErrorCode.REQUEST_TIMED_OUT)
+                    channel.put_off(completion, partition, code, is_news=is_news)
 
     # --- what was not taken
 
@@ -187,8 +190,8 @@ class _Channel:
                     del queue[completion]
         return moved
 
-    def put_off(self, completion: Completion, partition: TopicPartition, why: ErrorCode) -> None:
-        if not self.later:
+    def put_off(self, completion: Completion, partition: TopicPartition, why: ErrorCode, *, is_news: bool) -> None:
+        if is_news and not self.later:
             what = {"broker": self.leader, "partition": str(partition), "why": why.name}
             log.info("a broker does not take a marker now, will try again", extra=what)
         _put(self.later, completion, (partition,))

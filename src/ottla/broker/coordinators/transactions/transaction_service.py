@@ -162,6 +162,8 @@ class TransactionService:
         pause = Pause()
         for shard in self.runtime.loaded():
             for transactional_id in shard.coordinator.overdue(self.now_ms()):
+                if transactional_id in shard.aborting:
+                    continue
                 waiting = self._broker.turns.start(self._abort_overdue(shard, transactional_id))
                 if waiting is not None:
                     self.markers.in_background(waiting, "aborting an overdue transaction failed")
@@ -170,6 +172,7 @@ class TransactionService:
 
     def _abort_overdue(self, shard: TransactionShard, transactional_id: str) -> Steps[None]:
         what = {"transactional_id": transactional_id}
+        shard.aborting.add(transactional_id)
         try:
             yield from self._decided(
                 shard,
@@ -182,6 +185,8 @@ class TransactionService:
             log.exception("aborting failed, will try again", extra=what)
         else:
             log.info("aborted a transaction that was open for too long", extra=what)
+        finally:
+            shard.aborting.discard(transactional_id)
 
     def forget_unused(self) -> None:
         for shard in self.runtime.loaded():

@@ -41,6 +41,8 @@ class TransactionShard(CoordinatorShard[TransactionCoordinator]):
         self._now_ms = now_ms
         # By transactional id: the decided transactions that are being completed.
         self.completing: dict[str, Completion] = {}
+        # Those that are being aborted because they were open for too long: it may have to wait for a producer id.
+        self.aborting: set[str] = set()
 
     def write(self, transaction: Transaction) -> Result:
         out = Result(_TOLD)

@@ -2,9 +2,10 @@
 which is how a hanging transaction is aborted.
 
 All markers are written before the first is waited for; the answer tells of those that are committed. It goes out when
-all of them are, or after half a second: one partition whose replicas or disk take long must not hold up what is known
-of the others, and what the coordinator has to say next. Asked for again, what is still on its way is waited for
-(`uncommitted_markers.py`).
+all of them are. A coordinator is answered after half a second at the latest: one partition whose replicas or disk take
+long must not hold up what is known of the others, and what it has to say next. Asked for again, what is still on its
+way is waited for (`uncommitted_markers.py`). Whoever asks by hand does so once, takes REQUEST_TIMED_OUT for a failure,
+as Kafka's clients do, and is answered as late as there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 
 from ottla.broker.broker import Broker
+from ottla.broker.cluster.peers import client_id_of
 from ottla.broker.context import RequestContext
 from ottla.broker.coordinators.transactions.transaction_markers import control_batch
 from ottla.broker.coordinators.transactions.uncommitted_markers import AskedMarker
@@ -26,9 +28,12 @@ _Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 # Transactions of this version end with a new epoch.
 _BUMPS_SINCE = 2
 _ANSWER_WITHIN_S = 0.5
+# Who asks by hand has given up by then.
+_ANSWER_BY_HAND_WITHIN_S = 30
 
 
 def handle(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest) -> Steps[WriteTxnMarkersResponse]:
+    within_s = _ANSWER_WITHIN_S if _is_of_coordinator(broker, context) else _ANSWER_BY_HAND_WITHIN_S
     results = []
     waiting: list[tuple[_Row, asyncio.Future[None]]] = []
     for marker in request.markers:
@@ -48,8 +53,13 @@ def handle(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequ
             topics.append(_R.WritableTxnMarkerTopicResult(name=topic.name, partitions=rows))
         results.append(_R.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
     if waiting:
-        yield _all_committed(waiting)
+        yield _all_committed(waiting, within_s)
     return _R(markers=results)
+
+
+def _is_of_coordinator(broker: Broker, context: RequestContext) -> bool:
+    """Anybody may take such a name, and is only answered sooner."""
+    return any(context.client_id == client_id_of(other) for other in broker.image.brokers)
 
 
 def _write(broker: Broker, marker: _Marker, where: TopicPartition) -> asyncio.Future[None] | None:
@@ -73,8 +83,8 @@ def _write(broker: Broker, marker: _Marker, where: TopicPartition) -> asyncio.Fu
     return None if waiting is None else uncommitted.keep(asked, waiting)
 
 
-async def _all_committed(waiting: list[tuple[_Row, asyncio.Future[None]]]) -> None:
-    await asyncio.wait({promise for _, promise in waiting}, timeout=_ANSWER_WITHIN_S)
+async def _all_committed(waiting: list[tuple[_Row, asyncio.Future[None]]], within_s: float) -> None:
+    await asyncio.wait({promise for _, promise in waiting}, timeout=within_s)
     for row, promise in waiting:
         if not promise.done():
             row.error_code = ErrorCode.REQUEST_TIMED_OUT
