@@ -12,7 +12,14 @@ from ottla.protocol.messages import ApiVersionsRequest, CreateTopicsRequest, Lis
 from ottla.testing import Broker
 from tests.support.loop_turns import TURN_S_MAX, LoopTurns
 from tests.support.metrics_page import MetricsPage, get
-from tests.support.raw_client import RawClient, batch_of, fetch_request, produce_request
+from tests.support.raw_client import (
+    ConnectionClosed,
+    RawClient,
+    batch_of,
+    fetch_request,
+    produce_request,
+    request_frame,
+)
 
 SETTINGS = {"ottla.metrics.listen": "127.0.0.1:0", "ottla.metrics.topics.max": "3"}
 REQUESTS = "kafka_network_requestmetrics_requests_total"
@@ -68,6 +75,43 @@ def test_every_request_is_counted_once_and_all_its_times_are_known(broker: Broke
     assert grown("kafka_server_brokertopicmetrics_bytesin_total", topic="counted") == size
     assert grown("kafka_server_brokertopicmetrics_bytesout_total", topic="counted") == size
     assert after.value("kafka_log_log_logendoffset", topic="counted", partition="0") == 1_000
+
+
+def test_none_of_many_clients_is_missed_nor_counted_twice(broker: Broker) -> None:
+    """Their requests lie in one turn in any mixture: of two versions, answered at once and later, and such that break
+    the connection behind requests whose answers have not left yet."""
+    broker.create_topic("many")
+    broker.create_topic("many-synced", configs={"flush.messages": "1"})
+    each, versions = 60, (9, 12)
+    requests = [produce_request(topic, batch_of(b"value"), acks=-1) for topic in ("many", "many-synced")]
+    before = _page(broker)
+    clients = [RawClient.to(broker.bootstrap_servers) for _ in range(16)]
+    for _ in range(each):
+        for number, client in enumerate(clients):
+            client.send(requests[number % 2], versions[number // 2 % 2])
+    broken, whole = clients[:4], clients[4:]
+    for number, client in enumerate(broken):
+        client.send_frame(request_frame(requests[number % 2], versions[number // 2 % 2])[:-20])
+    for number, client in enumerate(whole, len(broken)):
+        for _ in range(each):
+            client.receive("ProduceRequest", versions[number // 2 % 2])
+    for client in broken:
+        with pytest.raises(ConnectionClosed):
+            while True:
+                client.receive_frame()
+    for client in clients:
+        client.close()
+    after = _page(broker)
+
+    def grown(name: str, **labels: str) -> float:
+        return after.value(name, **labels) - before.value(name, **labels)
+
+    for version in versions:
+        assert grown(REQUESTS, request="Produce", version=str(version)) == (each * len(clients) + len(broken)) / 2
+    taken = grown("kafka_server_brokertopicmetrics_messagesin_total")
+    assert taken == each * len(clients), "and each that was counted was handled"
+    # What was promised to a connection that is gone has no end to be timed.
+    assert each * len(whole) <= grown(TOTAL, request="Produce") <= each * len(clients) + len(broken)
 
 
 def test_a_fetch_that_waits_is_parked_and_its_time_is_remote(broker: Broker, client: RawClient) -> None:
