@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from ottla.client.address import ClusterAddress
 from ottla.client.fetching import DataLoss, OffsetRange, UnreadableRecords
 from ottla.common.errors import OttlaError
 from ottla.spark.pipeline.progress import figures
+from ottla.spark.pipeline.verdicts import Retry, judge
 from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.sink.in_tasks import RECORDS_IN, Counts, PickledWork, counted, run_work
 from ottla.spark.sink.spooling import Report, encoded_by
@@ -155,8 +157,6 @@ def test_a_batch_that_is_run_again_writes_what_it_would_have_written(
 )
 def test_what_the_work_raises_arrives_with_its_type(spark: Any, servers: str, tmp_path: Path, error: Exception) -> None:
     """As from any task of Spark's: a supervisor decides by it whether to go on."""
-    from ottla.spark.pipeline.verdicts import Retry, judge
-
     source, target = topics.create(servers), topics.create(servers)
     topics.produce(servers, source, range(3))
     given = options(servers, source)
@@ -309,6 +309,19 @@ def test_work_is_pickled_once_and_made_anew_for_each_task() -> None:
         counts = Counts()
         assert list(pickled(iter([]), counts)) == []
         assert counts["seen"] == 1
+
+
+def test_a_program_that_cannot_be_sent_is_refused_with_a_sentence(capfd: pytest.CaptureFixture[str]) -> None:
+    lock = threading.Lock()
+
+    def work(given: Iterator[pa.RecordBatch], counts: Counts) -> Iterator[pa.RecordBatch]:
+        with lock:
+            yield from given
+
+    with pytest.raises(OttlaError, match=r"cannot be sent .*: cannot pickle '_thread\.lock' object") as raised:
+        PickledWork.of(work)
+    assert judge(raised.value).retry is Retry.NEVER
+    assert capfd.readouterr() == ("", "")
 
 
 # --- what Spark's progress says then

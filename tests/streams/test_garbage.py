@@ -65,6 +65,18 @@ def test_what_was_there_is_set_aside_and_what_comes_is_collected() -> None:
     assert seen_old() is None
 
 
+def test_what_is_left_over_is_freed_before_anything_is_set_aside_again() -> None:
+    old = Circle()
+    seen_old = weakref.ref(old)
+    with set_aside():
+        del old
+        new = Circle()
+        seen_new = weakref.ref(new)
+        del new
+    assert seen_new() is None
+    assert seen_old() is not None
+
+
 def test_whoever_needs_room_gets_all_of_it() -> None:
     """The operators of tasks that have run hold one another."""
     old = Circle()

@@ -90,6 +90,18 @@ def test_a_batch_that_does_not_fit_says_what_to_do(machine: Any) -> None:
         list(run(iter([pa.RecordBatch.from_pylist([], schema=SCHEMA)]), Counter()))
 
 
+def test_memory_that_runs_out_while_records_are_read_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task fetches and decodes them itself: a limit may be met there, between two looks at the room."""
+    builder = StreamsBuilder(key=serdes.string, value=serdes.string)
+    builder.stream("in").to("out")
+    run = TopologyRun(builder.build(), "orders", parse_named("127.0.0.1:9", {}), {"in": 1}, ErrorHandling(), "one")
+    kept = {(1, "a", "0_0"): TaskState({})}
+    monkeypatch.setattr(task_state, "_kept", kept)
+    with pytest.raises(StateTooLarge, match=r"one batch of application 'orders' do not fit .*`maxBytesPerTrigger`"):
+        list(run(map(out_of_memory, [None]), Counter()))
+    assert kept == {}
+
+
 class NoMemory:
     """A serde for which memory runs out."""
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 from pyspark.sql.types import IntegerType, LongType, MapType, StringType, StructField, StructType
 
+from ottla.common.errors import OttlaError
 from ottla.spark.observed import ROWS_OUT
 from ottla.spark.sink.encoding import EncodePlan
 from ottla.spark.sink.spooling import EncodedFrame, Report, encoded_by, pieces_that_stay_in_the_cache, send_rows
@@ -50,10 +51,16 @@ class PickledWork:
 
     @classmethod
     def of(cls, work: Work) -> PickledWork:
-        import pyspark.serializers
+        """Raises OttlaError: whatever a program holds is asked how it is to be sent, and may raise what it likes."""
+        from pyspark import cloudpickle
 
-        serializers: Any = pyspark.serializers
-        return cls(serializers.CloudPickleSerializer().dumps(work))
+        try:
+            return cls(cloudpickle.dumps(work))  # type: ignore[no-untyped-call]
+        except Exception as error:
+            raise OttlaError(
+                f"the program cannot be sent to executors: {str(error).rstrip('.') or type(error).__name__}. Make "
+                "connections, locks, files and the like where records are processed, not before."
+            ) from error
 
     def __call__(self, rows: Iterator[pa.RecordBatch], counts: Counts) -> Iterator[pa.RecordBatch]:
         work: Work = pickle.loads(self.data)

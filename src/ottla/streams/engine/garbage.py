@@ -27,10 +27,13 @@ def not_collected() -> Iterator[None]:
 
 @contextmanager
 def set_aside() -> Iterator[None]:
-    """What is there now is not looked at meanwhile, unless somebody asks for room (`collect_all`)."""
+    """What is there now is not looked at meanwhile, unless somebody asks for room (`collect_all`). What was made since
+    and is not needed is freed at the end, while nothing else has to be looked at for it: else it would be set aside
+    with the rest when the next task of a batch begins, and stay until all of them are over."""
     gc.freeze()
     try:
         yield
+        gc.collect()
     finally:
         gc.unfreeze()
 

@@ -33,7 +33,14 @@ from ottla.streams.engine.identity import task_topic
 from ottla.streams.engine.memory import RECORDS_BETWEEN_LOOKS, StateTooLarge, refusal
 from ottla.streams.engine.native_columns import ENTERS, FOLDS, LEAVES, NATIVE, TARGET
 from ottla.streams.engine.outputs import ClusterTopics
-from ottla.streams.engine.task_state import check_room, check_room_for_batch, drop_copies, note, open_state
+from ottla.streams.engine.task_state import (
+    batch_too_large,
+    check_room,
+    check_room_for_batch,
+    drop_copies,
+    note,
+    open_state,
+)
 from ottla.streams.errors import ErrorHandling
 from ottla.streams.native import NativeStage
 from ottla.streams.processing.context import DROPPED_LATE, DROPPED_NULL
@@ -99,18 +106,25 @@ class TopologyRun:
         partitions = self.partition_counts
         queues: dict[tuple[int, int], dict[str, list[_Row]]] = {}
         to_fold = RowsToFold()
-        with not_collected():
-            for whole in batches:
-                check_room_for_batch(self.application_id)
-                batch = whole
-                if self.stages:
-                    yield from leaving(whole, self.application_id if self.has_lineage else None)
-                    batch = to_fold.taken_from(whole)
-                for topic, partition, rows in _by_partition(batch):
-                    if partition >= partitions[topic]:
-                        raise PartitionsAdded(f"the topic '{topic}' has got partitions since the application started.")
-                    by_topic = queues.setdefault((subs[topic].number, partition), {})
-                    by_topic.setdefault(topic, []).extend(rows)
+        try:
+            with not_collected():
+                for whole in batches:
+                    check_room_for_batch(self.application_id)
+                    batch = whole
+                    if self.stages:
+                        yield from leaving(whole, self.application_id if self.has_lineage else None)
+                        batch = to_fold.taken_from(whole)
+                    for topic, partition, rows in _by_partition(batch):
+                        if partition >= partitions[topic]:
+                            raise PartitionsAdded(
+                                f"the topic '{topic}' has got partitions since the application started."
+                            )
+                        by_topic = queues.setdefault((subs[topic].number, partition), {})
+                        by_topic.setdefault(topic, []).extend(rows)
+        except MemoryError:
+            queues.clear()
+            drop_copies()
+            raise batch_too_large(self.application_id, "none is left") from None
         for topic, partition in to_fold.places():
             if partition >= partitions[topic]:
                 raise PartitionsAdded(f"the topic '{topic}' has got partitions since the application started.")

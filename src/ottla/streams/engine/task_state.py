@@ -175,10 +175,14 @@ def check_room_for_batch(application_id: str) -> None:
     drop_copies()
     room = room_that_is_used_up()
     if room is not None:
-        raise StateTooLarge(
-            f"the records of one batch of application '{application_id}' do not fit into the memory of a worker: "
-            f"{room.said}. Nothing of it was written. Choose a smaller `maxBytesPerTrigger`, or use more executors."
-        )
+        raise batch_too_large(application_id, room.said)
+
+
+def batch_too_large(application_id: str, why: str) -> StateTooLarge:
+    return StateTooLarge(
+        f"the records of one batch of application '{application_id}' do not fit into the memory of a worker: "
+        f"{why}. Nothing of it was written. Choose a smaller `maxBytesPerTrigger`, or use more executors."
+    )
 
 
 def drop_copies(but: TaskState | None = None) -> None:
