@@ -152,7 +152,7 @@ def main() -> int:
             try:
                 fetch(name, folder)
             except CannotFetch as error:
-                print(f"{SETS[name].what} is not available: {error}.", file=sys.stderr)
+                print(f"{SETS[name].what} cannot be had: {error}.", file=sys.stderr)
                 status = 1
                 continue
         print(folder)
