@@ -68,6 +68,9 @@ def test_each_verb_is_answered_as_the_table_says(client: httpx.Client, path: str
             assert told.content == b""
 
 
-def test_the_connector_goes_last(client: httpx.Client) -> None:
-    assert client.delete("/connectors/c").status_code == 204
-    assert client.get("/connectors").json() == []
+def test_a_connector_that_is_deleted_is_gone(client: httpx.Client) -> None:
+    config = {"connector.class": "FileStreamSource", "file": "/nowhere", "topic": "t"}
+    made = client.post("/connectors", json={"name": "d", "config": config, "initial_state": "STOPPED"})
+    assert made.status_code == 201
+    assert client.delete("/connectors/d").status_code == 204
+    assert client.get("/connectors").json() == ["c"]
