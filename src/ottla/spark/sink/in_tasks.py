@@ -19,12 +19,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
-from pyspark.sql.types import IntegerType, LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType
 
 from ottla.common.errors import OttlaError
 from ottla.spark.observed import ROWS_OUT
 from ottla.spark.sink.encoding import EncodePlan
-from ottla.spark.sink.spooling import EncodedFrame, Report, encoded_by, pieces_that_stay_in_the_cache, send_rows
+from ottla.spark.sink.spooling import (
+    REPORT_COLUMNS,
+    REPORT_SCHEMA,
+    EncodedFrame,
+    Report,
+    encoded_by,
+    pieces_that_stay_in_the_cache,
+    send_rows,
+)
 from ottla.spark.spool.sending import SpoolTarget
 from ottla.spark.spool.server import SpoolServer
 
@@ -67,26 +75,9 @@ class PickledWork:
         return work(rows, counts)
 
 
-_SCHEMA = StructType(
-    [
-        StructField("task", IntegerType()),
-        StructField("attempt", LongType()),
-        StructField("frames", LongType()),
-        StructField("bytes", LongType()),
-        StructField("problem", StringType()),
-        StructField("counts", MapType(StringType(), LongType())),
-    ]
-)
-_ARROW_SCHEMA = pa.schema(
-    [
-        ("task", pa.int32()),
-        ("attempt", pa.int64()),
-        ("frames", pa.int64()),
-        ("bytes", pa.int64()),
-        ("problem", pa.string()),
-        ("counts", pa.map_(pa.string(), pa.int64())),
-    ]
-)
+# The report of every task that writes to the spool, and what it counted.
+_COLUMNS = StructType([*REPORT_COLUMNS.fields, StructField("counts", MapType(StringType(), LongType()))])
+_SCHEMA = REPORT_SCHEMA.append(pa.field("counts", pa.map_(pa.string(), pa.int64())))
 
 
 @contextmanager
@@ -101,7 +92,7 @@ def spooled_by_work(frame: DataFrame, work: Work, plan: EncodePlan, spool: Spool
 
     try:
         with pieces_that_stay_in_the_cache(frame.sparkSession):
-            rows = frame.mapInArrow(run, _SCHEMA).toArrow().to_pylist()
+            rows = frame.mapInArrow(run, _COLUMNS).toArrow().to_pylist()
         counts = Counts()
         for row in rows:
             counts.update(dict(row.pop("counts")))
@@ -130,8 +121,8 @@ def run_work(
     if failures:
         raise failures[0]  # of the work, not of what is written: its type and where it was raised go to the driver
     cells: list[Any] = [*report, [*counts.items()]]
-    arrays = [pa.array([cell], kind) for cell, kind in zip(cells, _ARROW_SCHEMA.types, strict=True)]
-    yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
+    arrays = [pa.array([cell], kind) for cell, kind in zip(cells, _SCHEMA.types, strict=True)]
+    yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
 def counted(progress: Mapping[str, Any], counts: Counts) -> dict[str, Any]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _PIECE_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 
 # Of Spark's own types: a text would be sent to the JVM to be parsed, for every batch.
-_SCHEMA = StructType(
+REPORT_COLUMNS = StructType(
     [
         StructField("task", IntegerType()),
         StructField("attempt", LongType()),
@@ -47,7 +47,7 @@ _SCHEMA = StructType(
         StructField("problem", StringType()),
     ]
 )
-_ARROW_SCHEMA = pa.schema(
+REPORT_SCHEMA = pa.schema(
     [
         ("task", pa.int32()),
         ("attempt", pa.int64()),
@@ -105,7 +105,7 @@ def spooled(frame: DataFrame, plan: EncodePlan, spool: SpoolServer) -> Iterator[
 
     try:
         with pieces_that_stay_in_the_cache(frame.sparkSession):
-            rows = with_header_lists(frame).mapInArrow(encode, _SCHEMA).toArrow().to_pylist()
+            rows = with_header_lists(frame).mapInArrow(encode, REPORT_COLUMNS).toArrow().to_pylist()
         yield encoded_by(batch, [Report(**row) for row in rows])
     finally:
         batch.close()
@@ -140,9 +140,9 @@ def encoded_by(batch: SpooledBatch, reports: Iterable[Report]) -> EncodedFrame:
 def run_task(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """On an executor, in the form of `mapInArrow`."""
     arrays = [
-        pa.array([cell], kind) for cell, kind in zip(send_rows(plan, target, rows), _ARROW_SCHEMA.types, strict=True)
+        pa.array([cell], kind) for cell, kind in zip(send_rows(plan, target, rows), REPORT_SCHEMA.types, strict=True)
     ]
-    yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
+    yield pa.RecordBatch.from_arrays(arrays, schema=REPORT_SCHEMA)
 
 
 def send_rows(plan: EncodePlan, target: SpoolTarget, rows: Iterable[pa.RecordBatch], *, raises: bool = False) -> Report:
