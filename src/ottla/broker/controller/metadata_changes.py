@@ -20,11 +20,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from ottla.broker.configs.log_configs import remembering
 from ottla.broker.controller import change_log
 from ottla.broker.controller.change_log import Requester
 from ottla.broker.controller.damaged_nodes import DamagedNodes
 from ottla.broker.controller.deletion_notes import confirm_deletions
+from ottla.broker.log_configs import remembering
 from ottla.broker.turns import Pause, in_turns
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition

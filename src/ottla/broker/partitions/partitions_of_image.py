@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ottla.broker.configs.log_configs import MakeLogConfig, remembering
+from ottla.broker.log_configs import MakeLogConfig, remembering
 from ottla.broker.partitions.followed_partition import FollowedPartition
 from ottla.broker.partitions.partition import Partition, rules_of
 from ottla.broker.partitions.partition_table import Partitions
