@@ -12,7 +12,6 @@ from ottla.metadata.tokens import DelegationToken
 from ottla.protocol.messages import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
 
 Described = DescribeDelegationTokenResponse.DescribedDelegationToken
-Renewer = DescribeDelegationTokenResponse.DescribedDelegationTokenRenewer
 
 
 def handle(
