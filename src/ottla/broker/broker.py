@@ -131,6 +131,7 @@ class Broker:
         self.rack = config.broker_rack
         self.configs = ConfigService(config)
         self.access = Access(config) if config.authorizer_class_name else None
+        # It follows the image, and puts itself into `throttling` while there is a quota.
         self.quotas = Throttling(self)
         self.tokens = DelegationTokens(self)
         self.rules = controller_rules(config)

@@ -46,12 +46,12 @@ async def alter(
     seen: set[tuple[str, int]] = set()
     asked: list[Deletion | Upsertion] = [*removed, *added]
     pause = Pause()
-    for one in asked:
+    for credential in asked:
         await pause.when_due()
-        key = one.user, one.mechanism
-        fault = _fault(one) or (_TWICE if key in seen else None)
+        key = credential.user, credential.mechanism
+        fault = _fault(credential) or (_TWICE if key in seen else None)
         seen.add(key)
-        outcomes[one.user] = outcomes.get(one.user) or fault
+        outcomes[credential.user] = outcomes.get(credential.user) or fault
 
     async def change() -> None:
         known = broker.image.scram

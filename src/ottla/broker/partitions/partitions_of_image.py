@@ -232,4 +232,4 @@ def _with_min_insync(config: LogConfig, topic: TopicImage) -> LogConfig:
 
 def _known(found: list[Any], topic: TopicImage) -> dict[int, Any]:
     """By number; not those of an older topic of the name."""
-    return {one.index: one for one in found if one.topic_id == topic.id}
+    return {replica.index: replica for replica in found if replica.topic_id == topic.id}
