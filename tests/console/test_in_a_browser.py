@@ -36,7 +36,7 @@ def console(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         'name = "orders"\n[[step]]\nname = "order"\ntopic = "orders"\nid = "json:n"\n'
         '[[step]]\nname = "payment"\ntopic = "orders"\nid = "json:paid"\nwithin = "1ms"\n'
     )
-    metrics = broker._running().metrics
+    metrics = broker.server.metrics
     assert metrics is not None
     with Connect(broker.bootstrap_servers, spark=object()) as worker:
         config = {"connector.class": "FileStreamSource", "topic": "orders", "db.password": "x"}

@@ -27,7 +27,7 @@ TOTAL = "kafka_network_requestmetrics_totaltimems_count"
 
 
 def _url(broker: Broker) -> str:
-    endpoint = broker._running().metrics
+    endpoint = broker.server.metrics
     assert endpoint is not None
     return endpoint.url
 
@@ -206,7 +206,7 @@ def test_health(broker: Broker) -> None:
 
 def test_a_broker_that_stops_is_alive_and_not_ready() -> None:
     with Broker(SETTINGS) as stopping:
-        endpoint = stopping._running().metrics
+        endpoint = stopping.server.metrics
         assert endpoint is not None
         endpoint.is_stopping()
         assert get(f"{endpoint.url}/health/live")[0] == 200
@@ -245,8 +245,8 @@ def test_requests_behind_a_login_are_counted_once_as_well() -> None:
 def test_without_the_setting_nothing_is_served_and_nothing_is_observed() -> None:
     with Broker() as quiet, RawClient.to(quiet.bootstrap_servers) as client:
         client.call(MetadataRequest(topics=[]), 9)
-        assert quiet._running().metrics is None
-        assert quiet._running().broker.observer is None
+        assert quiet.server.metrics is None
+        assert quiet.server.broker.observer is None
 
 
 @pytest.mark.slow

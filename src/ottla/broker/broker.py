@@ -22,7 +22,6 @@ from ottla.broker.chores.timers import Handle, Timers
 from ottla.broker.cluster.forwarding import Forwarding
 from ottla.broker.cluster.peers import Peers
 from ottla.broker.configs.config_service import ConfigService
-from ottla.broker.configs.log_configs import LOG_DEFAULTS, MakeLogConfig, remembering
 from ottla.broker.context import RequestContext
 from ottla.broker.controller import controller_epoch, topic_startup
 from ottla.broker.controller.controller_rules import controller_rules
@@ -32,6 +31,7 @@ from ottla.broker.coordinators.groups.group_service import GroupService
 from ottla.broker.coordinators.internal_topics import internal_topic, internal_topic_of_cluster
 from ottla.broker.coordinators.transactions.transaction_service import TransactionService
 from ottla.broker.encoded_topics import EncodedTopics
+from ottla.broker.log_configs import LOG_DEFAULTS, MakeLogConfig, remembering
 from ottla.broker.logins.delegation_tokens import DelegationTokens
 from ottla.broker.memory import Memory
 from ottla.broker.partitions.fetch_sessions import FetchSessions
@@ -131,6 +131,7 @@ class Broker:
         self.rack = config.broker_rack
         self.configs = ConfigService(config)
         self.access = Access(config) if config.authorizer_class_name else None
+        # It follows the image, and puts itself into `throttling` while there is a quota.
         self.quotas = Throttling(self)
         self.tokens = DelegationTokens(self)
         self.rules = controller_rules(config)

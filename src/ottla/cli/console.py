@@ -9,6 +9,7 @@ import click
 
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
+from ottla.cli.serving_options import log_level_option
 from ottla.cli.settings import Settings, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
@@ -72,12 +73,7 @@ from ottla.exposition.address import parse_address
 )
 @click.option("--certificate", metavar="FILE", help="PEM: serve HTTPS.")
 @click.option("--key", metavar="FILE", help="PEM: the certificate's key.")
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    help="The least that is logged.",
-)
+@log_level_option
 def console(
     settings: Settings,
     listen: str,

@@ -26,9 +26,9 @@ from ottla.broker.configs.config_resources import (
     check_topic_overrides,
     describe_loggers,
 )
-from ottla.broker.configs.log_configs import topic_log_config
 from ottla.broker.controller.change_log import Requester, tell
 from ottla.broker.controller.topic_service import TopicService
+from ottla.broker.log_configs import topic_log_config
 from ottla.broker.turns import in_turns
 from ottla.common.config import BrokerConfig, GroupConfig
 from ottla.common.config.names import general_of

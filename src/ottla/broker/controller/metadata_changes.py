@@ -20,11 +20,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from ottla.broker.configs.log_configs import remembering
 from ottla.broker.controller import change_log
 from ottla.broker.controller.change_log import Requester
 from ottla.broker.controller.damaged_nodes import DamagedNodes
 from ottla.broker.controller.deletion_notes import confirm_deletions
+from ottla.broker.log_configs import remembering
 from ottla.broker.turns import Pause, in_turns
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
@@ -123,11 +123,11 @@ class MetadataChanges:
     def image(self) -> ClusterImage:
         return self._image
 
-    def subscribe(self, on_image: OnImage) -> None:
-        """`on_image(old, new)` is called on the event loop after each change, in the order of subscription. One that
-        raises is told again, with the image that it saw last, until it has caught up: so it must bear being told
-        twice."""
-        self._subscribers.append(_Subscriber(on_image, self._image))
+    def subscribe(self, on_image: OnImage, *, first: bool = False) -> None:
+        """`on_image(old, new)` is called on the event loop after each change, in the order of subscription; those that
+        stand on no other are told `first`. One that raises is told again, with the image that it saw last, until it has
+        caught up: so it must bear being told twice."""
+        self._subscribers.insert(0 if first else len(self._subscribers), _Subscriber(on_image, self._image))
 
     def register(self, broker: BrokerImage) -> None:
         """On a single node: it is alive, or is found elsewhere. Call it before anybody can ask for changes."""

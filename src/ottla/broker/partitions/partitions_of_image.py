@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ottla.broker.configs.log_configs import MakeLogConfig, remembering
+from ottla.broker.log_configs import MakeLogConfig, remembering
 from ottla.broker.partitions.followed_partition import FollowedPartition
 from ottla.broker.partitions.partition import Partition, rules_of
 from ottla.broker.partitions.partition_table import Partitions
@@ -232,4 +232,4 @@ def _with_min_insync(config: LogConfig, topic: TopicImage) -> LogConfig:
 
 def _known(found: list[Any], topic: TopicImage) -> dict[int, Any]:
     """By number; not those of an older topic of the name."""
-    return {one.index: one for one in found if one.topic_id == topic.id}
+    return {replica.index: replica for replica in found if replica.topic_id == topic.id}

@@ -6,6 +6,7 @@ import click
 
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
+from ottla.cli.serving_options import log_format_option, log_level_option
 from ottla.cli.settings import INT64_MAX, Settings, at_least, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
@@ -27,13 +28,8 @@ from ottla.common.errors import OttlaError
 @click.option("--users", "users_file", metavar="FILE", help="Who may log in [everybody is let in].")
 @click.option("--certificate", metavar="FILE", help="PEM: serve HTTPS.")
 @click.option("--key", metavar="FILE", help="PEM: the certificate's key.")
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    help="The least that is logged [info].",
-)
-@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Of the log [text].")
+@log_level_option
+@log_format_option
 def start(
     settings: Settings,
     listen: str,

@@ -7,6 +7,7 @@ import click
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.registry.extra import needs_registry
+from ottla.cli.serving_options import log_level_option
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
@@ -39,12 +40,7 @@ LEVELS = ("none", "backward", "backward_transitive", "forward", "forward_transit
     metavar="MS",
     help="Until a dead writer is replaced [10000].",
 )
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    help="The least that is logged.",
-)
+@log_level_option
 def start(
     settings: Settings,
     listen: str,

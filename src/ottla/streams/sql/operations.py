@@ -47,10 +47,6 @@ def modulo(left: float, right: float) -> float | None:
     return math.nan if math.isinf(left) else math.fmod(left, right)
 
 
-def multiply(left: float, right: float) -> float:
-    return left * right
-
-
 # NaN equals itself and is larger than all other numbers, in Spark.
 def same(left: float, right: float) -> bool:
     return left == right or (left != left and right != right)

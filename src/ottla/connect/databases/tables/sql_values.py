@@ -13,7 +13,6 @@ from ottla.connect.api.data import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Schem
 from ottla.connect.databases.schemas import PRECISION
 from ottla.connect.databases.tables.sink_rows import RowColumn
 
-_DEBEZIUM_TIME = "io.debezium.time."
 # What a schema says, in words that each database has a type for.
 _KINDS = {
     DECIMAL: "decimal",
