@@ -158,3 +158,54 @@ def test_a_million_ways_through_references_are_not_walked(http: httpx.Client) ->
         assert reply.status_code == 200, reply.text
     last = by_version(RegistryClient(str(http.base_url)), "chain-39", 1)
     assert len(last.references) == 78
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"references": [' + b"{}," * 200_000 + b"{}]}",
+        b'{"schema": [' + b"[]," * 200_000 + b"[]]}",
+        b'{"schema": "x", "metadata": ' + b"[" * 500 + b"[]," * 200_000 + b"[]" + b"]" * 500 + b"}",
+        b'{"schema": "' + b"x" * 300_000,
+        b'{"schema": "' + b"x" * 300_000 + b'", "references": [' + b"{}," * 200_000 + b"{}]}",
+    ],
+    ids=["references", "no text", "metadata", "no end", "beside a schema"],
+)
+def test_what_is_around_a_schema_is_small_or_not_looked_at(body: bytes, http: httpx.Client) -> None:
+    """Each of these becomes objects of hundreds of megabytes, if it is only long enough, and all others wait for it."""
+    reply = http.post("/subjects/around/versions", content=body)
+    assert refused(reply) in ((422, 42209), (400, 400))
+    assert "Without its schema" in reply.text or "Unterminated" in reply.text
+
+
+def test_a_large_schema_may_have_something_of_its_name_beside_it(http: httpx.Client) -> None:
+    schema = json.dumps({"type": "record", "name": "R", "doc": '"' * 200_000, "fields": []})
+    body = {"metadata": {"properties": {"schema": "a"}}, "schema": schema}
+    assert http.post("/subjects/beside/versions", json=body).status_code == 200
+
+
+def test_halves_of_characters_are_no_text_in_bytes_either(http: httpx.Client) -> None:
+    inside = b'{"schema":"{\\"type\\":\\"record\\",\\"name\\":\\"R\\",\\"doc\\":\\"\xed\xa0\x80\\",\\"fields\\":[]}"}'
+    assert refused(http.post("/subjects/halves-too/versions", content=inside)) == (400, 400)
+
+
+def test_large_requests_that_do_not_end_are_in_nobodys_way_with_small_ones(broker: Broker) -> None:
+    """What is kept of clients that announce much and do not send all of it has an end."""
+    head = b"POST /subjects/a/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+    large = {"schema": json.dumps({"type": "fixed", "name": "F", "size": 1, "doc": "x" * 400_000})}
+    settings: dict[str, Any] = {"topic": "_full", "group": "full", "incomplete_bytes_max": 1_000_000}
+    with (
+        Registry(broker.bootstrap_servers, **settings) as registry,
+        httpx.Client(base_url=registry.url, trust_env=False, timeout=60) as http,
+    ):
+
+        def until(status: int) -> None:
+            """What is sent is received a little later."""
+            while (found := http.post("/subjects/large/versions", json=large).status_code) != status:
+                assert found in (200, 503)
+
+        with raw(registry) as slow:
+            slow.sendall(head + b'{"schema":"' + b"x" * 900_000)
+            until(503)
+            assert http.post("/subjects/small/versions", json=INT).status_code == 200
+        until(200)

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from ottla.common.errors import OttlaError
 from ottla.registry.api.access import Authentication, Logins, load_logins
 from ottla.registry.api.answers import on_any_error, on_http_error, on_registry_error
+from ottla.registry.api.bodies import Bodies
 from ottla.registry.api.gate import Gate
 from ottla.registry.api.routes import routes
 from ottla.registry.errors import RegistryError
@@ -40,6 +41,7 @@ def build(instance: Instance) -> Starlette:
         # Whoever forwards shows who it is, as a client would.
         verify.load_cert_chain(settings.certificate, settings.key)
     app.state.instance = instance
+    app.state.bodies = Bodies(settings)
     app.state.forwarding = httpx.AsyncClient(timeout=_FORWARD_S_MAX, verify=verify, trust_env=False)
     return app
 
