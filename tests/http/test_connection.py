@@ -8,8 +8,10 @@ import socket
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.routing import Mount
 
 from ottla.http import connection as module
 from ottla.http.server import HttpServer
@@ -82,3 +84,27 @@ async def test_a_client_that_reads_slowly_gets_all_of_it(monkeypatch: pytest.Mon
         await asyncio.sleep(0.01)
     client.close()
     await http.stop()
+
+
+async def test_a_client_that_leaves_amid_its_request_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever hangs up a thousand times would fill the log."""
+    ended = asyncio.Event()
+
+    async def served(scope: object, receive: object, send: object) -> None:
+        try:
+            async for _ in Request(scope, receive).stream():  # type: ignore[arg-type]
+                pass
+        finally:
+            ended.set()
+
+    http = HttpServer(lambda status, sentence: PlainTextResponse(sentence, status))
+    port = http.bind("127.0.0.1", 0)
+    await http.start(Starlette(routes=[Mount("/", served)]))
+    client = socket.create_connection(("127.0.0.1", port))
+    client.sendall(b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\nonly this")
+    await asyncio.sleep(0.05)
+    client.close()
+    async with asyncio.timeout(60):
+        await ended.wait()
+    await http.stop()
+    assert [record.getMessage() for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []

@@ -6,11 +6,13 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
 import uvicorn
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ottla.common.errors import OttlaError
 from ottla.common.renewed_tls import RenewedContext, from_files
@@ -73,7 +75,7 @@ class HttpServer:
         """Returns when requests are answered. Raises OttlaError for files of TLS that cannot be used."""
         assert self._listener is not None
         config = uvicorn.Config(
-            app,
+            _Heard(app),
             http=self._connection,
             ws="none",
             log_config=None,
@@ -97,6 +99,17 @@ class HttpServer:
         if self._server is not None and self._serving is not None:
             self._server.should_exit = True
             await self._serving
+
+
+class _Heard:
+    """A client that leaves amid its request is nobody's mistake: without this each would be a traceback in the log."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with suppress(ClientDisconnect):
+            await self._app(scope, receive, send)
 
 
 class _Server(uvicorn.Server):
