@@ -11,6 +11,7 @@ import os
 import ssl
 from collections.abc import Callable, Mapping
 from time import monotonic_ns
+from typing import Any
 
 from ottla.common.errors import OttlaError
 
@@ -58,15 +59,24 @@ class RenewedContext:
             self._log.info(said, extra=self._about)
 
     def served(self) -> ssl.SSLContext:
-        """For a server that is given one context for good: each handshake takes up what is good by then, key,
-        certificate and whom it trusts."""
-        first = self._context
-        # OpenSSL calls it whether or not the client has named a server.
-        first.sni_callback = self._take_up
-        return first
+        """For a server that is given one context for good."""
+        return _Served(self.now)
 
-    def _take_up(self, link: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        link.context = self.now()
+
+class _Served(ssl.SSLContext):
+    """Each connection belongs to the context that is good when it comes, with the sessions of that one: what one before
+    it had agreed on is not resumed. To exchange the context amid a handshake would keep the sessions of the first, and
+    with them clients whose authority is gone."""
+
+    _now: Callable[[], ssl.SSLContext]
+
+    def __new__(cls, now: Callable[[], ssl.SSLContext]) -> _Served:
+        made = super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+        made._now = now
+        return made
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        return self._now().wrap_bio(*args, **kwargs)
 
 
 def from_files(
