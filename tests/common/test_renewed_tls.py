@@ -10,12 +10,13 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from ottla.common import renewed_tls
 from ottla.common.certificates import Authority
 from ottla.common.errors import OttlaError
-from ottla.common.renewed_tls import RenewedContext, from_files
+from ottla.common.renewed_tls import RenewedContext, from_files, to_others
 
 OLD, NEW = Authority.new("old", 1), Authority.new("new", 1)
 LOG = logging.getLogger("ottla.test")
@@ -123,6 +124,34 @@ def test_what_cannot_be_used_at_the_start_is_a_sentence(
     (tmp_path / "none").write_text("nothing")
     with pytest.raises(OttlaError, match=said):
         from_files(str(tmp_path / f"{name}.pem"), client_ca=client_ca and str(tmp_path / client_ca), log=LOG)
+
+
+async def test_who_asks_others_shows_them_what_is_there_then(files: Files) -> None:
+    """By httpx, as instances of the registry ask one another."""
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trusting.load_cert_chain(files.identity)
+    for authority in (OLD, NEW):
+        trusting.load_verify_locations(cadata=authority.issued.certificate_pem.decode())
+    trusting.verify_mode = ssl.CERT_REQUIRED
+    seen: list[bytes | None] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=trusting)
+    url = f"https://localhost:{listening.sockets[0].getsockname()[1]}"
+    shows = to_others(str(files.ca), str(files.client), log=LOG).served()
+    async with listening, httpx.AsyncClient(verify=shows, trust_env=False) as client:
+        assert (await client.get(url)).status_code == 204
+        files.client.write_text(NEW.issue("ada", 1).pem)
+        assert (await client.get(url)).status_code == 204
+        assert len(set(seen)) == len(seen) == 2
+        files.ca.write_bytes(NEW.issued.certificate_pem)
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            await client.get(url)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
