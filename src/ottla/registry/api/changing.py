@@ -97,6 +97,9 @@ async def _change(request: Request, decide: Decision) -> Response:
 
 
 async def _forward(request: Request, url: str) -> Response:
+    if instance_of(request).settings.scheme == "https" and not url.startswith("https:"):
+        # Who writes is what the group says. A login that came over TLS goes nowhere else.
+        raise errors.forwarding_failed(f"The instance that writes, {url}, has no HTTPS, and this one has")
     client: httpx.AsyncClient = request.app.state.forwarding
     headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
     headers |= access.passed_on(request)
