@@ -66,6 +66,14 @@ def test_headers_have_a_limit(http: httpx.Client) -> None:
     assert http.get("/subjects", headers={"X-Large": "x" * 8_000}).status_code == 200
 
 
+def test_a_list_is_looked_through_for_a_few_prefixes_only(http: httpx.Client) -> None:
+    """Thousands of them by thousands of subjects would be a minute in which nobody else is answered."""
+    assert http.get("/subjects?" + "&".join(["subjectPrefix=a"] * 1_000)).status_code == 200, "one and the same"
+    for path in ("/subjects", "/schemas"):
+        asked = "&".join(f"subjectPrefix={number}" for number in range(1_000))
+        assert refused(http.get(f"{path}?{asked}")) == (422, 422)
+
+
 def raw(registry: Registry) -> socket.socket:
     address = httpx.URL(registry.url)
     return socket.create_connection((address.host, address.port or 0), timeout=60)

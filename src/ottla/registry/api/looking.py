@@ -27,11 +27,14 @@ from ottla.registry.api.requests import (
 )
 from ottla.registry.changes import canonical, find
 from ottla.registry.checking import compatibility_messages
+from ottla.registry.errors import RegistryError
 from ottla.registry.names import ANY_CONTEXT, DEFAULT_CONTEXT, context_prefix, has_prefix, in_context, parse_subject
 from ottla.registry.parsing import parse, resolve
 from ottla.registry.protobuf.format import ProtobufSchema
 from ottla.registry.schemas import PROTOBUF, TYPES, SchemaText, Version
 from ottla.registry.state import RegistryState
+
+_PREFIXES_MAX = 20
 
 
 def state_of(request: Request) -> RegistryState:
@@ -158,7 +161,10 @@ async def subjects(request: Request) -> Response:
 def _listed(request: Request) -> list[str]:
     """Subjects that the user may see, in order: those with one of the prefixes of the query. Without a prefix those of
     the context of the path, or of all."""
-    prefixes = request.query_params.getlist("subjectPrefix")
+    prefixes = list(dict.fromkeys(request.query_params.getlist("subjectPrefix")))
+    if len(prefixes) > _PREFIXES_MAX:
+        # Each is looked for in the name of every subject, while everybody waits.
+        raise RegistryError(422, f"subjectPrefix is given more than {_PREFIXES_MAX} times")
     if prefixes or "context" in request.path_params:
         prefixes = [in_context(context_of(request), prefix) for prefix in prefixes or [""]]
     else:
