@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import select
 import socket
+import threading
 import time
 from typing import Any
 
@@ -14,6 +15,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from ottla.client.schema_registry import RegistryClient
 from ottla.registry.api.gate import HEADER_BYTES_MAX
+from ottla.registry.parsing import parse
 from ottla.schemas.registered import by_version
 from ottla.testing import Broker, Registry
 from tests.registry.test_api import refused, register
@@ -217,3 +219,21 @@ def test_large_requests_that_do_not_end_are_in_nobodys_way_with_small_ones(broke
             until(503)
             assert http.post("/subjects/small/versions", json=INT).status_code == 200
         until(200)
+
+
+def test_a_file_of_protobuf_is_read_where_nobody_else_is_answered(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of a megabyte takes its parser seconds; clients of protobuf ask for each as a descriptor."""
+    register(http, "serialized", 'syntax = "proto3"; message A { int32 a = 1; }', schemaType="PROTOBUF")
+    number = http.get("/subjects/serialized/versions/1").json()["id"]
+    threads: list[str] = []
+
+    def noted(*arguments: Any, **more: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return parse(*arguments, **more)
+
+    monkeypatch.setattr("ottla.registry.api.looking.parse", noted)
+    for path in (f"/schemas/ids/{number}", f"/schemas/ids/{number}/schema", "/subjects/serialized/versions/1"):
+        assert "message" not in http.get(f"{path}?format=serialized").text
+    assert len(threads) == 3 and "ottla-registry" not in threads

@@ -52,7 +52,7 @@ async def schema_by_id(request: Request) -> Response:
     number = id_of(request)
     schema, context = _by_id(request, number)
     tree: dict[str, Any] = {"schemaType": schema.type} | schema.as_json() | {"guid": schema.guid}
-    tree["schema"] = formatted(request, schema, context)
+    tree["schema"] = await formatted(request, schema, context)
     if flag(request, "fetchMaxId"):
         tree["maxId"] = state_of(request).ids(context).largest
     return answer(tree)
@@ -60,13 +60,13 @@ async def schema_by_id(request: Request) -> Response:
 
 async def schema_text_by_id(request: Request) -> Response:
     schema, context = _by_id(request, id_of(request))
-    return PlainTextResponse(formatted(request, schema, context), media_type=MEDIA_TYPE)
+    return PlainTextResponse(await formatted(request, schema, context), media_type=MEDIA_TYPE)
 
 
 async def schema_by_guid(request: Request) -> Response:
     guid, found = _with_guid(request)
     schema, context = found[0].schema, parse_subject(found[0].subject).context
-    text = formatted(request, schema, context)
+    text = await formatted(request, schema, context)
     return answer({"schemaType": schema.type} | schema.as_json() | {"schema": text, "guid": guid})
 
 
@@ -110,11 +110,16 @@ def _context_of_id(request: Request, number: int) -> str:
     return DEFAULT_CONTEXT
 
 
-def formatted(request: Request, schema: SchemaText, context: str) -> str:
+async def formatted(request: Request, schema: SchemaText, context: str) -> str:
     """`format=serialized`: Protobuf as the bytes of its descriptor, in base64."""
     if request.query_params.get("format") != "serialized" or schema.type != PROTOBUF:
         return schema.text
-    parsed = parse(schema, resolve(state_of(request), schema, context), is_new=False)
+    # To read a large file takes seconds.
+    return await asyncio.to_thread(_serialised, state_of(request), schema, context)
+
+
+def _serialised(state: RegistryState, schema: SchemaText, context: str) -> str:
+    parsed = parse(schema, resolve(state, schema, context), is_new=False)
     assert isinstance(parsed, ProtobufSchema)
     return parsed.serialised()
 
@@ -192,15 +197,16 @@ async def versions(request: Request) -> Response:
 
 async def version(request: Request) -> Response:
     found = _version(request)
-    return answer(_whole(request, found))
+    return answer(await _whole(request, found))
 
 
 async def version_text(request: Request) -> Response:
-    return PlainTextResponse(_whole(request, _version(request))["schema"], media_type=MEDIA_TYPE)
+    whole = await _whole(request, _version(request))
+    return PlainTextResponse(whole["schema"], media_type=MEDIA_TYPE)
 
 
-def _whole(request: Request, found: Version) -> dict[str, Any]:
-    return found.as_json() | {"schema": formatted(request, found.schema, parse_subject(found.subject).context)}
+async def _whole(request: Request, found: Version) -> dict[str, Any]:
+    return found.as_json() | {"schema": await formatted(request, found.schema, parse_subject(found.subject).context)}
 
 
 def _version(request: Request) -> Version:
@@ -224,7 +230,7 @@ async def latest_with_metadata(request: Request) -> Response:
     for each in reversed(found.values()):
         metadata = json.loads(each.schema.metadata) if each.schema.metadata else {}
         if wanted.items() <= (metadata.get("properties") or {}).items():
-            return answer(_whole(request, each))
+            return answer(await _whole(request, each))
     raise errors.schema_not_found()
 
 
@@ -238,7 +244,7 @@ async def look_up(request: Request) -> Response:
     found = find(state, asked.subject, schema, deleted=deleted)
     if found is None:
         raise errors.schema_not_found()
-    return answer(_whole(request, found))
+    return answer(await _whole(request, found))
 
 
 # --- compatibility
