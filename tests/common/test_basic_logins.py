@@ -7,7 +7,7 @@ import base64
 
 import pytest
 
-from ottla.common import basic_logins
+from ottla.common import basic_logins, turns_by_address
 from ottla.common.basic_logins import BasicLogins
 
 HERE = "10.0.0.1"
@@ -52,7 +52,7 @@ def test_who_guesses_by_the_hundred_waits_behind_himself(monkeypatch: pytest.Mon
         return given == stored
 
     monkeypatch.setattr(basic_logins, "is_password", look)
-    monkeypatch.setattr(basic_logins, "WAITING_MAX", 50)
+    monkeypatch.setattr(turns_by_address, "WAITING_MAX", 50)
 
     async def check() -> None:
         logins = BasicLogins({"ada": "secret"})
@@ -62,7 +62,7 @@ def test_who_guesses_by_the_hundred_waits_behind_himself(monkeypatch: pytest.Mon
         assert looked_at.index("secret") <= 2
         assert await asyncio.gather(*guesses) == [None] * 100
         assert len(looked_at) == 51, "and those who are too many are not looked at"
-        assert not logins._turns._addresses
+        assert not logins._turns
 
     asyncio.run(check())
 

@@ -7,6 +7,7 @@ import select
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -237,3 +238,33 @@ def test_a_file_of_protobuf_is_read_where_nobody_else_is_answered(
     for path in (f"/schemas/ids/{number}", f"/schemas/ids/{number}/schema", "/subjects/serialized/versions/1"):
         assert "message" not in http.get(f"{path}?format=serialized").text
     assert len(threads) == 3 and "ottla-registry" not in threads
+
+
+def test_schemas_that_take_long_leave_room_for_those_of_others(
+    http: httpx.Client, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are judged in threads, of which there are a few for everybody."""
+    register(http, "slow-to-judge")
+    begun, ended = threading.Semaphore(0), threading.Event()
+
+    def slow(*_: object) -> list[str]:
+        begun.release()
+        assert ended.wait(60)
+        return []
+
+    monkeypatch.setattr("ottla.registry.api.looking.compatibility_messages", slow)
+
+    def check() -> int:
+        return httpx.post(f"{registry.url}/compatibility/subjects/slow-to-judge/versions", json=INT).status_code
+
+    neighbour = httpx.HTTPTransport(local_address="127.0.0.2")
+    with ThreadPoolExecutor(40) as many, httpx.Client(transport=neighbour, timeout=20) as other:
+        asked = [many.submit(check) for _ in range(40)]
+        try:
+            assert begun.acquire(timeout=60)
+            for number in range(20):
+                body = {"schema": json.dumps({"type": "fixed", "name": "F", "size": number + 1})}
+                assert other.post(f"{registry.url}/subjects/of-others-{number}/versions", json=body).status_code == 200
+        finally:
+            ended.set()
+        assert [one.result() for one in asked] == [200] * 40

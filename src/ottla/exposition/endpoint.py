@@ -223,7 +223,7 @@ class Endpoint:
 
 def _address_of(writer: asyncio.StreamWriter) -> str:
     peer = writer.get_extra_info("peername")
-    return peer[0] if peer else ""
+    return str(peer[0]) if peer else ""
 
 
 async def _send(writer: asyncio.StreamWriter, reply: Reply, *, keep: bool, is_head: bool = False) -> None:

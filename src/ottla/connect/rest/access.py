@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ottla.common.basic_logins import BasicLogins, client_of
+from ottla.common.basic_logins import BasicLogins
+from ottla.common.turns_by_address import client_of
 from ottla.connect.rest.answers import refusal
 from ottla.connect.worker.signing import BETWEEN_WORKERS
 

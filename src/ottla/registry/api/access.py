@@ -28,8 +28,9 @@ from urllib.parse import quote, unquote
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ottla.common.basic_logins import BasicLogins, client_of
+from ottla.common.basic_logins import BasicLogins
 from ottla.common.errors import OttlaError
+from ottla.common.turns_by_address import client_of
 from ottla.common.users_file import check_section, read_file, sections_of
 from ottla.registry.api.answers import answer
 from ottla.registry.api.token_settings import TokenSettings, token_settings

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from ottla.common.errors import OttlaError
 from ottla.common.renewed_tls import to_others
+from ottla.common.turns_by_address import TurnsByAddress
 from ottla.registry.api.access import Authentication, Logins, load_logins
 from ottla.registry.api.answers import on_any_error, on_http_error, on_registry_error
 from ottla.registry.api.bodies import Bodies
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ottla.registry.api.bearer import BearerTokens
 
 _LOG = logging.getLogger("ottla.registry")
+# Of one address that are parsed and compared: fewer than there are threads for it.
+_SCHEMAS_AT_ONCE = 3
 # Longer than the instance that is forwarded to may take.
 _FORWARD_S_MAX = 90.0
 
@@ -43,6 +46,7 @@ def build(instance: Instance) -> Starlette:
     verify = to_others(settings.ca, *identity, log=_LOG).served()
     app.state.instance = instance
     app.state.bodies = Bodies(settings)
+    app.state.turns = TurnsByAddress(_SCHEMAS_AT_ONCE)
     app.state.forwarding = httpx.AsyncClient(timeout=_FORWARD_S_MAX, verify=verify, trust_env=False)
     return app
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from json.decoder import scanstring
 from typing import Any
 
 from starlette.requests import Request
@@ -27,6 +26,7 @@ _SMALL_BYTES = 64 * 1024
 # Metadata, rules and references, beside the schema.
 _AROUND_MAX = 256 * 1024
 _LOOKS_MAX = 16
+_DECODER = json.JSONDecoder()
 _SCHEMA = re.compile(r'"schema"\s*:\s*"')
 
 
@@ -84,8 +84,9 @@ def _size_around_schema(text: str) -> int:
     for _ in range(_LOOKS_MAX if size > _AROUND_MAX else 0):
         if (found := _SCHEMA.search(text, at)) is None:
             break
-        _, at = scanstring(text, found.end())
-        size -= at - found.end()
+        begin = found.end() - 1  # its quote
+        _, at = _DECODER.raw_decode(text, begin)
+        size -= at - begin
     return size
 
 

@@ -23,6 +23,7 @@ from ottla.registry.api.requests import (
     page,
     registration_of,
     subject_of,
+    turn_of,
     version_of,
 )
 from ottla.registry.changes import canonical, find
@@ -240,7 +241,10 @@ async def look_up(request: Request) -> Response:
     if not state.versions(asked.subject, deleted=deleted):
         raise errors.subject_not_found(asked.subject)
     normalises = asked.normalises or bool(state.config(asked.subject).get("normalize"))
-    schema = await asyncio.to_thread(canonical, state, asked.subject, asked.schema, normalises=normalises, is_new=False)
+    async with turn_of(request):
+        schema = await asyncio.to_thread(
+            canonical, state, asked.subject, asked.schema, normalises=normalises, is_new=False
+        )
     found = find(state, asked.subject, schema, deleted=deleted)
     if found is None:
         raise errors.schema_not_found()
@@ -264,7 +268,8 @@ async def compatibility(request: Request) -> Response:
         schema = canonical(state, asked.subject, asked.schema, normalises=asked.normalises)
         return compatibility_messages(state, asked.subject, schema, only)
 
-    messages = await asyncio.to_thread(check)
+    async with turn_of(request):
+        messages = await asyncio.to_thread(check)
     tree: dict[str, Any] = {"is_compatible": not messages}
     if flag(request, "verbose"):
         tree["messages"] = messages

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.requests import Request
 
+from ottla.common.turns_by_address import TurnsByAddress, client_of
 from ottla.registry import errors
 from ottla.registry.api import access
 from ottla.registry.api.bodies import Bodies, json_object
@@ -147,6 +150,16 @@ async def registration_of(request: Request, right: str = access.READ) -> Registr
     )
     await instance_of(request).require_fits(schema.text)
     return Registration(subject, schema, normalises, _whole(tree, "id"), _version(tree))
+
+
+@asynccontextmanager
+async def turn_of(request: Request) -> AsyncIterator[None]:
+    """To parse and compare a schema may take seconds: who sends many leaves room for others."""
+    turns: TurnsByAddress = request.app.state.turns
+    async with turns.of(client_of(request.scope)) as is_let:
+        if not is_let:
+            raise RegistryError(503, "HTTP 503 Service Unavailable")
+        yield
 
 
 def _text(tree: dict[str, Any], name: str) -> str | None:
