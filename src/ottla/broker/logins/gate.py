@@ -102,6 +102,7 @@ class SaslGate:
     def _tell_refused(self, connection: Connection, why: str) -> None:
         """`user` is who the client said it is, which is anybody's word; the principal is who it was known to be."""
         login: Login = connection.login
+        connection.listener.logins.failed += 1
         facts = {"listener": self._listener}
         if login.mechanism:
             facts["mechanism"] = login.mechanism
@@ -186,6 +187,7 @@ class SaslGate:
         what = "login" if not connection.is_known else "login again"
         if not connection.is_known:
             connection.admit(principal)
+        connection.listener.logins.succeeded += 1
         audit.tell(what, principal, connection.client_host, listener=self._listener, mechanism=login.mechanism)
         told_ms = lifetime_ms if version >= _LIFETIME_SINCE else 0
         return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=told_ms)
