@@ -20,6 +20,7 @@ from tests.support.raw_client import (
     produce_request,
     request_frame,
 )
+from tests.support.scram_login import log_in
 
 SETTINGS = {"ottla.metrics.listen": "127.0.0.1:0", "ottla.metrics.topics.max": "3"}
 REQUESTS = "kafka_network_requestmetrics_requests_total"
@@ -179,6 +180,24 @@ def test_connections_are_counted_by_what_their_clients_say_they_are(broker: Brok
     client.call(ApiVersionsRequest(client_software_name="tester", client_software_version="1.2"), 3)
     name = "kafka_server_socket_server_metrics_connections"
     assert _page(broker).value(name, client_software_name="tester", client_software_version="1.2") == 1
+
+
+def test_logins_are_counted_by_listener_and_so_are_those_that_are_refused() -> None:
+    listening = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "ottla.first.users": "SCRAM-SHA-256=[name=ada,password=secret]",
+        "connection.failed.authentication.delay.ms": "0",
+    }
+    with Broker(SETTINGS | listening) as broker:
+        for password, count in (("secret", 3), ("wrong", 2)):
+            for _ in range(count):
+                with RawClient.to(broker.bootstrap_servers) as client:
+                    log_in(client, "ada", password)
+        page = _page(broker)
+        name = "kafka_server_socket_server_metrics_{}_authentication_total"
+        assert page.value(name.format("successful"), listener="SASL_PLAINTEXT") == 3
+        assert page.value(name.format("failed"), listener="SASL_PLAINTEXT") == 2
 
 
 def test_topics_beyond_the_bound_are_told_together_and_nothing_is_lost(broker: Broker, client: RawClient) -> None:

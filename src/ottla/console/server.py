@@ -22,7 +22,7 @@ class ConsoleServer:
         self.settings = settings
         self.console = Console(settings)
         self._app = build(self.console)
-        self._http = HttpServer(_refusal, certificate=settings.certificate, key=settings.key)
+        self._http = HttpServer(_refusal, certificate=settings.certificate, key=settings.key, has_pages=True)
         self.port = settings.port
 
     @property
