@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -63,6 +64,7 @@ class Broker:
         self._stopping: asyncio.Event | None = None
         self._server: Server | None = None
         self._port = 0
+        self._held_port: socket.socket | None = None
         self._sender: Sender | None = None
         self.data_dir: Path | None = None
 
@@ -76,6 +78,7 @@ class Broker:
         if self._security is not None and self._secured is None:
             self._certificates = Path(tempfile.mkdtemp(prefix="ottla-certificates-"))
             self._secured = SecuredFolder(self._security, self._certificates)
+        self._hold_port()
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name="ottla-broker", daemon=True)
         self._thread.start()
@@ -84,14 +87,14 @@ class Broker:
         except BaseException:
             self._thread.join()
             self._thread = None
-            self._remove_data()
+            self._leave_nothing()
             raise
         return self
 
     def stop(self) -> None:
         """Stop cleanly and remove the data, unless their folder was given."""
         self._end()
-        self._remove_data()
+        self._leave_nothing()
 
     def restart(self) -> None:
         """Stop and start again on the same port with the same data."""
@@ -106,7 +109,22 @@ class Broker:
         self._thread.join()
         self._thread = None
 
-    def _remove_data(self) -> None:
+    def _hold_port(self) -> None:
+        """Nobody gets it by chance during a restart: it is bound from the first start on; only the broker listens."""
+        if self._held_port is None:
+            held = socket.socket()
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                held.bind(("127.0.0.1", self._port))
+            except OSError:  # after a stop somebody may have it; the broker says so
+                held.close()
+                return
+            self._held_port, self._port = held, held.getsockname()[1]
+
+    def _leave_nothing(self) -> None:
+        if self._held_port is not None:
+            self._held_port.close()
+            self._held_port = None
         if self._given_dir is None and self.data_dir is not None:
             shutil.rmtree(self.data_dir, ignore_errors=True)
             self.data_dir = None
