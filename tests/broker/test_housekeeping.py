@@ -17,7 +17,7 @@ from tests.support.loop_broker import LoopBroker
 from tests.support.raw_client import batch_of
 
 # Only so that a test fails instead of hanging.
-GIVE_UP_S = 20
+GIVE_UP_S = 60
 
 
 class SlowCopies(Disk):

@@ -32,7 +32,7 @@ def read(broker: Broker, topic: str) -> list[bytes | None]:
         return [one.value for one in client.read_all(topic)]
 
 
-def eventually(condition: Callable[[], bool], timeout_s: float = 15) -> bool:
+def eventually(condition: Callable[[], bool], timeout_s: float = 60) -> bool:
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if condition():
