@@ -24,7 +24,7 @@ def _log(broker: Broker, topic: str) -> Log:
 
 
 def _soon(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     return condition()

@@ -322,7 +322,7 @@ def test_a_burst_without_acks_is_stored_though_the_client_is_gone(broker: Broker
         frames = [request_frame(produce_request(topic, batch_of(b"%d" % number), acks=0), 9) for number in range(500)]
         hasty.sock.sendall(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
     with RawClient.to(broker.bootstrap_servers) as patient:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while len(found := patient.read_all(topic)) < 500 and time.monotonic() < deadline:
             time.sleep(0.05)
     assert [one.value for one in found] == [b"%d" % number for number in range(500)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ottla.cli.perf.produce import PAYLOAD_BYTES_MAX, payloads
 from tests.cli.command import Cli
 
 PERCENTILES = ["p50", "p95", "p99", "p99_9", "max"]
@@ -36,3 +39,14 @@ def test_end_to_end(cli: Cli, topic: str) -> None:
 def test_an_unknown_topic(cli: Cli) -> None:
     for verb in ("produce", "consume", "e2e"):
         assert "there is no topic 'qqqq'" in cli.fails(1, "perf", verb, "qqqq")
+
+
+@pytest.mark.parametrize("size", [1, 1000, (1 << 20) + 1, 2 * PAYLOAD_BYTES_MAX])
+def test_values_are_made_at_once_however_large_a_record_is(size: int) -> None:
+    made = payloads(size)
+    assert {len(value) for value in made} == {size}
+    assert sum(map(len, made)) <= max(size, PAYLOAD_BYTES_MAX)
+    assert all(value.isalpha() for value in made)
+    assert payloads(size) == made
+    if size == 1000:
+        assert len(set(made)) == len(made) == 64

@@ -20,7 +20,7 @@ from ottla.testing import Broker
 from tests.cli.command import Cli
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
@@ -78,8 +78,10 @@ def test_ctrl_c_ends_produce_with_130_after_sending_what_was_read(cli: Cli, topi
 
 
 def test_sigterm_ends_with_143(cli: Cli, topic: str) -> None:
+    cli.ok("produce", topic, "-q", "one")
     consuming = cli.start("consume", topic, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(1)
+    assert consuming.stdout is not None
+    assert consuming.stdout.readline() == b"one\n"
     consuming.terminate()
     _, err = consuming.communicate(timeout=30)
     assert consuming.returncode == 143

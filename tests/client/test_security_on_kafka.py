@@ -54,7 +54,7 @@ def write_and_read(settings: ClientSettings, value: bytes) -> None:
 
 def wait_for(reader: ClusterReader, value: bytes, count: int = 1) -> None:
     """Kafka answers a commit once it is decided, and its markers follow: till then readers wait."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         end = reader.offsets({OUT: LATEST})[OUT]
         if values(reader, OffsetRange(*OUT, 0, end)).get(str(OUT), []).count(value) == count:

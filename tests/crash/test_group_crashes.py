@@ -36,7 +36,7 @@ def talk_to(broker: OttlaProcess) -> Talk:
 
 
 def loaded(talk: Talk, group: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while talk.client.call(fetch_request(talk, group), 9).groups[0].error_code:
         assert time.monotonic() < deadline
         time.sleep(0.01)

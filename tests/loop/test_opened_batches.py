@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from ottla.broker.memory import Memory
 from ottla.protocol.messages import CreateTopicsRequest, ListOffsetsRequest
 from ottla.records.compression import Codec
 from ottla.records.record import Record, build_batch
+from ottla.storage.segments import timestamps
 from ottla.testing import Broker
 from tests.support.brokers import OttlaProcess
 from tests.support.loop_turns import TURN_S_MAX, LoopTurns
@@ -25,9 +27,20 @@ def zstd_batch(records: int, value_bytes: int = 200) -> bytes:
     return bytes(build_batch([Record(n, NOW_MS + n, b"k", value) for n in range(records)], codec=Codec.ZSTD))
 
 
-def test_list_offsets_by_time_does_not_stall_the_loop() -> None:
+def test_list_offsets_by_time_does_not_stall_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     partitions, records = 5, 100_000
     batch = zstd_batch(records)
+    opened_in: set[int] = set()
+    read_and_open = timestamps._read_and_open
+
+    def opening(*given: Any) -> Any:
+        opened_in.add(threading.get_ident())
+        return read_and_open(*given)
+
+    async def thread_of_the_loop() -> int:
+        return threading.get_ident()
+
+    monkeypatch.setattr(timestamps, "_read_and_open", opening)
     with LoopTurns() as turns, Broker() as broker:
         broker.create_topic("timed", partitions)
         with RawClient.to(broker.bootstrap_servers) as client:
@@ -44,6 +57,8 @@ def test_list_offsets_by_time_does_not_stall_the_loop() -> None:
                 assert {one.offset for one in answer.topics[0].partitions} == {records - 1}
                 if turns.worst_s < TURN_S_MAX:
                     break
+        assert opened_in
+        assert broker.run(thread_of_the_loop()) not in opened_in
     assert turns.worst_s < TURN_S_MAX, turns.worst
 
 

@@ -22,6 +22,9 @@ from ottla.server.listener import ConnectionLimits, Listener
 from tests.support.manual_clock import ManualClock
 from tests.support.process import is_readable
 
+# Only so that a test fails instead of hanging.
+GIVE_UP_S = 60
+
 
 class Slice:
     def __init__(self, file: int, position: int, size: int) -> None:
@@ -77,8 +80,8 @@ async def connect(listener: Listener) -> tuple[asyncio.StreamReader, asyncio.Str
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:
-    (size,) = struct.unpack(">i", await asyncio.wait_for(reader.readexactly(4), 10))
-    return await asyncio.wait_for(reader.readexactly(size), 10)
+    (size,) = struct.unpack(">i", await asyncio.wait_for(reader.readexactly(4), GIVE_UP_S))
+    return await asyncio.wait_for(reader.readexactly(size), GIVE_UP_S)
 
 
 async def test_frames_sent_one_byte_at_a_time_are_answered(listener: Listener) -> None:
@@ -119,7 +122,7 @@ async def test_what_came_before_a_broken_frame_is_answered(listener: Listener) -
     writer.write(framed(b"good-request") + framed(b"one-more-good") + struct.pack(">i", -5))
     assert await read_frame(reader) == b"good-request"
     assert await read_frame(reader) == b"one-more-good"
-    assert await asyncio.wait_for(reader.read(), 10) == b""
+    assert await asyncio.wait_for(reader.read(), GIVE_UP_S) == b""
     writer.close()
 
 
@@ -170,7 +173,7 @@ async def test_a_request_that_is_given_up_by_others_closes_the_connection(listen
     while not echo.frames:
         await asyncio.sleep(0.01)
     waiting.cancel()
-    assert await asyncio.wait_for(reader.read(), 10) == b""
+    assert await asyncio.wait_for(reader.read(), GIVE_UP_S) == b""
     writer.close()
 
 
@@ -187,7 +190,7 @@ async def test_work_that_was_begun_ends_though_the_client_has_left(listener: Lis
     while not echo.frames:
         await asyncio.sleep(0.01)
     writer.close()
-    await asyncio.wait_for(ended.wait(), 10)
+    await asyncio.wait_for(ended.wait(), GIVE_UP_S)
     while listener.connection_count:
         await asyncio.sleep(0.01)
 
@@ -254,7 +257,7 @@ async def test_frames_arrive_whole_from_many_at_once(listener: Listener, echo: E
 async def test_a_frame_size_out_of_range_closes_the_connection(listener: Listener, size: int) -> None:
     reader, writer = await connect(listener)
     writer.write(struct.pack(">i", size) + b"whatever follows")
-    assert await asyncio.wait_for(reader.read(), 10) == b""
+    assert await asyncio.wait_for(reader.read(), GIVE_UP_S) == b""
     writer.close()
 
 
@@ -264,7 +267,8 @@ async def test_a_client_that_speaks_tls_is_named_as_such_once(
     for _ in range(3):
         _, writer = await connect(listener)
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            await asyncio.wait_for(writer.start_tls(ssl.create_default_context(), server_hostname="localhost"), 10)
+            starting = writer.start_tls(ssl.create_default_context(), server_hostname="localhost")
+            await asyncio.wait_for(starting, GIVE_UP_S)
         writer.close()
     told = [record for record in caplog.records if record.levelname == "WARNING"]
     assert [(one.client, "TLS" in one.message, "security.protocol" in one.message) for one in told] == [  # type: ignore[attr-defined]
@@ -317,7 +321,7 @@ async def test_connections_beyond_the_limit_of_an_address_are_refused(echo: Echo
     listener = await make_listener(echo, max_connections_per_ip="2")
     first, second = await connect(listener), await connect(listener)
     reader, third = await connect(listener)
-    assert await asyncio.wait_for(reader.read(), 10) == b""
+    assert await asyncio.wait_for(reader.read(), GIVE_UP_S) == b""
     first[1].close()
     while listener.connection_count > 1:
         await asyncio.sleep(0.01)
@@ -341,7 +345,7 @@ async def test_idle_connections_are_closed_and_busy_ones_kept(echo: Echo) -> Non
         await asyncio.sleep(0.01)
     clock.advance(600_001)
     listener.close_idle(600_000)
-    assert await asyncio.wait_for(idle_reader.read(), 10) == b""
+    assert await asyncio.wait_for(idle_reader.read(), GIVE_UP_S) == b""
     assert listener.connection_count == 1
     idle_writer.close()
     busy_writer.close()
@@ -479,7 +483,7 @@ async def test_a_connection_that_fails_is_closed_and_holds_nobody_back(listener:
         await asyncio.sleep(0.001)
     for _, writer in (*good[:3], (bad_reader, bad_writer), *good[3:]):
         writer.write(framed(b"break down!") if writer is bad_writer else framed(b"good question"))
-    assert await asyncio.wait_for(bad_reader.read(), 10) == b""
+    assert await asyncio.wait_for(bad_reader.read(), GIVE_UP_S) == b""
     for reader, writer in good:
         assert await read_frame(reader) == b"good question"
         writer.close()

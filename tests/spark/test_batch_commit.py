@@ -84,7 +84,7 @@ def test_an_abort_that_fails_does_not_hide_why_there_was_one(
     assert not connections
 
 
-def test_a_commit_that_fails_leaves_no_connection_open(
+def test_a_commit_that_fails_leaves_no_connection_open_and_no_file(
     servers: str, spool: SpoolServer, connections: set[BrokerConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer, messages = written(servers, spool, topics.create(servers))
@@ -92,6 +92,7 @@ def test_a_commit_that_fails_leaves_no_connection_open(
     with pytest.raises(OttlaError, match="nobody answers"):
         writer.commit(messages)  # type: ignore[arg-type]
     assert not connections
+    assert not writer._batch.path.exists()
 
 
 def test_a_commit_that_nobody_answers_is_told_of_and_nothing_is_written_twice(

@@ -67,7 +67,7 @@ def options(address: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 def eventually(look: Callable[[], Any], expected: Any) -> None:
     """Kafka answers a commit once it is decided, and its markers follow: till then readers wait."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (found := look()) != expected:
         assert time.monotonic() < deadline, found
         time.sleep(0.1)

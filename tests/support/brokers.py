@@ -6,7 +6,7 @@
 
     with OttlaProcess(folder, properties={"num.partitions": "4"}) as broker: ...
 
-The broker binds a free port of its own choice and says which in its `ready` line; a restart asks for the same one.
+A restart is on the same port, which nobody else gets meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kafka_jars import REPO_ROOT
-from tests.support.process import BrokerDidNotStart, BrokerProcess, is_readable
+from tests.support.process import BrokerDidNotStart, BrokerProcess, free_ports, is_readable
 
 READY = re.compile(rb"^ready address=(?P<host>\S+):(?P<port>\d+) ", re.MULTILINE)
 
@@ -57,6 +57,8 @@ class OttlaProcess(BrokerProcess):
         return command + self._arguments
 
     def _launch(self, deadline: float) -> None:
+        if not self.port:
+            (self.port,) = free_ports(1)
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(),

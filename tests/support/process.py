@@ -14,6 +14,7 @@ import socket
 import struct
 import subprocess
 import time
+from collections import deque
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -168,13 +169,23 @@ def is_readable(descriptor: int, timeout_s: float) -> bool:
     return bool(waiting.poll(max(0.0, timeout_s) * 1000))
 
 
+# Of the newest ports that were given away; who got one of the oldest has ended long ago.
+_held_ports: deque[socket.socket] = deque()
+_HELD_PORTS_MAX = 200
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, all different."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Ports that are free and stay so for whoever reuses an address, as servers do: nobody else gets one by chance, not
+    even a client as its own end of a connection, while the server is not up yet or down for a moment."""
+    for _ in range(count):
+        held = socket.socket()
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        _held_ports.append(held)
+    ports = [held.getsockname()[1] for held in list(_held_ports)[-count:]]
+    while len(_held_ports) > _HELD_PORTS_MAX:
+        _held_ports.popleft().close()
+    return ports
 
 
 def answers_api_versions(host: str, port: int, timeout_s: float = 1.0) -> bool:

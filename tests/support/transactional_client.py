@@ -253,7 +253,7 @@ class TransactionalClient:
     def abort(self) -> None:
         self.end(False)
 
-    def retried(self, request: Any, version: int, timeout_s: float = 20.0) -> Any:
+    def retried(self, request: Any, version: int, timeout_s: float = 60.0) -> Any:
         return retried(self.client, request, version, timeout_s)
 
 
@@ -291,7 +291,7 @@ RETRIABLE = frozenset(
 )
 
 
-def retried(client: RawClient, request: Any, version: int, timeout_s: float = 20.0) -> Any:
+def retried(client: RawClient, request: Any, version: int, timeout_s: float = 60.0) -> Any:
     deadline = time.monotonic() + timeout_s
     while True:
         answer = client.call(request, version)

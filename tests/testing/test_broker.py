@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ottla.common.errors import OttlaError
+from ottla.server.server import Server
 from ottla.testing import Broker
 from tests.support.raw_client import RawClient, batch_of
 
@@ -31,7 +32,7 @@ def read(broker: Broker, topic: str) -> list[bytes | None]:
         return [one.value for one in client.read_all(topic)]
 
 
-def eventually(condition: Callable[[], bool], timeout_s: float = 15) -> bool:
+def eventually(condition: Callable[[], bool], timeout_s: float = 60) -> bool:
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if condition():
@@ -139,6 +140,22 @@ def test_a_restart_keeps_address_and_data() -> None:
         producer.produce("orders", "after")
         assert producer.flush(20) == 0
         assert read(broker, "orders") == [b"before", b"after"]
+
+
+def test_nobody_gets_its_port_during_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker() as broker:
+        port, start = int(broker.bootstrap_servers.rpartition(":")[2]), Server.start
+
+        async def when_somebody_else_has_tried(server: Server) -> None:
+            with socket.socket() as somebody, pytest.raises(OSError):
+                somebody.bind(("127.0.0.1", port))
+            await start(server)
+
+        monkeypatch.setattr(Server, "start", when_somebody_else_has_tried)
+        broker.restart()
+        assert broker.bootstrap_servers == f"127.0.0.1:{port}"
+    with socket.create_server(("127.0.0.1", port)):
+        pass
 
 
 def test_many_at_once_do_not_meet() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.serving_options import log_level_option
@@ -25,9 +26,19 @@ from ottla.exposition.address import parse_address
     envvar="OTTLA_REGISTRY_URL",
     help="Of a schema registry: schemas, and records that were written with them; user:password@ logs in.",
 )
-@click.option("--registry-ca", metavar="FILE", help="PEM: whom to trust, for https.")
-@click.option("--registry-bearer", metavar="FILE", help="Properties bearer.auth.*: a token logs in to the registry.")
-@click.option("--registry-certificate", metavar="FILE", help="PEM with its key: logs in to the registry, for https.")
+@click.option("--registry-ca", metavar="FILE", type=GivenPath(str), help="PEM: whom to trust, for https.")
+@click.option(
+    "--registry-bearer",
+    metavar="FILE",
+    type=GivenPath(str),
+    help="Properties bearer.auth.*: a token logs in to the registry.",
+)
+@click.option(
+    "--registry-certificate",
+    metavar="FILE",
+    type=GivenPath(str),
+    help="PEM with its key: logs in to the registry, for https.",
+)
 @click.option(
     "--connect",
     multiple=True,
@@ -35,8 +46,19 @@ from ottla.exposition.address import parse_address
     envvar="OTTLA_CONNECT_URL",
     help="Of Kafka Connect's REST API; user:password@ logs in; repeatable.",
 )
-@click.option("--connect-ca", metavar="FILE", envvar="OTTLA_CONNECT_CA", help="PEM: whom to trust, for https.")
-@click.option("--connect-certificate", metavar="FILE", help="PEM with its key: logs in to Connect, for https.")
+@click.option(
+    "--connect-ca",
+    metavar="FILE",
+    type=GivenPath(str),
+    envvar="OTTLA_CONNECT_CA",
+    help="PEM: whom to trust, for https.",
+)
+@click.option(
+    "--connect-certificate",
+    metavar="FILE",
+    type=GivenPath(str),
+    help="PEM with its key: logs in to Connect, for https.",
+)
 @click.option(
     "--metrics",
     multiple=True,
@@ -44,35 +66,39 @@ from ottla.exposition.address import parse_address
     envvar="OTTLA_METRICS_URL",
     help="Of a broker's Prometheus endpoint; user:password@ logs in; repeatable.",
 )
-@click.option("--metrics-ca", metavar="FILE", envvar="OTTLA_METRICS_CA", help="PEM: whom to trust, for https.")
+@click.option(
+    "--metrics-ca",
+    metavar="FILE",
+    type=GivenPath(str),
+    envvar="OTTLA_METRICS_CA",
+    help="PEM: whom to trust, for https.",
+)
 @click.option("--read-only", is_flag=True, help="Refuse every change.")
-@click.option("--users", "users_file", metavar="FILE", help="Who may log in, with which rights: TOML.")
+@click.option(
+    "--users", "users_file", metavar="FILE", type=GivenPath(str), help="Who may log in, with which rights: TOML."
+)
 @click.option("--login", type=click.Choice(("sasl",)), help="Users of the cluster log in with their passwords there.")
 @click.option("--admin", "admins", multiple=True, metavar="USER", help="With --login sasl: may change connectors, too.")
 @click.option("--open", "is_open", is_flag=True, help="Let everybody in, also where others can reach it.")
 @click.option("--mask", "masks", multiple=True, metavar="TOPIC:FIELD,...", help="Fields that are hidden; repeatable.")
-@click.option(
-    "--audit", "audit_file", type=click.Path(path_type=Path), metavar="FILE", help="The broker's audit trail."
-)
-@click.option(
-    "--pipelines", type=click.Path(path_type=Path), metavar="DIR", help="Where pipelines live on this machine."
-)
+@click.option("--audit", "audit_file", type=GivenPath(), metavar="FILE", help="The broker's audit trail.")
+@click.option("--pipelines", type=GivenPath(), metavar="DIR", help="Where pipelines live on this machine.")
 @click.option(
     "--pipeline-files",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     metavar="DIR",
     help="Pipelines and Streams applications that admins may start, on this machine [none].",
 )
 @click.option(
     "--process",
     "processes",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     multiple=True,
     metavar="FILE",
     help="A business process to watch, as `ottla trace watch` takes it; repeatable.",
 )
-@click.option("--certificate", metavar="FILE", help="PEM: serve HTTPS.")
-@click.option("--key", metavar="FILE", help="PEM: the certificate's key.")
+@click.option("--certificate", metavar="FILE", type=GivenPath(str), help="PEM: serve HTTPS.")
+@click.option("--key", metavar="FILE", type=GivenPath(str), help="PEM: the certificate's key.")
 @log_level_option
 def console(
     settings: Settings,

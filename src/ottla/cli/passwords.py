@@ -8,12 +8,16 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.common.errors import OttlaError
 
 PASSWORD_CHARS_MAX = 1024
 
 password_file_option = click.option(
-    "--password-file", metavar="FILE", help="Read the password from a file; - is standard input [ask for it]."
+    "--password-file",
+    metavar="FILE",
+    type=GivenPath(str),
+    help="Read the password from a file; - is standard input [ask for it].",
 )
 
 

@@ -20,6 +20,7 @@ import click
 
 from ottla.cli.connection import Cluster, require_topic_name
 from ottla.cli.error_sentences import sentence
+from ottla.cli.given_path import GivenPath
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import notice, plural
 from ottla.cli.records.record_format import Draft, compile_reader, parse_header, unescape
@@ -45,7 +46,15 @@ acks_option = click.option(
 @command("produce", changes=True)
 @click.argument("topic", shell_complete=complete_topic)
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
-@click.option("-F", "--file", "files", multiple=True, metavar="FILE", help="Read records from FILE ('-' is stdin).")
+@click.option(
+    "-F",
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=GivenPath(str),
+    help="Read records from FILE ('-' is stdin).",
+)
 @click.option("-k", "--key", metavar="KEY", help="The key of every record.")
 @click.option("-K", "--key-delimiter", metavar="TEXT", help="Each record is KEY TEXT VALUE.")
 @click.option("-f", "--format", "format_text", metavar="FORMAT", help=r"Of the input: %k %s %p %T %h, as in '%k\t%s'.")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.output import notice
 from ottla.cli.serving_options import log_format_option, log_level_option, metrics_option
 from ottla.cli.settings import BROKERS_MAX, Settings, at_least, parse_assignment
@@ -29,14 +30,14 @@ from ottla.common.errors import OttlaError
     "data_dirs",
     multiple=True,
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     help="Where records are kept [/tmp/ottla-logs]; repeatable.",
 )
 @click.option(
     "--config",
     "config_file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     help="A server.properties, as Kafka has it.",
 )
 @click.option(

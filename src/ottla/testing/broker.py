@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Coroutine, Mapping
@@ -61,6 +62,7 @@ class Broker(InThread[Server]):
         self._given_dir = Path(data_dir) if data_dir is not None else None
         self.clock = MovableClock()
         self._port = 0
+        self._held_port: socket.socket | None = None
         self._sender: Sender | None = None
         self.data_dir: Path | None = None
 
@@ -91,8 +93,24 @@ class Broker(InThread[Server]):
         if self._security is not None and self._secured is None:
             self._certificates = Path(tempfile.mkdtemp(prefix="ottla-certificates-"))
             self._secured = SecuredFolder(self._security, self._certificates)
+        self._hold_port()
+
+    def _hold_port(self) -> None:
+        """Nobody gets it by chance during a restart: it is bound from the first start on; only the broker listens."""
+        if self._held_port is None:
+            held = socket.socket()
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                held.bind(("127.0.0.1", self._port))
+            except OSError:  # after a stop somebody may have it; the broker says so
+                held.close()
+                return
+            self._held_port, self._port = held, held.getsockname()[1]
 
     def _clean_up(self) -> None:
+        if self._held_port is not None:
+            self._held_port.close()
+            self._held_port = None
         if self._given_dir is None and self.data_dir is not None:
             shutil.rmtree(self.data_dir, ignore_errors=True)
             self.data_dir = None

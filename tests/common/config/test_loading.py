@@ -35,6 +35,13 @@ def test_ways_to_say_where_to_listen(listen: str, host: str, port: int) -> None:
     assert [(e.host, e.port) for e in load_from_cli(listen=listen).endpoints] == [(host, port)]
 
 
+@pytest.mark.parametrize("listen", ["nowhere", "nowhere:", "a b:1", "1.2.3.4:99999", "99999", "[::1]", "a:1,b:2", ""])
+def test_a_wrong_listen_flag_is_told_by_its_name(listen: str) -> None:
+    with pytest.raises(OttlaError) as caught:
+        load_from_cli(listen=listen)
+    assert str(caught.value) == f"Invalid address {listen!r} in --listen: expected HOST:PORT."
+
+
 def test_a_listen_flag_replaces_the_advertised_address_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text(
@@ -80,6 +87,8 @@ def test_the_advertise_flag_is_a_static_setting(tmp_path: Path, advertise: str, 
     ("listen", "advertise", "sentence"),
     [
         (None, "a:b", "expected HOST or HOST:PORT"),
+        (None, "a:99999", "'a:99999' in --advertise: expected HOST or HOST:PORT"),
+        (None, ":9092", "expected HOST or HOST:PORT"),
         (None, "0.0.0.0", "cannot use 0.0.0.0"),
         (None, "[::]:9092", "cannot use ::"),
         ("PLAINTEXT://:1,SECOND://:2", "host", "for one listener"),

@@ -14,6 +14,7 @@ import click
 
 from ottla.cli.cluster.local_cluster import ZOOKEEPER, LocalCluster, title
 from ottla.cli.cluster.plan import DECIDED_HERE, HOST, METRICS
+from ottla.cli.given_path import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import done, notice, paint, show, table
 from ottla.cli.settings import BROKERS_MAX, OUTPUTS, PORT_MAX, Settings, at_least, parse_assignment
@@ -25,7 +26,7 @@ _data_dir = click.option(
     "--data-dir",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=GivenPath(file_okay=False),
     help="The folder of the cluster.",
 )
 _output = click.option("--output", type=click.Choice(OUTPUTS), help="How to print [table].")

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import click
 
 from ottla.cli.connect.extra import needs_connect
+from ottla.cli.given_path import GivenPath
 from ottla.common.errors import OttlaError
 
 DEFAULT_URL = "http://localhost:8083"
@@ -26,6 +27,7 @@ def url_option(function: Any) -> Any:
     function = click.option(
         "--ca",
         metavar="FILE",
+        type=GivenPath(str),
         help="PEM: whom to trust, for https [OTTLA_CONNECT_CA].",
         expose_value=False,
         callback=_note,
@@ -33,6 +35,7 @@ def url_option(function: Any) -> Any:
     function = click.option(
         "--certificate",
         metavar="FILE",
+        type=GivenPath(str),
         help="PEM with its key: logs in, for https [OTTLA_CONNECT_CERTIFICATE].",
         expose_value=False,
         callback=_note_certificate,

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ottla.cli.connect.address import Worker, url_option
+from ottla.cli.given_path import GivenPath
 from ottla.cli.output import confirm, done
 from ottla.cli.settings import Settings, command, parse_assignment
 from ottla.common.errors import OttlaError
@@ -17,7 +18,9 @@ from ottla.common.errors import OttlaError
 
 @command("create", changes=True)
 @click.argument("name")
-@click.option("-f", "--file", "file", metavar="FILE", help="The configuration: .properties or .json.")
+@click.option(
+    "-f", "--file", "file", metavar="FILE", type=GivenPath(str), help="The configuration: .properties or .json."
+)
 @click.option("-c", "--config", "pairs", multiple=True, metavar="NAME=VALUE", help="A setting; repeatable.")
 @click.option("--stopped", is_flag=True, help="Do not start it yet.")
 @url_option

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ottla.cli.connect.extra import needs_connect
+from ottla.cli.given_path import GivenPath
 from ottla.cli.output import notice
 from ottla.cli.serving_options import log_level_option, metrics_option
 from ottla.cli.settings import Settings, command
@@ -13,7 +14,7 @@ from ottla.common.errors import OttlaError
 
 
 @command("start")
-@click.option("--config", "file", metavar="FILE", help="Kafka Connect's worker.properties.")
+@click.option("--config", "file", metavar="FILE", type=GivenPath(str), help="Kafka Connect's worker.properties.")
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen [what the file says, or 127.0.0.1:8083].")
 @click.option("--master", default="local[*]", metavar="URL", help="Of Spark [local[*]].")
 @metrics_option

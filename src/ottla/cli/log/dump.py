@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.output import paint, plural
 from ottla.cli.records.record_json import bytes_field
 from ottla.cli.settings import OUTPUTS, Settings
@@ -33,7 +34,7 @@ Item = dict[str, Any]
 
 
 @click.command("dump")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=GivenPath(exists=True))
 @click.option("-r", "--records", is_flag=True, help="The records of each batch too.")
 @click.option("--verify", is_flag=True, help="Also compare each index with the log beside it.")
 @click.option("--output", type=click.Choice(OUTPUTS), help="table, or json: one object per line.")

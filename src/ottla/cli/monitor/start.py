@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.serving_options import log_format_option, log_level_option
@@ -25,9 +26,11 @@ from ottla.common.errors import OttlaError
     "--allowed-lag", type=at_least(0, INT64_MAX), default=0, metavar="N", help="Up to this much all is well [0]."
 )
 @click.option("--webhook", "webhooks", multiple=True, metavar="URL", help="POST changes of a status there; repeatable.")
-@click.option("--users", "users_file", metavar="FILE", help="Who may log in [everybody is let in].")
-@click.option("--certificate", metavar="FILE", help="PEM: serve HTTPS.")
-@click.option("--key", metavar="FILE", help="PEM: the certificate's key.")
+@click.option(
+    "--users", "users_file", metavar="FILE", type=GivenPath(str), help="Who may log in [everybody is let in]."
+)
+@click.option("--certificate", metavar="FILE", type=GivenPath(str), help="PEM: serve HTTPS.")
+@click.option("--key", metavar="FILE", type=GivenPath(str), help="PEM: the certificate's key.")
 @log_level_option
 @log_format_option
 def start(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import string
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -17,9 +18,13 @@ from ottla.cli.produce import CODECS, acks_option
 from ottla.cli.settings import RECORD_BYTES_MAX, Settings, at_least, command
 from ottla.common.errors import OttlaError
 
-PAYLOADS = 64
+PAYLOADS_MAX = 64
+PAYLOAD_BYTES_MAX = 16 << 20
 FLUSH_S_MAX = 60.0
 POLL_EVERY = 64
+_PIECE_BYTES = 1 << 20
+# A letter for each byte.
+_LETTERS = (string.ascii_letters.encode() * 5)[:256]
 
 
 @command("produce")
@@ -51,20 +56,32 @@ def produce(
         run.finish(settings)
 
 
+def payloads(size: int) -> list[bytes]:
+    """Values of random letters, always the same ones: as many as do not take much memory, and at once."""
+    chance = random.Random(size)
+    count = max(1, min(PAYLOADS_MAX, PAYLOAD_BYTES_MAX // size))
+    return [b"".join(_pieces(chance, size)).translate(_LETTERS) for _ in range(count)]
+
+
+def _pieces(chance: random.Random, size: int) -> Iterator[bytes]:
+    """Of what would be too large a number at once."""
+    for at in range(0, size, _PIECE_BYTES):
+        yield chance.randbytes(min(_PIECE_BYTES, size - at))
+
+
 class ProduceRun:
     def __init__(self, cluster: Cluster, producer: Any, topic: str, size: int) -> None:
         self._cluster, self._producer, self._topic = cluster, producer, topic
-        letters = random.Random(size)
-        self._payloads = ["".join(letters.choices(string.ascii_letters, k=size)).encode() for _ in range(PAYLOADS)]
+        self._payloads = payloads(size)
         self._failure: Any = None
 
     def send(self, count: int, rate: float | None) -> None:
         self._tally, self._line = Tally(), ProgressLine(count)
-        producer, topic, payloads, delivered = self._producer, self._topic, self._payloads, self._delivered
+        producer, topic, values, delivered = self._producer, self._topic, self._payloads, self._delivered
         for n in range(count):
             while True:
                 try:
-                    producer.produce(topic, payloads[n % PAYLOADS], on_delivery=delivered)
+                    producer.produce(topic, values[n % len(values)], on_delivery=delivered)
                     break
                 except BufferError:
                     self._serve(0.05)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.output import notice, show
 from ottla.cli.pipeline.run import conf_option, require_spark
 from ottla.cli.settings import Settings, command, parse_assignment
@@ -24,7 +25,7 @@ LOOK_S = 0.2
 
 
 @command("check")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=GivenPath())
 @click.option("-w", "--watch", is_flag=True, help="Again whenever something in their folders changes, until Ctrl-C.")
 @conf_option
 def check(settings: Settings, files: tuple[Path, ...], watch: bool, conf: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.output import confirm
 from ottla.cli.serving_options import metrics_option
 from ottla.cli.settings import Settings, command, parse_assignment
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 data_dir_option = click.option(
     "--data-dir",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     help="Where pipelines keep checkpoints and status [OTTLA_PIPELINES, or ~/.local/share/ottla/pipelines].",
 )
 
@@ -36,7 +37,7 @@ conf_option = click.option(
 
 
 @command("run", asks=True)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath())
 @click.option("--once", is_flag=True, help="Process all that is there now, then stop.")
 @click.option("--master", default="local[*]", metavar="URL", help="Of a Spark cluster [local[*], this machine].")
 @click.option("--name", metavar="NAME", help="Another name than that in the file.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.registry.extra import needs_registry
@@ -25,12 +26,23 @@ LEVELS = ("none", "backward", "backward_transitive", "forward", "forward_transit
     "--compatibility", type=click.Choice(LEVELS), default="backward", help="Where nothing else is set [backward]."
 )
 @click.option("--read-only", is_flag=True, help="Answer questions, refuse every change.")
-@click.option("--users", "users_file", metavar="FILE", help="Passwords and rights, TOML [everybody may do everything].")
-@click.option("--certificate", metavar="FILE", help="PEM: serve HTTPS.")
-@click.option("--key", metavar="FILE", help="PEM: the certificate's key.")
-@click.option("--ca", metavar="FILE", help="PEM: whom to trust when forwarding to another instance.")
 @click.option(
-    "--client-ca", metavar="FILE", help="PEM: clients may log in with its certificates; must without --users."
+    "--users",
+    "users_file",
+    metavar="FILE",
+    type=GivenPath(str),
+    help="Passwords and rights, TOML [everybody may do everything].",
+)
+@click.option("--certificate", metavar="FILE", type=GivenPath(str), help="PEM: serve HTTPS.")
+@click.option("--key", metavar="FILE", type=GivenPath(str), help="PEM: the certificate's key.")
+@click.option(
+    "--ca", metavar="FILE", type=GivenPath(str), help="PEM: whom to trust when forwarding to another instance."
+)
+@click.option(
+    "--client-ca",
+    metavar="FILE",
+    type=GivenPath(str),
+    help="PEM: clients may log in with its certificates; must without --users.",
 )
 @click.option(
     "--session-timeout",

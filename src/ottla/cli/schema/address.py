@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from ottla.cli.given_path import GivenPath
+
 _CERTIFICATE = "ottla.registry.certificate"
 _BEARER = "ottla.registry.bearer"
 
@@ -15,6 +17,7 @@ def registry_option(function: Any) -> Any:
     function = click.option(
         "--registry-certificate",
         metavar="FILE",
+        type=GivenPath(str),
         help="PEM with its key: logs in, for https.",
         expose_value=False,
         callback=_note,
@@ -22,12 +25,15 @@ def registry_option(function: Any) -> Any:
     function = click.option(
         "--registry-bearer",
         metavar="FILE",
+        type=GivenPath(str),
         envvar="OTTLA_REGISTRY_BEARER",
         help="Properties bearer.auth.*: a token logs in.",
         expose_value=False,
         callback=_note_bearer,
     )(function)
-    function = click.option("--registry-ca", metavar="FILE", help="PEM: whom to trust, for https.")(function)
+    function = click.option(
+        "--registry-ca", metavar="FILE", type=GivenPath(str), help="PEM: whom to trust, for https."
+    )(function)
     return click.option(
         "--registry",
         metavar="URL",

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.output import confirm, done, notice, show
 from ottla.cli.schema.address import client_of, registry_option
 from ottla.cli.settings import Settings, command
@@ -31,7 +32,7 @@ def _schema_options(function: Any) -> Any:
         type=click.Choice(TYPES),
         help="Of the schema [by the ending: .avsc, .json, .proto; else avro].",
     )(function)
-    function = click.argument("file", metavar="FILE")(function)
+    function = click.argument("file", metavar="FILE", type=GivenPath(str))(function)
     return click.argument("subject")(function)
 
 

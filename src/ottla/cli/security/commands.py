@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.output import notice, paint, show, table
 from ottla.cli.security.folder import CA_DAYS, SecurityFolder
 from ottla.cli.security.plan import ADMIN, BrokerPlan, ClientPlan, Plan, check_client_name, check_hosts, check_zookeeper
@@ -30,7 +31,7 @@ _dir = click.option(
     "directory",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=GivenPath(file_okay=False),
     help="The folder of certificates and settings.",
 )
 _hosts = click.option(

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.settings import Settings, command
 
 
 @command("describe")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath())
 @click.option("--mermaid", is_flag=True, help="As a Mermaid flowchart, for Markdown.")
 @click.option("--svg", is_flag=True, help="As an SVG picture, for a browser.")
 def describe(settings: Settings, file: Path, mermaid: bool, svg: bool) -> None:

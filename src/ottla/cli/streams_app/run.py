@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import confirm
 from ottla.cli.pipeline.run import (
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @command("run", asks=True)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath())
 @click.option("--once", is_flag=True, help="Process all that is there now, then stop.")
 @click.option("--master", default="local[*]", metavar="URL", help="Of a Spark cluster [local[*], this machine].")
 @click.option("--id", "application_id", metavar="ID", help="Another application id than that in the file.")
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
 @click.option("--reprocess", is_flag=True, help="A new run from the start into new topics, beside the old one.")
 @click.option("--create-topics", is_flag=True, help="Create topics that it reads or writes and that are not there.")
 @click.option("--http", type=ListenAddress(any_host=True), help="Answer questions about its stores there, as JSON.")
-@click.option("--http-users", metavar="FILE", help="Who may ask, with passwords [everybody].")
-@click.option("--http-certificate", metavar="FILE", help="PEM: HTTPS for --http.")
-@click.option("--http-key", metavar="FILE", help="PEM: the certificate's key.")
+@click.option("--http-users", metavar="FILE", type=GivenPath(str), help="Who may ask, with passwords [everybody].")
+@click.option("--http-certificate", metavar="FILE", type=GivenPath(str), help="PEM: HTTPS for --http.")
+@click.option("--http-key", metavar="FILE", type=GivenPath(str), help="PEM: the certificate's key.")
 @click.option("--checkpoint", metavar="URL", help="Of a shared folder, for a cluster [in --data-dir].")
 @metrics_option
 @conf_option

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import facts, human_bytes, human_ms, notice, paint, plural, show, table
 from ottla.cli.settings import INT64_MAX, Settings, at_least, command
@@ -60,7 +61,7 @@ def client_of(settings: Settings) -> ClientSettings:
 @click.option("--mb", type=at_least(1), default=4096, help="Read no more than that [4096].")
 @click.option("--hops", type=at_least(1), default=1000, help="Find no more records than that [1000].")
 @click.option("--no-groups", is_flag=True, help="Do not ask who has read them.")
-@click.option("--svg", type=click.Path(dir_okay=False), metavar="FILE", help="Draw the time line into a file, too.")
+@click.option("--svg", type=GivenPath(dir_okay=False), metavar="FILE", help="Draw the time line into a file, too.")
 def record(
     settings: Settings,
     topic: str,
@@ -75,7 +76,7 @@ def record(
     mb: int,
     hops: int,
     no_groups: bool,
-    svg: str | None,
+    svg: Path | None,
 ) -> None:
     """Show where a record came from and where it went: a time line over topics, and who has read it.
 
@@ -105,7 +106,7 @@ def record(
             raise OttlaError(f"{nothing} Say it with --by.") from None
     progress.clear()
     if svg is not None:
-        Path(svg).write_text(render_svg(found, style=True), encoding="utf-8")
+        svg.write_text(render_svg(found, style=True), encoding="utf-8")
     show(settings, found.as_json(), lambda: _lines(found))
     if interrupted.is_set():
         click.get_current_context().exit(interrupted.status)

@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import coloured, facts, human_bytes, human_ms, notice, plural, show, table
 from ottla.cli.settings import Settings, at_least, command
@@ -31,14 +33,14 @@ _PIECE_S = 0.1
 
 
 @command("watch")
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=GivenPath(dir_okay=False))
 @click.option("--once", is_flag=True, help="Read all there is now, report, and end: 0 if all is well, 3 if not.")
 @click.option("--since", metavar="TIME", help="Only what began then or later: 2026-01-31T12:00, -2h [all there is].")
 @click.option("--interval", type=at_least(0.1), default=5.0, metavar="SECONDS", help="Between two looks [5].")
 @click.option("--listen", type=ListenAddress(), help="Serve the report as JSON, and at /metrics for Prometheus.")
 @click.option("--cases", type=at_least(0), default=_SHOWN_MAX, help="List no more than that, the newest [50].")
 def watch(
-    settings: Settings, file: str, once: bool, since: str | None, interval: float, listen: str | None, cases: int
+    settings: Settings, file: Path, once: bool, since: str | None, interval: float, listen: str | None, cases: int
 ) -> None:
     """Watch a business process: which of its instances are stuck, incomplete, late, out of order or doubled.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.given_path import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.settings import Settings
 from ottla.cli.zookeeper import server
@@ -29,7 +30,7 @@ _WAIT_S = 60.0
 @click.option(
     "--data-dir",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=GivenPath(),
     default=Path("/tmp/ottla-zookeeper"),
     help="Where it keeps its data [/tmp/ottla-zookeeper].",
 )

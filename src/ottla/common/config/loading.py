@@ -11,7 +11,8 @@ from ottla.common.config.listeners import Listener, listener_text
 from ottla.common.config.properties import read_properties
 from ottla.common.errors import OttlaError
 
-_HOST_AND_PORT = re.compile(r"(?P<host>\[[^\]]+\]|[^:/\[\]\s]+)(:(?P<port>\d{1,5}))?")
+_HOST_AND_PORT = re.compile(r"(?P<host>\[[^\]\s]+\]|[^:/\[\]\s]*)(:(?P<port>\d{1,5}))?")
+_PORT_MAX = 65_535
 
 
 def load_from_cli(
@@ -43,9 +44,11 @@ def _listener_text(listen: str) -> str:
     """`HOST:PORT`, `:PORT` or `PORT`, or full listener addresses as in server.properties."""
     if "://" in listen:
         return listen
-    if listen.isdecimal():
-        return f"PLAINTEXT://:{listen}"
-    return f"PLAINTEXT://{listen}"
+    address = f":{listen}" if listen.isdecimal() else listen
+    match = _HOST_AND_PORT.fullmatch(address)
+    if match is None or match["port"] is None or int(match["port"]) > _PORT_MAX:
+        raise OttlaError(f"Invalid address {listen!r} in --listen: expected HOST:PORT.")
+    return f"PLAINTEXT://{address}"
 
 
 def _advertised(endpoints: Sequence[Listener], advertise: str | None) -> str:
@@ -53,7 +56,7 @@ def _advertised(endpoints: Sequence[Listener], advertise: str | None) -> str:
     if advertise is None:
         return ",".join(listener_text(endpoint.name, endpoint.advertised_host, endpoint.port) for endpoint in endpoints)
     match = _HOST_AND_PORT.fullmatch(advertise)
-    if match is None:
+    if match is None or not match["host"] or int(match["port"] or 0) > _PORT_MAX:
         raise OttlaError(f"Invalid address {advertise!r} in --advertise: expected HOST or HOST:PORT.")
     if len(endpoints) > 1:
         raise OttlaError(
