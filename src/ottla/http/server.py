@@ -33,8 +33,10 @@ class HttpServer:
         key_password: str | None = None,
         client_ca: str | None = None,
         requires_client: bool = False,
+        leave_s_max: int = _LEAVE_S_MAX,
     ) -> None:
-        """`client_ca`: who may vouch for clients that show a certificate, which they must if it is required."""
+        """`client_ca`: who may vouch for clients that show a certificate, which they must if it is required.
+        `leave_s_max`: how long `stop` waits for answers that are under way."""
         self._connection = connection_class(refusal)
         self._tls: Callable[[], RenewedContext] | None = None
         if certificate is not None:
@@ -47,6 +49,7 @@ class HttpServer:
                 requires_client=requires_client,
                 log=_LOG,
             )
+        self._leave_s_max = leave_s_max
         self._listener: socket.socket | None = None
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -79,7 +82,7 @@ class HttpServer:
             log_config=None,
             access_log=False,
             lifespan="off",
-            timeout_graceful_shutdown=_LEAVE_S_MAX,
+            timeout_graceful_shutdown=self._leave_s_max,
             backlog=_BACKLOG,
             server_header=False,
         )
