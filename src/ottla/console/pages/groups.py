@@ -63,7 +63,11 @@ def group(console: Console, request: Request) -> Response:
         topic = snapshot.topics.get(where.topic)
         partition = next((each for each in topic.partitions if each.index == where.partition), None) if topic else None
         rows.append((where, found.offsets.get(where), partition, found.lags.get(where), owners.get(where)))
-    return console.page(request, "group.html", group=found, rows=rows, history=console.collector.history)
+    report = console.collector.judged(found.name)
+    verdicts = {TopicPartition(one.topic, one.partition): one.verdict for one in report.partitions} if report else {}
+    return console.page(
+        request, "group.html", group=found, rows=rows, verdicts=verdicts, history=console.collector.history
+    )
 
 
 def offsets(console: Console, request: Request) -> Response:
