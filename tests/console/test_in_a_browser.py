@@ -204,6 +204,29 @@ def test_the_focus_stays_where_it_is_when_a_page_refreshes_itself(browser: Brows
     assert browser.driver.switch_to.active_element.get_attribute("href").endswith("/topics/orders/records")
 
 
+def test_a_table_is_sorted_by_a_heading_and_stays_so(browser: Browser, broker: Broker) -> None:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "sorted"})
+    consumer.commit(offsets=[TopicPartition("orders", 0, 5), TopicPartition("orders", 1, 50)], asynchronous=False)
+    consumer.close()
+
+    def partitions() -> list[str]:
+        return [cell.text for cell in browser.all("#offsets tbody td:nth-child(2)")]
+
+    browser.open("/groups/sorted")
+    browser.until(lambda: partitions() == ["0", "1"])
+    browser.one("#offsets thead th:nth-child(2) button").click()
+    assert partitions() == ["1", "0"]
+    browser.one("#offsets thead th:nth-child(5) button").click()  # the lag
+    assert partitions() == ["0", "1"]
+    browser.one("#offsets thead th:nth-child(5) button").click()
+    assert partitions() == ["1", "0"]
+    before = browser.one("#offsets").text
+    broker.produce("orders", b"{}", partition=0)
+    browser.until(lambda: browser.one("#offsets").text != before)
+    assert partitions() == ["1", "0"]
+    assert browser.one("#offsets th[aria-sort]").text.startswith("Lag") and browser.complaints() == []
+
+
 def test_the_tail_goes_on_and_can_be_stopped(browser: Browser, broker: Broker) -> None:
     browser.open("/topics/orders/records?tail=1")
     browser.says("Live:")

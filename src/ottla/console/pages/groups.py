@@ -33,6 +33,8 @@ def groups(console: Console, request: Request) -> Response:
         {
             "name": lambda group: group.name,
             "state": lambda group: group.state,
+            # The worst of its partitions.
+            "verdict": lambda group: _rank(console, group.name),
             "members": lambda group: len(group.members),
             "topics": lambda group: len(group.topics),
             "lag": lambda group: group.lag,
@@ -41,6 +43,11 @@ def groups(console: Console, request: Request) -> Response:
         "-lag",
     )
     return console.page(request, "groups.html", listing=found, history=console.collector.history)
+
+
+def _rank(console: Console, name: str) -> int | None:
+    report = console.collector.judged(name)
+    return None if report is None else int(report.worst.verdict.status) if report.worst else 0
 
 
 def _group(console: Console, request: Request) -> Group:
