@@ -90,7 +90,7 @@
   async function refresh() {
     if (isBusy() || !one("[data-live]")) return;
     try {
-      const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "manual" });
+      const answer = await fetch(location.href, { headers: { accept: "text/html", "x-refresh": "1" }, redirect: "manual" });
       if (answer.type === "opaqueredirect" || answer.status === 401) return location.reload();
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!fresh.querySelector("#content")) throw new Error("not a page of the console");
@@ -130,6 +130,8 @@
       for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
     });
   }
+  // What somebody has typed into the address may be no escape at all.
+  const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
   for (const filter of all("[data-filter-rows]")) {
     const rows = all(`#${filter.dataset.filterRows} tbody tr`);
     const apply = () => {
@@ -137,7 +139,7 @@
       for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
       history.replaceState(null, "", wanted ? `#${encodeURIComponent(filter.value)}` : location.pathname + location.search);
     };
-    if (location.hash) { filter.value = decodeURIComponent(location.hash.slice(1)); apply(); }
+    if (location.hash) { filter.value = decoded(location.hash.slice(1)); apply(); }
     filter.addEventListener("input", apply);
     filter.form?.addEventListener("submit", (event) => event.preventDefault());
   }
@@ -202,6 +204,7 @@
       stop();
       show(now);
       results.dataset.done = now.ended ?? "tail";
+      if (isTail) told.textContent += ". It has ended by itself: start it again to see more.";
       if (!rows.children.length && now.ended === "everything") {
         const row = rows.insertRow(), cell = row.insertCell();
         cell.colSpan = 5; cell.className = "empty"; cell.textContent = "There is no such record.";
@@ -217,7 +220,7 @@
       told.className = "bad";
       results.dataset.done = "trouble";
     });
-    source.onerror = () => { if (source.readyState !== EventSource.CLOSED) stop("The connection was lost: search again."); told.className = "bad"; };
+    source.onerror = () => { stop("The connection was lost: search again."); told.className = "bad"; results.dataset.done = "trouble"; };
     cancel.addEventListener("click", () => stop(last ? `${told.textContent} Cancelled.` : "Cancelled."));
   }
 
