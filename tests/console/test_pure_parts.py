@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -480,11 +481,23 @@ def test_groups_of_a_coordinator_that_does_not_answer_are_still_known() -> None:
     known = snapshot(groups={name: Group(name, "Stable", "classic", "consumer", at) for name, at in GROUPS})
     asking = Asking(cast(ClusterReader, SilentBrokers()))
     groups = asking._groups([1], {}, known)
-    assert list(groups) == ["billing"] and "does not answer" in str(groups["billing"].problem)
+    assert list(groups) == ["billing", "of-one-that-is-gone"] and "does not answer" in str(groups["billing"].problem)
     assert look_of(replace(known, missing=asking.missing)).troubles == ["groups of broker 1: it is silent"]
 
 
-GROUPS = (("billing", 1), ("moved-and-gone", 2))
+GROUPS = (("billing", 1), ("of-one-that-is-gone", 2))
+
+
+@pytest.mark.parametrize(("leader", "names"), [(1, []), (-1, ["of-one-that-is-gone"])])
+def test_groups_of_a_coordinator_that_is_gone_are_known_until_another_has_them(leader: int, names: list[str]) -> None:
+    class Brokers:
+        def broker(self, node_id: int) -> object:
+            return SimpleNamespace(call=lambda request, *_: SimpleNamespace(error_code=0, groups=[]), version_of=len)
+
+    known = snapshot(groups={name: Group(name, "Stable", "classic", "consumer", at) for name, at in GROUPS})
+    offsets = Topic("__consumer_offsets", True, (Partition(0, leader, (2,), ()),))
+    groups = Asking(cast(ClusterReader, Brokers()))._groups([1], {"__consumer_offsets": offsets}, known)
+    assert list(groups) == names
 
 
 # --- the gate, sessions, logins

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -196,8 +196,9 @@ class Asking:
 
     # --- groups
 
-    def _groups(self, brokers: Iterable[int], topics: Mapping[str, Topic], known: Snapshot | None) -> dict[str, Group]:
-        """Of a coordinator that does not answer, those that it had: they are not gone, only not told of."""
+    def _groups(self, brokers: Sequence[int], topics: Mapping[str, Topic], known: Snapshot | None) -> dict[str, Group]:
+        """Of a coordinator that does not answer, those that it had: they are not gone, only not told of. So it is with
+        one that has gone, until another has taken over."""
         found: dict[str, Group] = {}
         silent: set[int] = set()
         for broker in brokers:
@@ -218,8 +219,11 @@ class Asking:
             except _UNTOLD as error:
                 self._untold(f"{GROUPS_OF} {broker}", error)
                 found |= {group.name: group for group in listed}
-        for group in known.groups.values() if known is not None and silent else ():
-            if group.coordinator in silent and group.name not in found:
+        offsets = topics.get("__consumer_offsets")
+        is_taken_over = not silent and (offsets is None or not offsets.leaderless)
+        for group in known.groups.values() if known is not None else ():
+            is_lost = group.coordinator in silent or (group.coordinator not in brokers and not is_taken_over)
+            if is_lost and group.name not in found:
                 found[group.name] = replace(group, problem="Its coordinator does not answer: this is what was known.")
         return dict(sorted(found.items()))
 
