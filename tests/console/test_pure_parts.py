@@ -35,7 +35,7 @@ from ottla.console.pages.schemas import differences
 from ottla.console.records.columns import BinaryColumn, candidates
 from ottla.console.records.masking import HIDDEN, Masks, masked
 from ottla.console.records.query import parse_query
-from ottla.console.records.showing import as_json, read
+from ottla.console.records.showing import as_line, read
 from ottla.console.web import charts, requests, words
 from ottla.console.web.gate import Gate
 from ottla.console.web.rights import ADMIN, EDITOR, NEEDED, OF_THE_CLUSTER, VIEWER, why_not
@@ -163,7 +163,7 @@ def test_no_depth_of_a_record_is_too_much() -> None:
     for depth in (500, 900, 960, 990, 5_000, 100_000):
         for value in (b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth):
             read(value, "auto")
-            json.dumps(as_json(record(value)))
+            as_line(record(value))
             masked(record(value), paths)
 
 
@@ -318,6 +318,18 @@ def test_bytes_are_shown_as_what_they_are(data: bytes | None, how: str, kind: st
 def test_any_bytes_can_be_shown(data: bytes, how: str) -> None:
     seen = read(data, how)
     assert seen.size == len(data) and seen.text.encode(errors="replace") is not None
+
+
+@pytest.mark.parametrize(
+    "number", ["12345678901234567.89", "0.10", "1E400", "-0.0", "1e5", "0.1000000000000000055511151231257827", "7"]
+)
+def test_numbers_are_shown_and_downloaded_as_they_were_written(number: str) -> None:
+    """They came out as what Python's floats make of them: another amount."""
+    value = f'{{"amount": {number}, "text": "{number}"}}'
+    seen = read(value.encode())
+    assert seen.preview == value and f'"amount": {number},' in seen.text
+    assert f'"value": {value}' in as_line(record(value.encode())).decode()
+    assert masked(record(value.encode()), (("value", "secret"),)).value == value.encode()
 
 
 # --- charts
