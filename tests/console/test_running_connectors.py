@@ -69,6 +69,7 @@ def test_connectors_are_made_run_paused_and_seen_to_fail(
         assert "Resume" in visitor.get(f"/connectors/{sink}").text
         with lines.open("a") as file:
             file.writelines(f"more {number}\n" for number in range(LINES))
+        until(lambda: found(visitor, topic, text="more", limit="500")[1]["matches"] == LINES)
         until(lambda: lag_of(running, sink) >= LINES)
         until(lambda: f"<dd>{lag_of(running, sink)}</dd>" in visitor.get(f"/connectors/{sink}").text)
         visitor.post(f"/connectors/{sink}/control", {"action": "resume"})

@@ -171,7 +171,8 @@ def nice_top(most: float, base: int = _NUMBERS) -> float:
     """The least 1, 2, 2.5 or 5 times a power of ten that is not below it; of bytes and seconds, in their own unit."""
     if most <= 0 or (base == _WHOLE and most < 1):
         return 1.0
-    unit, steps = 1.0, (1.0, 2.0, 2.5, 5.0, 10.0)
+    unit = 1.0
+    steps: tuple[float, ...] = (1.0, 2.0, 2.5, 5.0, 10.0)
     if base == _SECONDS and most > 30:
         for step in _NICE_S:
             if step >= most * 0.999:
