@@ -145,7 +145,7 @@ def console(
     with _needs_console():
         from ottla.console.server import ConsoleServer
         from ottla.console.settings import ConsoleSettings
-        from ottla.http.until_signal import run_until_signal
+        from ottla.http.until_signal import LEAVE_S_MAX, run_until_signal
     host, port = parse_address(listen, what="--listen")
     if key is not None and certificate is None:
         raise click.UsageError("--key is given without --certificate.")
@@ -187,7 +187,8 @@ def console(
         certificate=certificate,
         key=key,
     )
-    asyncio.run(run_until_signal(ConsoleServer(given), _announce, logging.getLogger("ottla.console")))
+    log = logging.getLogger("ottla.console")
+    asyncio.run(run_until_signal(ConsoleServer(given), _announce, log, leave_s_max=LEAVE_S_MAX))
 
 
 class _needs_console:

@@ -37,9 +37,11 @@ class HttpServer:
         client_ca: str | None = None,
         requires_client: bool = False,
         has_pages: bool = False,
+        leave_s_max: int = _LEAVE_S_MAX,
     ) -> None:
         """`client_ca`: who may vouch for clients that show a certificate, which they must if it is required;
-        `has_pages`: it is for browsers, too, and looks itself at whose pages they show."""
+        `has_pages`: it is for browsers, too, and looks itself at whose pages they show; `leave_s_max`: how long `stop`
+        waits for answers that are under way."""
         self._refusal = None if has_pages else refusal
         self._connection = connection_class(refusal)
         self._tls: Callable[[], RenewedContext] | None = None
@@ -53,6 +55,7 @@ class HttpServer:
                 requires_client=requires_client,
                 log=_LOG,
             )
+        self._leave_s_max = leave_s_max
         self._listener: socket.socket | None = None
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -85,7 +88,7 @@ class HttpServer:
             log_config=None,
             access_log=False,
             lifespan="off",
-            timeout_graceful_shutdown=_LEAVE_S_MAX,
+            timeout_graceful_shutdown=self._leave_s_max,
             backlog=_BACKLOG,
             server_header=False,
         )

@@ -65,7 +65,7 @@ def start(
     from ottla.common.logging_setup import set_up_logging
     from ottla.exposition.address import parse_address
     from ottla.exposition.protection import protection
-    from ottla.http.until_signal import run_until_signal
+    from ottla.http.until_signal import LEAVE_S_MAX, run_until_signal
     from ottla.monitoring.burrow import Rules
     from ottla.monitoring.monitor import MonitorSettings
     from ottla.monitoring.service import MonitorService
@@ -78,7 +78,8 @@ def start(
     set_up_logging(log_level, log_format)
     given = MonitorSettings(interval_s=interval, window=window, rules=Rules(lag_allowed=allowed_lag))
     service = MonitorService(address, host, port, given, webhooks, protection(certificate, key, users_file))
-    asyncio.run(run_until_signal(service, _announce, logging.getLogger("ottla.monitor")))
+    log = logging.getLogger("ottla.monitor")
+    asyncio.run(run_until_signal(service, _announce, log, leave_s_max=LEAVE_S_MAX))
 
 
 def _announce(line: str) -> None:

@@ -85,7 +85,7 @@ def start(
     from ottla.common.logging_setup import set_up_logging
 
     with needs_registry():
-        from ottla.http.until_signal import run_until_signal
+        from ottla.http.until_signal import LEAVE_S_MAX, run_until_signal
         from ottla.registry.server import RegistryServer
         from ottla.registry.settings import RegistrySettings
     host, port = parse_address(listen, what="--listen")
@@ -114,7 +114,8 @@ def start(
         session_timeout_ms=session_timeout_ms,
         heartbeat_ms=max(100, session_timeout_ms // 3),
     )
-    asyncio.run(run_until_signal(RegistryServer(given), _announce, logging.getLogger("ottla.registry")))
+    log = logging.getLogger("ottla.registry")
+    asyncio.run(run_until_signal(RegistryServer(given), _announce, log, leave_s_max=LEAVE_S_MAX))
 
 
 def _announce(line: str) -> None:
