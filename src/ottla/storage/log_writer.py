@@ -144,7 +144,7 @@ class LogWriter(LogReader):
         if base_offset < 0:
             self._make_room(len(data), header, now_ms)
             if header[9] >= 0:
-                repeated = self._check_producer(header, origin)
+                repeated = self._check_producer(header, origin, now_ms)
                 if repeated is not None:
                     return self._already_there(repeated)
             base_offset = self._write_batch(data, header, leader_epoch, now_ms)
@@ -162,7 +162,7 @@ class LogWriter(LogReader):
                 self._prepare(size, last_offset, max_timestamp, now_ms)
             except ApiError as error:
                 if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
-                    self._refused.note(header)
+                    self._refused.note(header, self.producers, error.code, now_ms)
                 raise
 
     def append_next(
@@ -213,7 +213,7 @@ class LogWriter(LogReader):
             if written != size:  # a disk that fills up writes short before it says so
                 self.disk.write_all(self._fd, memoryview(data)[written:], position + written)
         except OSError as error:
-            self._refused.note(header)
+            self._refused.note(header, self.producers, ErrorCode.KAFKA_STORAGE_ERROR, now_ms)
             raise self._undo_append(position, error) from error
 
         if marker is not None:
@@ -317,7 +317,7 @@ class LogWriter(LogReader):
                     self.producers.check_marker(header, marker, origin)
                     markers[at] = marker
             elif header.producer_id >= 0:
-                repeated = self._check_producer(header, origin)
+                repeated = self._check_producer(header, origin, now_ms)
                 if repeated is not None:
                     return self._already_there(repeated)
         first, last = batches[0][1], batches[-1][1]
@@ -347,7 +347,13 @@ class LogWriter(LogReader):
             self._older, self._recent = self._recent, {}
         return AppendResult(first.base_offset, last.last_offset, max_timestamp, False, self.flush_due)
 
-    def _check_producer(self, header: tuple[int, ...], origin: Origin) -> Batch | None:
+    def note_refused(self, data: memoryview | bytearray | bytes, code: ErrorCode, now_ms: int) -> None:
+        """A client's batch was refused for something that passes, before the log was asked: what its producer has sent
+        behind it must not be taken, nor be told of a gap."""
+        if len(data) >= HEADER_SIZE:
+            self._refused.note(_HEADER.unpack_from(data), self.producers, code, now_ms)
+
+    def _check_producer(self, header: tuple[int, ...], origin: Origin, now_ms: int) -> Batch | None:
         """The batch that this one repeats, or None to go on. A snapshot brings back one batch of the last five, so a
         batch that looks out of order shortly after a start is compared with the log itself before it is refused."""
         try:
@@ -356,11 +362,11 @@ class LogWriter(LogReader):
             if error.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 raise
             if not log_transactions.refill_history(self, header[9]):
-                self._refused.check(header, self.producers)
+                self._refused.check(header, self.producers, now_ms)
                 raise
             repeated = self.producers.check(header, origin)
-        if repeated is None and self._refused:
-            self._refused.check(header, self.producers)
+        if repeated is None and self._refused and origin is Origin.CLIENT:
+            self._refused.check(header, self.producers, now_ms)
         return repeated
 
     def _already_there(self, batch: Batch) -> AppendResult:
