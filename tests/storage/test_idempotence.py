@@ -267,6 +267,18 @@ def test_a_batch_that_was_there_already_is_not_waited_for(tmp_path: Path) -> Non
     assert [send(log, sequence).base_offset for sequence in (1, 2)] == [1, 2]
 
 
+def test_who_comes_behind_a_refused_batch_shortly_after_a_start_gets_its_error(tmp_path: Path) -> None:
+    """A snapshot brings back the last batch alone, and the others are looked for first."""
+    log = open_log(tmp_path)
+    for sequence in range(3):
+        send(log, sequence)
+    log.close()
+    log = open_log(tmp_path, clean=True)
+    note_refused(log, 3)
+    assert refused(log, 4) is FEW
+    assert [send(log, sequence).base_offset for sequence in (3, 4)] == [3, 4]
+
+
 def test_a_refused_batch_that_another_broker_has_taken_is_not_waited_for(tmp_path: Path) -> None:
     """While that one led."""
     log = open_log(tmp_path)

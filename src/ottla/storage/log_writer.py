@@ -354,20 +354,27 @@ class LogWriter(LogReader):
             self._refused.note(_HEADER.unpack_from(data), self.producers, code, now_ms)
 
     def _check_producer(self, header: tuple[int, ...], origin: Origin, now_ms: int) -> Batch | None:
-        """The batch that this one repeats, or None to go on. A snapshot brings back one batch of the last five, so a
-        batch that looks out of order shortly after a start is compared with the log itself before it is refused."""
+        """The batch that this one repeats, or None to go on. Raises ApiError."""
         try:
-            repeated = self.producers.check(header, origin)
+            repeated = self._check_sequence(header, origin)
         except ApiError as error:
-            if error.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                raise
-            if not log_transactions.refill_history(self, header[9]):
+            if error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 self._refused.check(header, self.producers, now_ms)
-                raise
-            repeated = self.producers.check(header, origin)
+            raise
         if repeated is None and self._refused and origin is Origin.CLIENT:
             self._refused.check(header, self.producers, now_ms)
         return repeated
+
+    def _check_sequence(self, header: tuple[int, ...], origin: Origin) -> Batch | None:
+        """A snapshot brings back one batch of the last five, so a batch that looks out of order shortly after a start
+        is compared with the log itself before it is refused."""
+        try:
+            return self.producers.check(header, origin)
+        except ApiError as error:
+            out_of_order = error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            if not out_of_order or not log_transactions.refill_history(self, header[9]):
+                raise
+        return self.producers.check(header, origin)
 
     def _already_there(self, batch: Batch) -> AppendResult:
         _, last_offset, offset_delta, timestamp = batch
