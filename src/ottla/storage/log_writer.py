@@ -145,7 +145,7 @@ class LogWriter(LogReader):
         if base_offset < 0:
             self._make_room(len(data), header, now_ms)
             if header[9] >= 0:
-                repeated = self._check_producer(header, origin)
+                repeated = self._check_producer(header, origin, now_ms)
                 if repeated is not None:
                     return self._already_there(repeated)
             base_offset = self._write_batch(data, header, leader_epoch, now_ms)
@@ -163,7 +163,7 @@ class LogWriter(LogReader):
                 self._prepare(size, last_offset, max_timestamp, now_ms)
             except ApiError as error:
                 if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
-                    self._refused.note(header)
+                    self._refused.note(header, self.producers, error.code, now_ms)
                 raise
 
     def append_next(
@@ -214,7 +214,7 @@ class LogWriter(LogReader):
             if written != size:  # a disk that fills up writes short before it says so
                 self.disk.write_all(self._fd, memoryview(data)[written:], position + written)
         except OSError as error:
-            self._refused.note(header)
+            self._refused.note(header, self.producers, ErrorCode.KAFKA_STORAGE_ERROR, now_ms)
             raise self._undo_append(position, error) from error
 
         if marker is not None:
@@ -281,7 +281,7 @@ class LogWriter(LogReader):
                     self.producers.check_marker(header, marker, origin)
                     markers[at] = marker
             elif header.producer_id >= 0:
-                repeated = self._check_producer(header, origin)
+                repeated = self._check_producer(header, origin, now_ms)
                 if repeated is not None:
                     return self._already_there(repeated)
         max_timestamp = self._write_batches(buffer, batches, markers, now_ms)
@@ -332,21 +332,34 @@ class LogWriter(LogReader):
             self._older, self._recent = recent, {}
         return max_timestamp
 
-    def _check_producer(self, header: tuple[int, ...], origin: Origin) -> Batch | None:
-        """The batch that this one repeats, or None to go on. A snapshot brings back one batch of the last five, so a
-        batch that looks out of order shortly after a start is compared with the log itself before it is refused."""
+    def note_refused(self, data: memoryview | bytearray | bytes, code: ErrorCode, now_ms: int) -> None:
+        """A client's batch was refused for something that passes, before the log was asked: what its producer has sent
+        behind it must not be taken, nor be told of a gap."""
+        if len(data) >= HEADER_SIZE:
+            self._refused.note(_HEADER.unpack_from(data), self.producers, code, now_ms)
+
+    def _check_producer(self, header: tuple[int, ...], origin: Origin, now_ms: int) -> Batch | None:
+        """The batch that this one repeats, or None to go on. Raises ApiError."""
         try:
-            repeated = self.producers.check(header, origin)
+            repeated = self._check_sequence(header, origin)
         except ApiError as error:
-            if error.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                raise
-            if not log_transactions.refill_history(self, header[9]):
-                self._refused.check(header, self.producers)
-                raise
-            repeated = self.producers.check(header, origin)
-        if repeated is None and self._refused:
-            self._refused.check(header, self.producers)
+            if error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                self._refused.check(header, self.producers, now_ms)
+            raise
+        if repeated is None and self._refused and origin is Origin.CLIENT:
+            self._refused.check(header, self.producers, now_ms)
         return repeated
+
+    def _check_sequence(self, header: tuple[int, ...], origin: Origin) -> Batch | None:
+        """A snapshot brings back one batch of the last five, so a batch that looks out of order shortly after a start
+        is compared with the log itself before it is refused."""
+        try:
+            return self.producers.check(header, origin)
+        except ApiError as error:
+            out_of_order = error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            if not out_of_order or not log_transactions.refill_history(self, header[9]):
+                raise
+        return self.producers.check(header, origin)
 
     def _already_there(self, batch: Batch) -> AppendResult:
         _, last_offset, offset_delta, timestamp = batch

@@ -24,7 +24,6 @@ from ottla.broker.controller import change_log
 from ottla.broker.controller.change_log import Requester
 from ottla.broker.controller.damaged_nodes import DamagedNodes
 from ottla.broker.controller.deletion_notes import confirm_deletions
-from ottla.broker.log_configs import remembering
 from ottla.broker.turns import Pause, in_turns
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
@@ -296,12 +295,12 @@ class MetadataChanges:
     async def make_logs(self, wanted: Sequence[tuple[TopicPartition, TopicImage]]) -> None:
         """On a single node a disk that refuses is the failure of whoever wants them; in a cluster it is that of one
         replica, which others do without until it can be made."""
-        log_config, pause = remembering(self._log_config), Pause()
+        pause = Pause()
         await self._forget_deleted([tp for tp, _ in wanted])
         known = dict(self._logs.unmade)
         for tp, topic in wanted:
             try:
-                self._logs.create(tp, topic.id, log_config(topic.configs))
+                self._logs.create(tp, topic.id, self._log_config(topic.configs))
                 if tp in known:
                     log.info("a replica could be made after all", extra={"partition": str(tp)})
             except (ApiError, OSError) as error:
