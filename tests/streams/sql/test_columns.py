@@ -186,6 +186,36 @@ def test_rows_by_chance(seed: int) -> None:
     assert columns.encode(found.slice(17, 100)).to_pylist() == data[17:117]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_bytes_that_were_damaged_are_read_alike_or_not_at_all(seed: int) -> None:
+    """Of texts that people might write, with bytes changed, doubled and lost."""
+    chance = random.Random(seed)
+    serde = serdes.row(JSON_SCHEMA)
+    # No halves of characters: of those another test tells.
+    texts = [text.encode() for text, _ in JSON if text and "ud83d" not in text]
+    data = []
+    for _ in range(1500):
+        one = bytearray(chance.choice(texts))
+        for _ in range(chance.randrange(3)):
+            place = chance.randrange(len(one) + 1)
+            piece = chance.choice(
+                [b"", b"", b'"', b",", b"}", b"{", b":", b"\\u00", b"e5", b"-", b"0", b"9" * 30, b"\xc3"]
+            )
+            one[place : place + chance.randrange(3)] = piece
+        data.append(bytes(one))
+    expected: list[Any] = []
+    for each in data:
+        try:
+            expected.append(serde.deserialize("t", each))
+        except ValueError:
+            expected.append(None)
+    found, wrong = RowColumns(serde).decode(pa.array(data, pa.binary()))
+    assert sorted(wrong) == [place for place, row in enumerate(expected) if row is None]
+    assert 100 < len(wrong) < 1400
+    for one, row, text in zip(found.to_pylist(), expected, data, strict=True):
+        assert row is None or same(one, row), text
+
+
 def test_without_a_compiler_the_serde_reads_and_writes_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from ottla.kernel import json_encode_pure, json_values_pure
     from ottla.streams.engine import row_columns
