@@ -1,5 +1,5 @@
-"""The driver's side of a query that only copies (`copy_plan.py`): its batches are encoded by the tasks that read them, or
-here if they are small."""
+"""The driver's side of a query that only copies (`copy_plan.py`): its batches are encoded by the tasks that read them,
+or here if they are small."""
 
 from __future__ import annotations
 
