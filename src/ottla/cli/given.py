@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    _AnyPath = click.Path[Any]  # its later versions are generic, its earlier ones cannot be subscripted
+else:
+    _AnyPath = click.Path
 
 
 class GivenName(click.types.StringParamType):
@@ -19,7 +24,7 @@ class GivenName(click.types.StringParamType):
         return super().convert(value, param, ctx)
 
 
-class GivenPath(click.Path):
+class GivenPath(_AnyPath):
     def __init__(self, path_type: type[Path] | type[str] = Path, **more: Any) -> None:
         super().__init__(path_type=path_type, **more)
 
