@@ -3,7 +3,7 @@ how it is measured.
 
 `streams-words`, `streams-windows`: against Kafka Streams as it comes, with its cache, which lets the last of several
 updates of a key through; `-each`: without the cache, so that both write every update. `streams-native`: SQL
-expressions, which run on Spark's columns. `streams-quix-*`: against quix-streams. `streams-latency-N`: from a record's
+expressions, which run on columns. `streams-quix-*`: against quix-streams. `streams-latency-N`: from a record's
 creation to the arrival of its result, at N records a second. `streams-state`, `streams-state-kafka`: what a record
 costs with a million keys, beside ten thousand, in either.
 """

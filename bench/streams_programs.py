@@ -137,7 +137,7 @@ def windows(source: str, target: str) -> Topology:
 
 
 def rows(source: str, target: str) -> Topology:
-    """All of it on Spark's columns, as `describe()` says."""
+    """All of it on columns, as `describe()` says."""
     from ottla.streams import StreamsBuilder, serdes, sql
 
     builder = StreamsBuilder(key=serdes.string)

@@ -164,7 +164,7 @@ def main() -> None:
         Registry(broker.bootstrap_servers) as registry,
         tempfile.TemporaryDirectory() as pipelines,
     ):
-        metrics = broker._running().metrics
+        metrics = broker.server.metrics
         assert metrics is not None
         for topic, partitions in PARTITIONS.items():
             broker.create_topic(topic, partitions, {"cleanup.policy": "compact"} if topic == "customers" else None)

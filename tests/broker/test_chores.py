@@ -18,7 +18,7 @@ def _produce(broker: Broker, topic: str) -> None:
 
 
 def _log(broker: Broker, topic: str) -> Log:
-    partition = broker._running().broker.partitions.get(topic, 0)
+    partition = broker.server.broker.partitions.get(topic, 0)
     assert partition is not None
     return partition.log
 

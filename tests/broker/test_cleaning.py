@@ -54,7 +54,7 @@ def consume(broker: Broker, start: int = 0) -> list[tuple[int, str, str | None]]
 
 
 def log_of(broker: Broker) -> Log:
-    log = broker._running().broker.logs.get(Partition(TOPIC, 0))
+    log = broker.server.broker.logs.get(Partition(TOPIC, 0))
     assert log is not None
     return log
 
@@ -142,7 +142,7 @@ def test_readers_go_on_while_segments_are_swapped(broker: Broker) -> None:
 def test_the_worker_ends_when_it_is_idle_and_with_the_broker(broker: Broker) -> None:
     produce(broker, [(f"key-{n % 10}", f"{n}" * 20) for n in range(500)])
     settle(broker)
-    worker = broker._running().broker.cleaning._worker
+    worker = broker.server.broker.cleaning._worker
     pid = worker.pid
     assert pid is not None
     broker.clock.advance(seconds=40)

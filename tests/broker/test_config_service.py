@@ -36,7 +36,7 @@ def _client(broker: Broker) -> ConfigClient:
 
 
 def _inside(broker: Broker) -> RunningBroker:
-    return broker._running().broker
+    return broker.server.broker
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def talk_to(broker: Broker) -> Talk:
 
 
 def service(broker: Broker) -> GroupService:
-    return broker._running().broker.groups
+    return broker.server.broker.groups
 
 
 def committed(talk: Talk, group: str = "g", partition: int = 0) -> int:
@@ -84,7 +84,7 @@ def test_groups_are_loaded_in_turns_and_clients_are_told_to_wait(broker: Broker,
 
     async def load_again() -> tuple[list[ErrorCode], Any]:
         """A second coordinator on the same log: what clients were told whenever the loop had its turn."""
-        groups = GroupService(broker._running().broker)
+        groups = GroupService(broker.server.broker)
         groups.runtime.follow(groups._broker.image)
         told = []
         while True:
@@ -104,7 +104,7 @@ def test_a_record_that_cannot_be_read_keeps_nobody_from_being_served(broker: Bro
     from ottla.storage.results import Origin
 
     commit(talk, "g", 5)
-    partition = broker._running().broker.partitions.get("__consumer_offsets", 0)
+    partition = broker.server.broker.partitions.get("__consumer_offsets", 0)
     assert partition is not None
     rows = [(b"\x00\x01nonsense", b"x"), (b"\x00\x63a kind of later", b"x"), (b"", None)]
 
@@ -138,7 +138,7 @@ def test_where_each_write_is_flushed_a_commit_is_answered_when_it_is_on_disk() -
     with Broker({"log.flush.interval.messages": "1", "offsets.topic.num.partitions": "1"}) as broker:
         broker.create_topic("orders", 1)
         talk = talk_to(broker)
-        partition = broker._running().broker.partitions.get("__consumer_offsets", 0)
+        partition = broker.server.broker.partitions.get("__consumer_offsets", 0)
         assert partition is not None
         for offset in range(20):
             answer = commit(talk, "g", offset)
@@ -194,7 +194,7 @@ def test_a_group_can_have_settings_of_its_own(broker: Broker, talk: Talk) -> Non
 
     talk.topic_id = _topic_id(talk)
     before = talk.client.call(consumer_heartbeat(talk, "g", "m", 0), 1)
-    configs = broker._running().broker.configs
+    configs = broker.server.broker.configs
     broker.run(configs.change(32, "g", [Change("consumer.heartbeat.interval.ms", 0, "700")], validate_only=False))
     after = talk.client.call(consumer_heartbeat(talk, "g", "m", before.member_epoch), 1)
     assert (before.heartbeat_interval_ms, after.heartbeat_interval_ms) == (500, 700)
@@ -204,7 +204,7 @@ def test_settings_of_the_broker_change_while_it_runs(broker: Broker, talk: Talk)
     from ottla.broker.configs.config_changes import Change
 
     talk.topic_id = _topic_id(talk)
-    configs = broker._running().broker.configs
+    configs = broker.server.broker.configs
     change = Change("group.consumer.assignment.interval.ms", 0, "15000")
     broker.run(configs.change(4, "", [change], validate_only=False))
     talk.client.call(consumer_heartbeat(talk, "g", "m1", 0), 1)

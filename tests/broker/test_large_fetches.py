@@ -29,12 +29,12 @@ def client(broker: Broker) -> Iterator[RawClient]:
 
 def at_the_end(broker: Broker) -> list[tuple[str | bytes, int, int]]:
     """Of every partition what comes next."""
-    found = broker._running().broker.partitions.of_topic("wide")
+    found = broker.server.broker.partitions.of_topic("wide")
     return [("wide", one.index, one.log.log_end_offset) for one in found]
 
 
 def watchers(broker: Broker) -> int:
-    return sum(len(one._watchers) for one in broker._running().broker.partitions.of_topic("wide"))
+    return sum(len(one._watchers) for one in broker.server.broker.partitions.of_topic("wide"))
 
 
 def until(done: Callable[[], bool]) -> None:

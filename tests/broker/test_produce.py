@@ -385,7 +385,7 @@ def test_a_duplicate_is_not_acknowledged_before_the_original_is_on_disk(
     """A retry over another connection finds the batch in the log; but only what is flushed may be acknowledged."""
     topic = make_topic(flush_messages=1)
     batch = bytes(plain(producer_id=8, producer_epoch=0, base_sequence=0))
-    partition = broker._running().broker.partitions.get(topic, 0)
+    partition = broker.server.broker.partitions.get(topic, 0)
     assert partition is not None
     disk = threading.Event()
     real = partition.log.disk.fsync
@@ -416,7 +416,7 @@ def test_records_are_not_shown_before_they_are_on_disk(
     topic = make_topic(flush_messages=1)
     client.produce(topic, batch_of(b"flushed"))
     disk = threading.Event()
-    partition = broker._running().broker.partitions.get(topic, 0)
+    partition = broker.server.broker.partitions.get(topic, 0)
     assert partition is not None
     real = partition.log.disk.fsync
 

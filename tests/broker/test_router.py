@@ -24,7 +24,7 @@ def test_all_handlers_are_loaded_before_somebody_needs_them(monkeypatch: pytest.
     monkeypatch.setattr(module, "_WARM_UP_PAUSE_S", 0)
 
     async def loaded_by_a_new_router() -> set[int]:
-        router = Router(broker._running().broker)
+        router = Router(broker.server.broker)
         await router.warm_up()
         return set(router._routes)
 

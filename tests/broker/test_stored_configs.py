@@ -48,3 +48,17 @@ async def test_a_changed_image_is_heard_once() -> None:
     service.on_image(empty, changed)
     service.on_image(changed, changed)
     assert heard == [{"message.max.bytes"}]
+
+
+async def test_what_the_settings_of_a_topic_come_to_is_remembered_until_those_of_the_broker_change() -> None:
+    config = BrokerConfig.load({})
+    service = ConfigService(config)
+    own = {"flush.ms": "5"}
+    known = service.log_config(own)
+    assert service.log_config(dict(own)) is known is not service.log_config({})
+    config.reconfigure({"log.retention.ms": "7"}, {})
+    assert (service.log_config(own).retention_ms, service.log_config(own).flush_ms) == (7, 5)
+    assert service.log_config({}).retention_ms == 7
+    for number in range(2_000):  # of topics that had many settings one after the other
+        service.log_config({"retention.ms": str(number)})
+    assert len(service._log_configs) <= 1_000

@@ -429,6 +429,20 @@ async def test_who_fails_on_a_change_keeps_those_behind_it_from_going_on(topics:
     await topics.close()
 
 
+async def test_who_stands_on_no_other_is_told_although_others_fail(topics: TopicService) -> None:
+    """As the controller: the cluster needs it, whatever this broker cannot do for itself."""
+    told: list[str] = []
+
+    def broken(_old: ClusterImage, _new: ClusterImage) -> None:
+        raise RuntimeError("always")
+
+    topics.subscribe(broken)
+    topics.subscribe(lambda _old, new: told.extend(new.topics), first=True)
+    await topics.create_one(NewTopic("a"))
+    assert told == ["a"]
+    await topics.close()
+
+
 async def test_a_topic_whose_log_is_missing_for_a_moment_is_served_when_it_is_there(tmp_path: Path) -> None:
     """And its neighbours at once."""
     async with LoopBroker(tmp_path) as broker:

@@ -7,25 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.testing import Broker
 from tests.cli.command import Cli
-from tests.support.kafka_jars import require_kafka_libs
-from tests.support.kafka_peer import KafkaPeer
-
-KAFKA = pytest.param("kafka", marks=[pytest.mark.jvm, pytest.mark.slow])
+from tests.support.either_cluster import EITHER, one_node
 
 
-@pytest.fixture(scope="session", params=["ottla", KAFKA])
+@pytest.fixture(scope="session", params=EITHER)
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The bootstrap servers of a cluster of one node."""
-    if request.param == "kafka":
-        require_kafka_libs()
-        quick = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
-        with KafkaPeer(tmp_path_factory.mktemp("kafka"), quick) as kafka:
-            yield kafka.bootstrap
-    else:
-        with Broker() as broker:
-            yield broker.bootstrap_servers
+    quick = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
+    with one_node(request.param, tmp_path_factory.mktemp("cluster"), quick) as servers:
+        yield servers
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.cli.config_entries import human_value
-from ottla.cli.output import human_bytes, human_ms, plural, table
+from ottla.cli.output import facts, human_bytes, human_ms, plural, table
 from ottla.cli.yaml_text import to_yaml
 
 
@@ -16,6 +16,24 @@ def test_columns_are_aligned_and_numbers_are_on_the_right() -> None:
         "long name  1000",
         "b             -",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a\x1b[2J\x1b[H", "a\\x1b[2J\\x1b[H"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("two\nlines\r", "two\\nlines\\r"),
+        ("\x9b1mold\x7f", "\\x9b1mold\\x7f"),
+        ("\u202etxt.exe", "\\u202etxt.exe"),
+        ("\x1b[31mred\x1b[0m", "\x1b[31mred\x1b[0m"),  # as `paint` writes it
+        ("Zürich 東京", "Zürich 東京"),
+    ],
+)
+def test_what_others_call_things_does_not_reach_the_terminal(name: str, text: str) -> None:
+    """A group may be called whatever its consumer says, also what clears the screen of whoever lists groups."""
+    assert table(["GROUP"], [(name,)])[1] == text
+    assert facts([("group", name)]) == [f"group  {text}"]
 
 
 @pytest.mark.parametrize(

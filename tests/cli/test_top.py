@@ -9,13 +9,17 @@ import select
 import struct
 import subprocess
 import termios
+import threading
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fcntl import ioctl
 
 from ottla.cli.top.figures import BrokerLine, Figures, GroupLine, TopicLine
 from ottla.cli.top.screen import HELP, Shown, screen
+from ottla.cli.top.terminal import Looking
 from tests.cli.command import Cli
 
 _PATIENCE_S = 60.0
@@ -49,6 +53,31 @@ def test_a_screen_has_the_size_of_the_terminal_whatever_there_is() -> None:
         assert len(lines) == height
         assert max(map(len, lines)) <= width
         assert lines[-1] == HELP[:width]
+
+
+def test_names_that_others_have_chosen_do_not_move_the_cursor_nor_break_lines() -> None:
+    evil = GroupLine("a\x1b[2J\nb" + "東" * 50, "ERROR", "Stable", 1, 7, 3.0, 0.0, "\x1b[10;10H")
+    figures = replace(_figures(), groups=(evil,), troubles=("broker 1\r\x1b[K says\x07",))
+    lines = screen(figures, Shown("groups"), 60, 12)
+    assert not any(re.search(r"[\x00-\x1a\x1c-\x1f]|\x1b(?!\[[0-9;]*m)", line) for line in lines)
+    columns = [sum(1 + (unicodedata.east_asian_width(one) == "W") for one in line) for line in _text(lines)]
+    assert len(lines) == 12 and max(columns) <= 60
+
+
+def test_an_answer_that_nobody_expected_is_told_and_the_next_look_comes() -> None:
+    looks = iter([KeyError("odd"), _figures()])
+
+    def look() -> Figures:
+        answer = next(looks)
+        if isinstance(answer, Exception):
+            raise answer
+        looked.set()
+        return answer
+
+    looked, looking = threading.Event(), Looking(look, 0.01)
+    looking.start()
+    assert looked.wait(_PATIENCE_S)
+    looking.stop()
 
 
 def test_topics_are_by_rate_and_keys_change_that() -> None:

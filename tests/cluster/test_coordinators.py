@@ -62,10 +62,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
 def trio(running: Trio) -> Iterator[Trio]:
     """Whole again after each test."""
     yield running
-    for node in running.nodes.values():
-        if not node.running:
-            node.start()
-    running.await_in_sync()
+    running.make_whole()
 
 
 @pytest.fixture

@@ -34,10 +34,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaTrio]:
 def trio(running: OttlaTrio) -> Iterator[OttlaTrio]:
     """Whole again after each test."""
     yield running
-    for node in running.nodes.values():
-        if not node.running:
-            node.start()
-    running.await_in_sync()
+    running.make_whole()
 
 
 @pytest.fixture

@@ -93,10 +93,7 @@ def test_records_and_transactions_outlive_a_leader(trio: SecuredTrio) -> None:
     (committed,) = group.committed([TopicPartition(topic, 0)], 30)
     assert committed.offset == 30
     group.close()
-    for node in trio.nodes.values():
-        if not node.running:
-            node.start()
-    trio.await_in_sync()
+    trio.make_whole()
 
 
 @pytest.mark.slow

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from ottla.common import renewed_tls
 from ottla.common.certificates import Authority
 from ottla.common.errors import OttlaError
-from ottla.common.renewed_tls import RenewedContext, from_files
+from ottla.common.renewed_tls import RenewedContext, from_files, to_others
 
 OLD, NEW = Authority.new("old", 1), Authority.new("new", 1)
 LOG = logging.getLogger("ottla.test")
@@ -120,3 +124,67 @@ def test_what_cannot_be_used_at_the_start_is_a_sentence(
     (tmp_path / "none").write_text("nothing")
     with pytest.raises(OttlaError, match=said):
         from_files(str(tmp_path / f"{name}.pem"), client_ca=client_ca and str(tmp_path / client_ca), log=LOG)
+
+
+async def test_who_asks_others_shows_them_what_is_there_then(files: Files) -> None:
+    """By httpx, as instances of the registry ask one another."""
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trusting.load_cert_chain(files.identity)
+    for authority in (OLD, NEW):
+        trusting.load_verify_locations(cadata=authority.issued.certificate_pem.decode())
+    trusting.verify_mode = ssl.CERT_REQUIRED
+    seen: list[bytes | None] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=trusting)
+    url = f"https://localhost:{listening.sockets[0].getsockname()[1]}"
+    shows = to_others(str(files.ca), str(files.client), log=LOG).served()
+    async with listening, httpx.AsyncClient(verify=shows, trust_env=False) as client:
+        assert (await client.get(url)).status_code == 204
+        files.client.write_text(NEW.issue("ada", 1).pem)
+        assert (await client.get(url)).status_code == 204
+        assert len(set(seen)) == len(seen) == 2
+        files.ca.write_bytes(NEW.issued.certificate_pem)
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            await client.get(url)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_session_of_before_does_not_outlive_who_vouched_for_the_client(
+    files: Files, version: ssl.TLSVersion
+) -> None:
+    """TLS resumes a session without looking at a certificate again: with those of the authority that is gone, too."""
+    server = from_files(str(files.identity), client_ca=str(files.ca), requires_client=True, log=LOG).served()
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            writer.write(await reader.readline())
+            await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(greet, "127.0.0.1", 0, ssl=server)
+    port = listening.sockets[0].getsockname()[1]
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.minimum_version = client.maximum_version = version
+    for authority in (OLD, NEW):
+        client.load_verify_locations(cadata=authority.issued.certificate_pem.decode())
+    client.load_cert_chain(files.client)
+
+    def ask(session: ssl.SSLSession | None) -> ssl.SSLSession | None:
+        plain = socket.create_connection(("127.0.0.1", port), 30)
+        with client.wrap_socket(plain, server_hostname="localhost", session=session) as link:
+            link.sendall(b"hello\n")
+            assert link.recv(100) == b"hello\n"
+            return link.session
+
+    async with listening:
+        before = await asyncio.to_thread(ask, None)
+        assert await asyncio.to_thread(ask, before)
+        files.of(NEW)
+        with pytest.raises((OSError, AssertionError)):
+            await asyncio.to_thread(ask, before)

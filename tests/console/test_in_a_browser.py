@@ -14,6 +14,7 @@ from ottla.common.passwords import hashed
 from ottla.console.web.navigation import NAVIGATION
 from ottla.testing import Broker, Connect
 from tests.console.browser import Browser, axe_source, browsing, require_chromium
+from tests.console.daily_work import daily_work
 from tests.console.running import RunningConsole
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -36,7 +37,7 @@ def console(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         'name = "orders"\n[[step]]\nname = "order"\ntopic = "orders"\nid = "json:n"\n'
         '[[step]]\nname = "payment"\ntopic = "orders"\nid = "json:paid"\nwithin = "1ms"\n'
     )
-    metrics = broker._running().metrics
+    metrics = broker.server.metrics
     assert metrics is not None
     with Connect(broker.bootstrap_servers, spark=object()) as worker:
         config = {"connector.class": "FileStreamSource", "topic": "orders", "db.password": "x"}
@@ -127,39 +128,7 @@ def test_pages_are_accessible_in_dark_and_light(browser: Browser, pages: list[st
 
 
 def test_create_produce_find_reset_and_watch_the_lag_fall(browser: Browser, broker: Broker) -> None:
-    browser.open("/topics?new=1")
-    browser.fill("input[name=name]", "payments")
-    browser.fill("input[name=partitions]", "1")
-    browser.click("#new button.primary")
-    browser.says("Topic payments is there.")
-    for number in range(3):
-        browser.open("/topics/payments/produce")
-        browser.fill("input[name=key]", f"user-{number}")
-        browser.fill("textarea[name=value]", json.dumps({"amount": number * 100, "note": "<script>alert(1)</script>"}))
-        browser.click("form.form button.primary")
-        browser.says(f"at offset {number}")
-    browser.open("/topics/payments/records")
-    browser.fill("input[name=where]", "value.amount > 150")
-    browser.click("#search button.primary")
-    browser.until(lambda: browser.one("#results").get_attribute("data-done"))
-    assert "1 found" in browser.text and "searched 3 records" in browser.text
-    assert "where=value.amount" in browser.driver.current_url and "text=" not in browser.driver.current_url
-    assert "<script>alert(1)</script>" in browser.text
-    browser.open("/groups/billing/offsets")
-    browser.driver.execute_script("document.querySelector('select[name=to]').value = 'end'")
-    browser.click("form.form button.primary")
-    browser.says("The plan")
-    browser.click("#plan button.primary")
-    browser.says("Group billing is moved in 2 partitions.")
-    assert browser.one("#stats dd").text == "0"
-    broker.produce("orders", *[b"x"] * 7)
-    browser.until(lambda: browser.one("#stats dd").text == "7")  # the open page follows by itself
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "billing"})
-    ends = [consumer.get_watermark_offsets(TopicPartition("orders", number))[1] for number in range(2)]
-    consumer.commit(offsets=[TopicPartition("orders", n, end) for n, end in enumerate(ends)], asynchronous=False)
-    consumer.close()
-    browser.until(lambda: browser.one("#stats dd").text == "0")
-    assert browser.complaints() == []
+    daily_work(browser, broker.bootstrap_servers, "payments", "accounting")
 
 
 def test_a_record_leads_to_its_path_and_to_who_has_read_it(browser: Browser) -> None:
@@ -204,6 +173,29 @@ def test_the_focus_stays_where_it_is_when_a_page_refreshes_itself(browser: Brows
     assert browser.driver.switch_to.active_element.get_attribute("href").endswith("/topics/orders/records")
 
 
+def test_a_table_is_sorted_by_a_heading_and_stays_so(browser: Browser, broker: Broker) -> None:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "sorted"})
+    consumer.commit(offsets=[TopicPartition("orders", 0, 5), TopicPartition("orders", 1, 50)], asynchronous=False)
+    consumer.close()
+
+    def partitions() -> list[str]:
+        return [cell.text for cell in browser.all("#offsets tbody td:nth-child(2)")]
+
+    browser.open("/groups/sorted")
+    browser.until(lambda: partitions() == ["0", "1"])
+    browser.one("#offsets thead th:nth-child(2) button").click()
+    assert partitions() == ["1", "0"]
+    browser.one("#offsets thead th:nth-child(5) button").click()  # the lag
+    assert partitions() == ["0", "1"]
+    browser.one("#offsets thead th:nth-child(5) button").click()
+    assert partitions() == ["1", "0"]
+    before = browser.one("#offsets").text
+    broker.produce("orders", b"{}", partition=0)
+    browser.until(lambda: browser.one("#offsets").text != before)
+    assert partitions() == ["1", "0"]
+    assert browser.one("#offsets th[aria-sort]").text.startswith("Lag") and browser.complaints() == []
+
+
 def test_the_tail_goes_on_and_can_be_stopped(browser: Browser, broker: Broker) -> None:
     browser.open("/topics/orders/records?tail=1")
     browser.says("Live:")
@@ -211,6 +203,28 @@ def test_the_tail_goes_on_and_can_be_stopped(browser: Browser, broker: Broker) -
     browser.says('"fresh"')
     browser.click("#cancel")
     browser.says("Cancelled")
+
+
+def test_a_stream_that_is_refused_says_so(browser: Browser) -> None:
+    """As after a session has ended: it stayed at `Searching`."""
+    other = "window.EventSource = class extends EventSource { constructor() { super('/nowhere'); } }"
+    run = browser.driver.execute_cdp_cmd
+    script = run("Page.addScriptToEvaluateOnNewDocument", {"source": other})
+    try:
+        browser.open("/topics/orders/records")
+        browser.says("The connection was lost")
+    finally:
+        run("Page.removeScriptToEvaluateOnNewDocument", script)
+    browser.driver.get_log("browser")
+
+
+def test_an_address_with_a_broken_escape_leaves_the_page_working(browser: Browser) -> None:
+    browser.open("/configuration#100%")
+    browser.until(lambda: browser.one("#filter").get_attribute("value") == "100%")
+    browser.open("/configuration")
+    browser.one("body").send_keys("?")
+    browser.until(lambda: browser.one("#keys").get_attribute("open"))
+    assert browser.complaints() == []
 
 
 def test_keys_and_the_switch_of_dark_and_light(browser: Browser) -> None:

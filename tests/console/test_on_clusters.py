@@ -1,4 +1,4 @@
-"""The same console on Apache Kafka, and on three brokers of which one is killed."""
+"""The same console on Apache Kafka, and on three brokers of which one is killed: its pages, and a browser on them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.console.browser import Browser, browsing
+from tests.console.daily_work import daily_work
 from tests.console.running import RunningConsole, Visitor
 from tests.console.test_pages import PAGES, found, until
 from tests.support.kafka_jars import require_kafka_libs
@@ -47,6 +49,42 @@ def work(visitor: Visitor, bootstrap: str, topic: str) -> None:
     assert "trimmed" in visitor.post(f"/topics/{topic}/trim", {"before": "all", "confirm": topic}).text
     assert found(visitor, topic)[1]["matches"] == 0
     assert "is deleted" in visitor.post(f"/topics/{topic}/delete", {"confirm": topic}).text
+
+
+def look_at_every_page(browser: Browser, more: list[str]) -> None:
+    for path in [*PAGES, *more]:
+        browser.open(path)
+        browser.one("main h1")
+        assert "did not work" not in browser.text and browser.complaints() == [], path
+
+
+@pytest.mark.jvm
+def test_a_browser_on_apache_kafka(kafka: str, topic: str) -> None:
+    with RunningConsole(kafka) as running, browsing(running.url) as browser:
+        daily_work(browser, kafka, topic, f"g-{topic}")
+        of_them = [
+            f"/topics/{topic}{end}" for end in ("", "/records", "/settings", "/produce", "/manage", "/records/0/1")
+        ]
+        look_at_every_page(browser, [*of_them, f"/groups/g-{topic}", "/brokers/1"])
+
+
+def test_a_browser_on_three_brokers_sees_one_go_and_come_back(tmp_path: Path, topic: str) -> None:
+    if why_no_zookeeper():
+        pytest.skip(str(why_no_zookeeper()))
+    with OttlaTrio(tmp_path) as trio, RunningConsole(trio.bootstrap) as running, browsing(running.url) as browser:
+        daily_work(browser, trio.bootstrap, topic, f"g-{topic}")
+        of_them = [
+            f"/topics/{topic}{end}" for end in ("", "/records", "/settings", "/produce", "/manage", "/records/0/1")
+        ]
+        look_at_every_page(browser, [*of_them, f"/groups/g-{topic}", "/brokers/1", "/brokers/2", "/brokers/3"])
+        browser.open("/")
+        browser.says("Healthy")
+        # The page stays open: it sees the broker go and come back by itself.
+        trio.nodes[2].kill()
+        browser.says("Broker 2 is gone")
+        trio.nodes[2].start()
+        browser.until(lambda: "Broker 2 is gone" not in browser.text)
+        look_at_every_page(browser, ["/brokers/2"])
 
 
 @pytest.mark.jvm

@@ -271,6 +271,13 @@ def test_a_group_with_members_is_not_moved(broker: Broker, visitor: Visitor, top
     consumer.close()
 
 
+def test_a_page_that_refreshes_itself_takes_no_notice_away(visitor: Visitor, topic: str) -> None:
+    """Another tab, or the page that was sent, asks every few seconds: the sentence was gone before its page came."""
+    visitor.http.post("/topics", data={"_csrf": visitor.token(), "name": topic})
+    assert f"Topic {topic} is there." not in visitor.get("/groups", headers={"x-refresh": "1"}).text
+    assert f"Topic {topic} is there." in visitor.get(f"/topics/{topic}").text
+
+
 # --- attacks
 
 

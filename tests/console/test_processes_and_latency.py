@@ -95,7 +95,7 @@ def test_files_that_are_no_process_are_refused_at_the_start(tmp_path: Path) -> N
 
 def test_request_times_come_from_the_brokers_metrics() -> None:
     with Broker({"ottla.metrics.listen": "127.0.0.1:0"}) as measured:
-        endpoint = measured._running().metrics
+        endpoint = measured.server.metrics
         assert endpoint is not None
         measured.create_topic("orders")
         urls = (endpoint.url, "http://127.0.0.1:1")

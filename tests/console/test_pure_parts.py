@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -14,11 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
+from ottla.client.lookup import ClusterReader
 from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.common.where import Record, compile_condition
+from ottla.console.cluster.asking import Asking
 from ottla.console.cluster.health import BAD, NOTE, WARNING, findings, verdict
 from ottla.console.cluster.history import History
+from ottla.console.cluster.judging import look_of
 from ottla.console.cluster.metrics import Metrics, Scrape, numbers_of
 from ottla.console.cluster.offset_plan import Target, as_text, from_text, parse_target, plan
 from ottla.console.cluster.request_times import ApiLook, between, percentile, read_times
@@ -28,11 +35,13 @@ from ottla.console.pages.schemas import differences
 from ottla.console.records.columns import BinaryColumn, candidates
 from ottla.console.records.masking import HIDDEN, Masks, masked
 from ottla.console.records.query import parse_query
-from ottla.console.records.showing import as_json, read
+from ottla.console.records.showing import as_line, read
 from ottla.console.web import charts, requests, words
 from ottla.console.web.gate import Gate
 from ottla.console.web.rights import ADMIN, EDITOR, NEEDED, OF_THE_CLUSTER, VIEWER, why_not
 from ottla.console.web.sessions import LoginLimit, Sessions
+from ottla.monitoring.burrow import Status, Verdict, judge_group
+from ottla.monitoring.monitor import GroupReport, PartitionReport
 
 WHERE = TopicPartition("orders", 0)
 
@@ -154,7 +163,7 @@ def test_no_depth_of_a_record_is_too_much() -> None:
     for depth in (500, 900, 960, 990, 5_000, 100_000):
         for value in (b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth):
             read(value, "auto")
-            json.dumps(as_json(record(value)))
+            as_line(record(value))
             masked(record(value), paths)
 
 
@@ -311,6 +320,18 @@ def test_any_bytes_can_be_shown(data: bytes, how: str) -> None:
     assert seen.size == len(data) and seen.text.encode(errors="replace") is not None
 
 
+@pytest.mark.parametrize(
+    "number", ["12345678901234567.89", "0.10", "1E400", "-0.0", "1e5", "0.1000000000000000055511151231257827", "7"]
+)
+def test_numbers_are_shown_and_downloaded_as_they_were_written(number: str) -> None:
+    """They came out as what Python's floats make of them: another amount."""
+    value = f'{{"amount": {number}, "text": "{number}"}}'
+    seen = read(value.encode())
+    assert seen.preview == value and f'"amount": {number},' in seen.text
+    assert f'"value": {value}' in as_line(record(value.encode())).decode()
+    assert masked(record(value.encode()), (("value", "secret"),)).value == value.encode()
+
+
 # --- charts
 
 
@@ -327,8 +348,25 @@ def test_a_chart_without_two_points_says_so() -> None:
     assert charts.spark([], "x") == ""
 
 
+def test_an_axis_has_marks_that_are_easily_read() -> None:
+    def marks(most: float, unit: Callable[[float], str], base: int) -> list[str]:
+        svg = str(charts.chart([(0.0, 0.0), (10.0, most)], unit, "x", base))
+        return re.findall(r'text-anchor="end">([^<:]+)</text>', svg)
+
+    assert marks(1, words.short, 1) == marks(0, words.short, 1) == ["0", "1"]
+    assert marks(3, words.short, 1) == ["0", "5"] and marks(8, words.short, 1) == ["0", "5", "10"]
+    assert marks(840, words.seconds, 60) == ["0 ms", "10 min", "20 min"]
+    assert marks(3_700, words.seconds, 60) == ["0 ms", "1 h", "2 h"]
+    assert marks(200_000, words.seconds, 60) == ["0 ms", "2 d", "4 d"]
+
+
+def test_a_chart_says_its_last_least_and_most() -> None:
+    svg = str(charts.chart([(0.0, 5.0), (1.0, 9.0), (2.0, 7.0)], words.short, "x"))
+    assert "last <strong>7</strong>" in svg and "least <strong>5</strong>" in svg and "most <strong>9</strong>" in svg
+
+
 @settings(deadline=None)
-@given(st.floats(1e-3, 1e15), st.sampled_from([10, 1024]))
+@given(st.floats(1e-3, 1e15), st.sampled_from([10, 60, 1024]))
 def test_the_top_of_a_chart_is_near_what_it_shows(most: float, base: int) -> None:
     top = charts.nice_top(most, base)
     assert most * 0.998 <= top <= most * 10.01
@@ -379,7 +417,7 @@ def snapshot(**changes: object) -> Snapshot:
 
 
 def test_a_healthy_cluster_has_no_findings() -> None:
-    assert findings(snapshot()) == [] and verdict([]) == "ok"
+    assert findings(snapshot(), {}) == [] and verdict([]) == "ok"
 
 
 def test_each_illness_is_told_with_what_to_do() -> None:
@@ -403,7 +441,8 @@ def test_each_illness_is_told_with_what_to_do() -> None:
             controller=-1,
             topics={"orders": below, "gone": leaderless, "astray": astray},
             groups={"late": behind, "stuck": stuck},
-        )
+        ),
+        {},
     )
     text = " ".join(one.what for one in found)
     for word in ("no controller", "Broker 3 is gone", "orders-0", "gone-0", "Group late", "Group stuck", "preferred"):
@@ -411,6 +450,66 @@ def test_each_illness_is_told_with_what_to_do() -> None:
     assert all(one.advice for one in found)
     severities = [one.severity for one in found]
     assert severities == sorted(severities, key=(BAD, WARNING, NOTE).index) and verdict(found) == BAD
+
+
+def judged(*partitions: tuple[Status, int]) -> GroupReport:
+    reports = [
+        PartitionReport("orders", number, 0, lag, None, Verdict(status, lag, None, "why"))
+        for number, (status, lag) in enumerate(partitions)
+    ]
+    return GroupReport("billing", judge_group(one for one, _ in partitions), "Stable", 1, 0, None, tuple(reports))
+
+
+@pytest.mark.parametrize(
+    ("members", "partitions", "said"),
+    [
+        # The others move: commits of the group say nothing of one that stands still.
+        (1, [(Status.OK, 0), (Status.STALL, 3)], "stands still in 1 partition (orders-1), 3 records behind"),
+        (1, [(Status.STALL, 2), (Status.STOP, 1)], "stands still in 2 partitions (orders-0, orders-1)"),
+        (1, [(Status.REWIND, 7), (Status.OK, 0)], "went back in 1 partition (orders-0)"),
+        (0, [(Status.STOP, 5_000)], "no members and is 5,000 records behind in 1 partition (orders-0)"),
+        (0, [(Status.STOP, 5)], None),
+        (1, [(Status.WARN, 9_000)], None),
+    ],
+)
+def test_a_group_that_stands_still_in_a_partition_is_told(
+    members: int, partitions: list[tuple[Status, int]], said: str | None
+) -> None:
+    group = Group("billing", "Stable", "classic", "consumer", 1, (Member("m", "c", "h", None, ()),) * members)
+    found = findings(snapshot(groups={"billing": replace(group, commits_per_s=5.0)}), {"billing": judged(*partitions)})
+    assert [said in one.what for one in found if said] == [True] * bool(said) and len(found) == bool(said)
+
+
+class SilentBrokers:
+    def broker(self, node_id: int) -> object:
+        raise OSError("it is silent")
+
+    def close(self) -> None:
+        pass
+
+
+def test_groups_of_a_coordinator_that_does_not_answer_are_still_known() -> None:
+    """They vanished, and their pages said that they were deleted."""
+    known = snapshot(groups={name: Group(name, "Stable", "classic", "consumer", at) for name, at in GROUPS})
+    asking = Asking(cast(ClusterReader, SilentBrokers()))
+    groups = asking._groups([1], {}, known)
+    assert list(groups) == ["billing", "of-one-that-is-gone"] and "does not answer" in str(groups["billing"].problem)
+    assert look_of(replace(known, missing=asking.missing)).troubles == ["groups of broker 1: it is silent"]
+
+
+GROUPS = (("billing", 1), ("of-one-that-is-gone", 2))
+
+
+@pytest.mark.parametrize(("leader", "names"), [(1, []), (-1, ["of-one-that-is-gone"])])
+def test_groups_of_a_coordinator_that_is_gone_are_known_until_another_has_them(leader: int, names: list[str]) -> None:
+    class Brokers:
+        def broker(self, node_id: int) -> object:
+            return SimpleNamespace(call=lambda request, *_: SimpleNamespace(error_code=0, groups=[]), version_of=len)
+
+    known = snapshot(groups={name: Group(name, "Stable", "classic", "consumer", at) for name, at in GROUPS})
+    offsets = Topic("__consumer_offsets", True, (Partition(0, leader, (2,), ()),))
+    groups = Asking(cast(ClusterReader, Brokers()))._groups([1], {"__consumer_offsets": offsets}, known)
+    assert list(groups) == names
 
 
 # --- the gate, sessions, logins

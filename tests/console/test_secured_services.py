@@ -50,7 +50,7 @@ def broker(certificates: Certificates, users: Path) -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def metrics(broker: Broker) -> str:
-    endpoint = broker._running().metrics
+    endpoint = broker.server.metrics
     assert endpoint is not None
     return endpoint.url
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.elections import elect, prefer
+from ottla.controller.elections import elect
 from ottla.metadata.image import NO_LEADER, PartitionImage
 from tests.controller.cluster import partition
 
@@ -54,4 +54,7 @@ def test_a_leader_ends_what_was_remembered_of_the_last_one() -> None:
 def test_the_first_replica_is_preferred_if_it_is_in_sync_and_live(
     isr: tuple[int, ...], live: set[int], expected: int
 ) -> None:
-    assert prefer(partition((1, 2, 3), isr, leader=2), live.__contains__).leader == expected
+    assert (
+        elect(partition((1, 2, 3), isr, leader=2), live.__contains__, unclean=False, prefer_first=True).leader
+        == expected
+    )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ottla.common.errors import ErrorCode
+from ottla.common.steps import to_the_end
 from ottla.controller.preferred import PREFERRED, UNCLEAN, elect_leaders, rebalance
 from ottla.metadata.image import NO_LEADER, ClusterImage, PartitionImage, Registration
 from ottla.protocol.messages import ElectLeadersRequest
@@ -41,7 +42,7 @@ STOPPING = {1: Registration(11, is_active=True, is_stopping=True)}
 def test_an_election_and_its_error(
     election_type: int, image: ClusterImage, code: ErrorCode, leader: int | None
 ) -> None:
-    response, topics = elect_leaders(image, request(election_type), rules())
+    response, topics = to_the_end(elect_leaders(image, request(election_type), rules()))
     (result,) = response.replica_election_results[0].partition_result
     assert (response.error_code, result.error_code) == (E.NONE, code)
     assert (only(topics).leader if topics else None) == leader
@@ -49,20 +50,20 @@ def test_an_election_and_its_error(
 
 @pytest.mark.parametrize(("topic", "index"), [("other", 0), ("orders", 1), ("orders", -1)])
 def test_what_is_unknown_is_said(topic: str, index: int) -> None:
-    response, topics = elect_leaders(cluster(partition()), request(PREFERRED, [index], topic), rules())
+    response, topics = to_the_end(elect_leaders(cluster(partition()), request(PREFERRED, [index], topic), rules()))
     assert response.replica_election_results[0].partition_result[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
     assert topics == {}
 
 
 def test_an_unknown_type_of_election_is_refused() -> None:
-    response, topics = elect_leaders(cluster(partition(leader=2)), request(7), rules())
+    response, topics = to_the_end(elect_leaders(cluster(partition(leader=2)), request(7), rules()))
     assert (response.error_code, topics) == (E.INVALID_REQUEST, {})
     assert response.replica_election_results[0].partition_result[0].error_code == E.INVALID_REQUEST
 
 
 def test_of_all_partitions_only_those_that_needed_one_are_told() -> None:
     image = cluster(partition(), partition(leader=2), partition(isr=(2, 3)))
-    response, topics = elect_leaders(image, request(PREFERRED, None), rules())
+    response, topics = to_the_end(elect_leaders(image, request(PREFERRED, None), rules()))
     (topic,) = response.replica_election_results
     told = [(result.partition_id, result.error_code) for result in topic.partition_result]
     assert told == [(1, E.NONE), (2, E.PREFERRED_LEADER_NOT_AVAILABLE)]
@@ -70,7 +71,7 @@ def test_of_all_partitions_only_those_that_needed_one_are_told() -> None:
 
 
 def test_a_partition_that_is_named_twice_is_elected_once() -> None:
-    response, topics = elect_leaders(cluster(partition(leader=2)), request(PREFERRED, [0, 0]), rules())
+    response, topics = to_the_end(elect_leaders(cluster(partition(leader=2)), request(PREFERRED, [0, 0]), rules()))
     codes = [result.error_code for result in response.replica_election_results[0].partition_result]
     assert (codes, only(topics).leader_epoch) == ([E.NONE, E.ELECTION_NOT_NEEDED], 6)
 

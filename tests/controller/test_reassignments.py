@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ottla.common.errors import ErrorCode
+from ottla.common.steps import to_the_end
 from ottla.controller.reassignments import alter_reassignments, list_reassignments
 from ottla.controller.rules import Rules
 from ottla.metadata.image import ClusterImage, PartitionImage, Registration, TopicImage
@@ -32,7 +33,7 @@ def move(
         allow_replication_factor_change=allow_factor_change,
         topics=[AlterPartitionReassignmentsRequest.ReassignableTopic(name=topic, partitions=[wanted])],
     )
-    response, topics = alter_reassignments(image, request, by or rules())
+    response, topics = to_the_end(alter_reassignments(image, request, by or rules()))
     assert response.error_code == E.NONE
     result = response.responses[0].partitions[0]
     # Kafka has no words for this one.
@@ -175,7 +176,9 @@ def test_partitions_of_a_topic_change_together_and_one_named_twice_not_at_all() 
         for index, replicas in wanted
     ]
     topic = AlterPartitionReassignmentsRequest.ReassignableTopic(name="orders", partitions=partitions)
-    response, topics = alter_reassignments(image, AlterPartitionReassignmentsRequest(topics=[topic]), rules())
+    response, topics = to_the_end(
+        alter_reassignments(image, AlterPartitionReassignmentsRequest(topics=[topic]), rules())
+    )
     codes = [result.error_code for result in response.responses[0].partitions]
     assert codes == [E.NONE, E.NONE, E.INVALID_REQUEST, E.INVALID_REQUEST]
     assert [known.adding for known in topics["orders"].partitions] == [(3,), (4,), ()]

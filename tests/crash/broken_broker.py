@@ -102,7 +102,8 @@ def keep_quiet_about_aborted_transactions() -> None:
 def abort_in_the_last_partition() -> None:
     """A commit that is an abort in one of its partitions."""
     from ottla.broker.coordinators.transactions import transaction_markers
-    from ottla.broker.coordinators.transactions.transaction_markers import MarkerWriter, control_batch
+    from ottla.broker.coordinators.transactions.transaction_markers import MarkerWriter
+    from ottla.records.marker import control_batch
 
     real = MarkerWriter.write
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.routing import Mount
 
 from ottla.http import connection as module
 from ottla.http.server import HttpServer
@@ -82,3 +85,56 @@ async def test_a_client_that_reads_slowly_gets_all_of_it(monkeypatch: pytest.Mon
         await asyncio.sleep(0.01)
     client.close()
     await http.stop()
+
+
+async def test_who_opens_thousands_and_says_nothing_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor who begins to say something: whoever was waited for longest goes."""
+    monkeypatch.setattr(module, "CONNECTIONS_MAX", 10)
+    http = HttpServer(lambda status, sentence: PlainTextResponse(sentence, status))
+    port = http.bind("127.0.0.1", 0)
+    await http.start(PlainTextResponse("here"))
+    loop = asyncio.get_running_loop()
+    beginnings = [b"", b"GET / HT", b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\nnot", b""]
+    silent = []
+    for beginning in beginnings * 10:
+        client = socket.create_connection(("127.0.0.1", port))
+        client.setblocking(False)
+        await loop.sock_sendall(client, beginning)
+        silent.append(client)
+        await asyncio.sleep(0)
+    for _ in range(3):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).endswith(b"here")
+        writer.close()
+    for client in silent[:20]:
+        with contextlib.suppress(ConnectionResetError):
+            while await asyncio.wait_for(loop.sock_recv(client, 1000), 30):
+                pass
+    for client in silent:
+        client.close()
+    await http.stop()
+
+
+async def test_a_client_that_leaves_amid_its_request_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever hangs up a thousand times would fill the log."""
+    ended = asyncio.Event()
+
+    async def served(scope: object, receive: object, send: object) -> None:
+        try:
+            async for _ in Request(scope, receive).stream():  # type: ignore[arg-type]
+                pass
+        finally:
+            ended.set()
+
+    http = HttpServer(lambda status, sentence: PlainTextResponse(sentence, status))
+    port = http.bind("127.0.0.1", 0)
+    await http.start(Starlette(routes=[Mount("/", served)]))
+    client = socket.create_connection(("127.0.0.1", port))
+    client.sendall(b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\nonly this")
+    await asyncio.sleep(0.05)
+    client.close()
+    async with asyncio.timeout(60):
+        await ended.wait()
+    await http.stop()
+    assert [record.getMessage() for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []

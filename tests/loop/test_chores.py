@@ -13,7 +13,7 @@ PARTITIONS = 10_000
 @pytest.mark.slow
 def test_no_chore_over_ten_thousand_logs_is_one_long_turn() -> None:
     with LoopTurns() as turns, Broker({"log.cleaner.backoff.ms": "1000000000"}) as broker:
-        running = broker._running().broker
+        running = broker.server.broker
         broker.create_topic("wide", PARTITIONS)
         chores = {
             "retention": running._retain,

@@ -92,7 +92,7 @@ def test_many_batches_share_the_memory_for_what_comes_out(configs: dict[str, str
     limit_bytes = 10 << 20
     with Broker() as broker:
         broker.create_topic("compacted", configs=configs)
-        memory = broker._running().broker.opened_memory = Watched(limit_bytes)
+        memory = broker.server.broker.opened_memory = Watched(limit_bytes)
         assert produce_at_once(broker.bootstrap_servers, 16, batch) == [0] * 16
         assert 0 < memory.peak_bytes <= limit_bytes
         assert memory.held_bytes == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,18 @@ def test_what_was_acknowledged_before_kill_9_is_there(tmp_path: Path) -> None:
     assert names[: acknowledged + 1] == [f"{number:06}" for number in range(acknowledged + 1)]
     assert all(store.children(f"/{name}") == ["child"] for name in names)
     store.close()
+
+
+def test_what_is_in_it_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        store = EmbeddedStore(tmp_path / "metadata")
+        store.multi([Create("/users", b"keys")])
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir() if "metadata" in path.name}
+        store.close()
+    finally:
+        os.umask(before)
+    assert modes == {"metadata": 0o600, "metadata-wal": 0o600}
 
 
 def test_a_second_opener_is_refused_with_a_sentence(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def known_names() -> Iterator[set[str]]:
         consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
         consumer.commit(offsets=[TopicPartition("t", 0, 0)], asynchronous=False)
         consumer.close()
-        endpoint = broker._running().metrics
+        endpoint = broker.server.metrics
         assert endpoint is not None
         of_broker = MetricsPage.at(f"{endpoint.url}/metrics").declared
     monitor = MonitorService(ClusterAddress("nowhere:1"), "127.0.0.1", 0, MonitorSettings())

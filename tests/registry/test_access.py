@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import trustme
 from ottla.common.errors import OttlaError
 from ottla.common.passwords import hashed, is_password
 from ottla.registry.api.access import load_logins
+from ottla.registry.topic.election import Identity
 from ottla.schemas.registry import SchemaRegistry
 from ottla.security.distinguished_name import subject_of
 from ottla.testing import Broker, Registry
@@ -106,6 +108,30 @@ def test_what_may_not_be_seen_is_not_found_on_any_way(guarded: Registry) -> None
         for query in ("", "?subjectPrefix=:*:", "?subjectPrefix=hidden", "?deleted=true"):
             assert "hidden" not in sales.get(f"/subjects{query}").text
             assert "hidden" not in sales.get(f"/schemas{query}").text
+
+
+def test_a_login_that_came_over_tls_is_forwarded_by_tls_or_not_at_all(broker: Broker, tmp_path: Path) -> None:
+    """Who writes is what the group says, and whoever may read the group may join it."""
+    authority = trustme.CA()
+    identity, ca, users = (tmp_path / name for name in ("identity.pem", "ca.pem", "users.toml"))
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(identity))
+    authority.cert_pem.write_to_path(str(ca))
+    users.write_text('[users.root]\npassword = "r00t"\nadmin = true\n')
+    files = {"users_file": str(users), "certificate": str(identity), "ca": str(ca)}
+    with (
+        Registry(broker.bootstrap_servers, topic="_downgraded", group="downgraded", **files) as registry,
+        socket.create_server(("127.0.0.1", 0)) as thief,
+    ):
+        said = Identity("127.0.0.1", thief.getsockname()[1], "http")
+        assert registry._loop is not None
+        registry._loop.call_soon_threadsafe(registry.server.instance._learn_writer, said)
+        with httpx.Client(
+            base_url=registry.url, auth=("root", "r00t"), verify=ssl.create_default_context(cafile=ca), timeout=60
+        ) as http:
+            assert refused(http.post("/subjects/a/versions", json=BODY)) == (500, 50003)
+        thief.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            thief.accept()
 
 
 @pytest.mark.parametrize("name", ["root", "nobody"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import select
 import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -14,6 +16,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from ottla.client.schema_registry import RegistryClient
 from ottla.registry.api.gate import HEADER_BYTES_MAX
+from ottla.registry.parsing import parse
 from ottla.schemas.registered import by_version
 from ottla.testing import Broker, Registry
 from tests.registry.test_api import refused, register
@@ -64,6 +67,14 @@ def test_headers_have_a_limit(http: httpx.Client) -> None:
     for size in (HEADER_BYTES_MAX, 5_000_000):
         assert refused(http.get("/subjects", headers={"X-Large": "x" * size})) == (431, 431)
     assert http.get("/subjects", headers={"X-Large": "x" * 8_000}).status_code == 200
+
+
+def test_a_list_is_looked_through_for_a_few_prefixes_only(http: httpx.Client) -> None:
+    """Thousands of them by thousands of subjects would be a minute in which nobody else is answered."""
+    assert http.get("/subjects?" + "&".join(["subjectPrefix=a"] * 1_000)).status_code == 200, "one and the same"
+    for path in ("/subjects", "/schemas"):
+        asked = "&".join(f"subjectPrefix={number}" for number in range(1_000))
+        assert refused(http.get(f"{path}?{asked}")) == (422, 422)
 
 
 def raw(registry: Registry) -> socket.socket:
@@ -158,3 +169,102 @@ def test_a_million_ways_through_references_are_not_walked(http: httpx.Client) ->
         assert reply.status_code == 200, reply.text
     last = by_version(RegistryClient(str(http.base_url)), "chain-39", 1)
     assert len(last.references) == 78
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"references": [' + b"{}," * 200_000 + b"{}]}",
+        b'{"schema": [' + b"[]," * 200_000 + b"[]]}",
+        b'{"schema": "x", "metadata": ' + b"[" * 500 + b"[]," * 200_000 + b"[]" + b"]" * 500 + b"}",
+        b'{"schema": "' + b"x" * 300_000,
+        b'{"schema": "' + b"x" * 300_000 + b'", "references": [' + b"{}," * 200_000 + b"{}]}",
+    ],
+    ids=["references", "no text", "metadata", "no end", "beside a schema"],
+)
+def test_what_is_around_a_schema_is_small_or_not_looked_at(body: bytes, http: httpx.Client) -> None:
+    """Each of these becomes objects of hundreds of megabytes, if it is only long enough, and all others wait for it."""
+    reply = http.post("/subjects/around/versions", content=body)
+    assert refused(reply) in ((422, 42209), (400, 400))
+    assert "Without its schema" in reply.text or "Unterminated" in reply.text
+
+
+def test_a_large_schema_may_have_something_of_its_name_beside_it(http: httpx.Client) -> None:
+    schema = json.dumps({"type": "record", "name": "R", "doc": '"' * 200_000, "fields": []})
+    body = {"metadata": {"properties": {"schema": "a"}}, "schema": schema}
+    assert http.post("/subjects/beside/versions", json=body).status_code == 200
+
+
+def test_halves_of_characters_are_no_text_in_bytes_either(http: httpx.Client) -> None:
+    inside = b'{"schema":"{\\"type\\":\\"record\\",\\"name\\":\\"R\\",\\"doc\\":\\"\xed\xa0\x80\\",\\"fields\\":[]}"}'
+    assert refused(http.post("/subjects/halves-too/versions", content=inside)) == (400, 400)
+
+
+def test_large_requests_that_do_not_end_are_in_nobodys_way_with_small_ones(broker: Broker) -> None:
+    """What is kept of clients that announce much and do not send all of it has an end."""
+    head = b"POST /subjects/a/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+    large = {"schema": json.dumps({"type": "fixed", "name": "F", "size": 1, "doc": "x" * 400_000})}
+    settings: dict[str, Any] = {"topic": "_full", "group": "full", "incomplete_bytes_max": 1_000_000}
+    with (
+        Registry(broker.bootstrap_servers, **settings) as registry,
+        httpx.Client(base_url=registry.url, trust_env=False, timeout=60) as http,
+    ):
+
+        def until(status: int) -> None:
+            """What is sent is received a little later."""
+            while (found := http.post("/subjects/large/versions", json=large).status_code) != status:
+                assert found in (200, 503)
+
+        with raw(registry) as slow:
+            slow.sendall(head + b'{"schema":"' + b"x" * 900_000)
+            until(503)
+            assert http.post("/subjects/small/versions", json=INT).status_code == 200
+        until(200)
+
+
+def test_a_file_of_protobuf_is_read_where_nobody_else_is_answered(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of a megabyte takes its parser seconds; clients of protobuf ask for each as a descriptor."""
+    register(http, "serialized", 'syntax = "proto3"; message A { int32 a = 1; }', schemaType="PROTOBUF")
+    number = http.get("/subjects/serialized/versions/1").json()["id"]
+    threads: list[str] = []
+
+    def noted(*arguments: Any, **more: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return parse(*arguments, **more)
+
+    monkeypatch.setattr("ottla.registry.api.looking.parse", noted)
+    for path in (f"/schemas/ids/{number}", f"/schemas/ids/{number}/schema", "/subjects/serialized/versions/1"):
+        assert "message" not in http.get(f"{path}?format=serialized").text
+    assert len(threads) == 3 and "ottla-registry" not in threads
+
+
+def test_schemas_that_take_long_leave_room_for_those_of_others(
+    http: httpx.Client, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are judged in threads, of which there are a few for everybody."""
+    register(http, "slow-to-judge")
+    begun, ended = threading.Semaphore(0), threading.Event()
+
+    def slow(*_: object) -> list[str]:
+        begun.release()
+        assert ended.wait(60)
+        return []
+
+    monkeypatch.setattr("ottla.registry.api.looking.compatibility_messages", slow)
+
+    def check() -> int:
+        return httpx.post(f"{registry.url}/compatibility/subjects/slow-to-judge/versions", json=INT).status_code
+
+    neighbour = httpx.HTTPTransport(local_address="127.0.0.2")
+    with ThreadPoolExecutor(40) as many, httpx.Client(transport=neighbour, timeout=20) as other:
+        asked = [many.submit(check) for _ in range(40)]
+        try:
+            assert begun.acquire(timeout=60)
+            for number in range(20):
+                body = {"schema": json.dumps({"type": "fixed", "name": "F", "size": number + 1})}
+                assert other.post(f"{registry.url}/subjects/of-others-{number}/versions", json=body).status_code == 200
+        finally:
+            ended.set()
+        assert [one.result() for one in asked] == [200] * 40

@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from ottla.client.address import ClusterAddress
+from ottla.client.membership import Assigned
 from ottla.registry.records import mode_record
-from ottla.registry.topic.election import Identity, choose
+from ottla.registry.topic.election import Election, Identity, choose
 from ottla.registry.topic.writer import Fenced, TooLarge, TopicWriter
 from ottla.testing import Broker, Registry
 from tests.registry.ordeal import Clients, InstanceProcess, check, registered
@@ -53,6 +54,22 @@ def test_the_writer_stays_the_same_while_it_can() -> None:
     assert choose({"m2": second, "m1": first}, second) == "m2"
     assert choose({"m3": third}, None) is None
     assert Identity.decode(first.encode()) == first
+
+
+GARBAGE = [b"", b"{", b"[]", b"7", b"{}", b'{"host": "a"}', b'{"host": "a", "port": "x"}', b"[" * 100_000]
+
+
+def test_who_joins_the_group_and_talks_nonsense_stands_in_nobodys_way() -> None:
+    told: list[Identity | None] = []
+    address, timing = ClusterAddress("127.0.0.1:1"), {"session_timeout_ms": 1, "heartbeat_ms": 1}
+    own = Identity("b", 1)
+    election = Election(address, "g", own, told.append, rebalance_timeout_ms=1, **timing)
+    members = {f"m{number}": garbage for number, garbage in enumerate(GARBAGE)} | {"ours": election._metadata()}
+    assigned = election._assignments(members)
+    assert assigned.keys() == members.keys()
+    for assignment in (*GARBAGE, b'{"master_identity": 7}', b'{"master_identity": {}}', assigned["ours"]):
+        election._learn(Assigned(assignment, 1, "ours", "another"))
+    assert told == [None] * (len(GARBAGE) + 2) + [own]
 
 
 def test_every_instance_takes_registrations_and_knows_them(broker: Broker) -> None:

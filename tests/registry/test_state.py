@@ -192,6 +192,19 @@ def test_references_in_a_circle_are_refused() -> None:
     assert caught.value.code == 42201
 
 
+def test_references_that_lead_through_too_many_schemas_are_refused() -> None:
+    """Whoever registers one after the other gets so far that the way back is longer than anybody's stack."""
+    state = RegistryState()
+    for number in range(2_000):
+        before = [{"name": "a", "subject": f"s{number - 1}", "version": 1}] if number else []
+        value = {"subject": f"s{number}", "version": 1, "id": number + 1, "references": before, "schema": '"int"'}
+        key = {"keytype": "SCHEMA", "subject": f"s{number}", "version": 1, "magic": 1}
+        state.replay(decode(json.dumps(key).encode(), json.dumps(value).encode()))
+    with pytest.raises(RegistryError, match="too many schemas") as caught:
+        register(state, "last", '"long"', Reference("a", "s1999", 1))
+    assert caught.value.code == 42201
+
+
 def test_a_schema_that_comes_back_takes_a_new_version_and_its_old_id() -> None:
     state = RegistryState()
     first = register(state, "a", '"int"')

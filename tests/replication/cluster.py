@@ -8,7 +8,6 @@ becomes the image of all nodes at once, or of those that the test lets hear of i
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -53,6 +52,7 @@ from ottla.protocol.codec import Message
 from ottla.protocol.produce_frames import Layouts
 from ottla.storage.disk import DISK, Disk
 from ottla.storage.log_manager import LogManager
+from ottla.testing.simulation.network import joined
 from tests.support.raw_client import request_frame
 
 HANDLERS = {0: produce, 1: fetch}
@@ -346,17 +346,6 @@ class Cluster:
 
     def heal(self) -> None:
         self.cuts.clear()
-
-
-def joined(answer: Any) -> bytes:
-    if isinstance(answer, (bytes, bytearray)):
-        return bytes(answer)
-    return b"".join(
-        bytes(part)
-        if isinstance(part, (bytes, bytearray, memoryview))
-        else os.pread(part.file, part.size, part.position)
-        for part in answer
-    )
 
 
 async def until(condition: Any, what: str = "") -> None:

@@ -161,6 +161,59 @@ async def test_a_new_leader_goes_on_and_the_old_ones_tail_is_cut(tmp_path: Path)
         assert old.log().leader_epochs.entries == new.log().leader_epochs.entries == [(0, 0), (1, 1)]
 
 
+async def send(node: Node, sequence: int) -> tuple[int, int]:
+    """One record of an idempotent producer: the error, and the offset."""
+    batch = batch_of(b"%d" % sequence, producer_id=1, producer_epoch=0, base_sequence=sequence)
+    answer = await asyncio.wait_for(node.call(produce_request("topic", batch), 9), 60)
+    line = answer.responses[0].partition_responses[0]
+    return line.error_code, line.base_offset
+
+
+async def test_whoever_is_behind_a_batch_that_too_few_replicas_had_hears_of_no_gap(tmp_path: Path) -> None:
+    """librdkafka would take a new epoch, and send again under it what is written already: it was there twice."""
+    async with Cluster(tmp_path, properties={"replica.lag.time.max.ms": "200"}) as cluster:
+        cluster.create_topic(configs={"min.insync.replicas": "2"})
+        leader = cluster.nodes[1]
+        cluster.cut(2, 3)
+        assert (await send(leader, 0))[0] == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        for sequence in (0, 1):  # the one that is written already, and one that is not
+            assert (await send(leader, sequence))[0] == ErrorCode.NOT_ENOUGH_REPLICAS
+        cluster.heal()
+        await until(lambda: len(cluster.partition().isr) == 3)
+        assert (await send(leader, 2))[0] == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert [await send(leader, sequence) for sequence in range(3)] == [(0, 0), (0, 1), (0, 2)]
+        assert leader.log().log_end_offset == 3
+
+
+@pytest.mark.parametrize("led_by_nobody", [False, True])
+async def test_whoever_is_behind_a_batch_that_came_too_early_hears_of_no_gap(
+    tmp_path: Path, led_by_nobody: bool
+) -> None:
+    """A client may know of a new leader before that knows itself."""
+    async with Cluster(tmp_path) as cluster:
+        cluster.create_topic()
+        new = cluster.nodes[2]
+        assert await send(cluster.nodes[1], 0) == (0, 0)
+        await until(lambda: new.log().log_end_offset == 1)
+        if led_by_nobody:
+            cluster.change(leader=-1)
+        assert (await send(new, 1))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        cluster.change(leader=2)
+        assert (await send(new, 2))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert [await send(new, sequence) for sequence in (1, 2)] == [(0, 1), (0, 2)]
+
+
+async def test_the_first_batch_of_a_producer_that_came_too_early_does_not_come_too_late(tmp_path: Path) -> None:
+    """Of a producer that is not known any sequence is taken."""
+    async with Cluster(tmp_path) as cluster:
+        cluster.create_topic()
+        new = cluster.nodes[2]
+        assert (await send(new, 0))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        cluster.change(leader=2)
+        assert (await send(new, 1))[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert [await send(new, sequence) for sequence in (0, 1)] == [(0, 0), (0, 1)]
+
+
 class NoCuts(Disk):
     """Takes no truncation in a folder."""
 

@@ -192,8 +192,7 @@ def test_a_fetch_that_waits_does_not_bring_what_was_written_after_its_permission
     create(admin, acl(AclOperation.READ))
     with logged_in(broker, "ada") as client, logged_in(broker, "admin") as writer:
         client.send(fetch_request([("orders", 0, 0)], max_wait_ms=60_000, min_bytes=1), 12)
-        assert broker._server is not None
-        parked = broker._server.broker.parked_fetches
+        parked = broker.server.broker.parked_fetches
         eventually(lambda: parked, lambda: "the fetch does not wait")
         for future in admin.delete_acls([ANY]).values():
             assert future.result(30)

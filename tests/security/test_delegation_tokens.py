@@ -88,7 +88,7 @@ def with_token(broker: Broker, token: Any, **more: Any) -> RawClient:
 
 def principal(broker: Broker) -> set[str]:
     """Of those who are connected."""
-    return {one.principal for one in broker._running()._listeners[0]._connections.values()}
+    return {one.principal for one in broker.server._listeners[0]._connections.values()}
 
 
 class TestLoggingIn:

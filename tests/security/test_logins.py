@@ -101,3 +101,30 @@ def test_a_password_is_compared_in_the_same_time_whatever_its_length(
         assert (user, password) != ("ada", "secret")
     assert compared == [(32, 32)]
     assert exchange.claimed == user and exchange.user == ("ada" if (user, password) == ("ada", "secret") else None)
+
+
+@pytest.mark.parametrize(
+    ("nonce", "is_let_in"),
+    [
+        ("theirsours", True),
+        ("theirstheirsours", True),  # librdkafka before 2.6.1
+        ("theirs", False),
+        ("ours", False),
+        ("theirstheirs", False),
+        ("", False),
+        ("theirsoursours", False),
+        ("theirsanothers", False),
+        ("theirstheirstheirsours", False),
+    ],
+)
+def test_what_is_signed_has_our_part_of_the_nonce_in_it(nonce: str, is_let_in: bool) -> None:
+    exchange = ScramExchange(MECHANISM, lambda _: known(), nonce="ours", decoy=b"decoy")
+    told = exchange.answer(b"n,,n=ada,r=theirs").decode()
+    last = proof("secret", f"n=ada,r=theirs,{told}", f"c=biws,r={nonce}")
+    if is_let_in:
+        exchange.answer(last)
+        assert exchange.user == "ada"
+    else:
+        with pytest.raises(LoginRefused):
+            exchange.answer(last)
+        assert exchange.user is None

@@ -254,7 +254,7 @@ class TestThrottling:
 
     def test_who_hangs_up_while_muted_leaves_nothing_behind(self, broker: Broker, client: RawClient) -> None:
         set_quota(client, {"client-id": "slow"}, producer_byte_rate=1)
-        listener: Any = broker._running()._listeners[0]
+        listener: Any = broker.server._listeners[0]
         before = listener.connection_count
         for _ in range(20):
             with named(broker, "slow") as slow:
@@ -273,13 +273,13 @@ class TestThrottling:
             assert time.monotonic() - began < 9, "the grace time is ten seconds"
 
     def test_a_removed_quota_costs_nothing_more(self, broker: Broker, client: RawClient) -> None:
-        assert broker._running().broker.throttling is None
+        assert broker.server.broker.throttling is None
         set_quota(client, {"client-id": "slow"}, producer_byte_rate=1)
-        assert broker._running().broker.throttling is not None
+        assert broker.server.broker.throttling is not None
         set_quota(client, {"client-id": "slow"}, producer_byte_rate=None)
-        assert broker._running().broker.throttling is None
+        assert broker.server.broker.throttling is None
         set_quota(client, {"ip": None}, connection_creation_rate=1000)
-        assert broker._running().broker.throttling is None, "requests have nothing to do with it"
+        assert broker.server.broker.throttling is None, "requests have nothing to do with it"
 
 
 class TestMutations:

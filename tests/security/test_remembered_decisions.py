@@ -53,7 +53,7 @@ def _forget(admin: AdminClient, which: AclBindingFilter = ANY) -> None:
 
 
 def _access(broker: Broker) -> Access:
-    found = broker._running().broker.access
+    found = broker.server.broker.access
     assert found is not None
     return found
 

@@ -194,6 +194,47 @@ def test_a_login_without_a_handshake_is_none(broker: Broker) -> None:
         assert client.is_closed_by_peer()
 
 
+def exchange(client: RawClient, token: bytes) -> bytes:
+    """Not in a request, after a SaslHandshake v0."""
+    client.send_frame(token)
+    return client.receive_frame()
+
+
+def test_an_old_client_logs_in_without_requests(broker: Broker) -> None:
+    """Older ones ask for SaslHandshake v0: librdkafka 2.0, which is kcat's on Debian, does not log in without it."""
+    with RawClient.to(broker.bootstrap_servers) as client:
+        versions = {one.api_key: one.min_version for one in client.call(ApiVersionsRequest(), 0).api_keys}
+        assert versions[17] == 0
+        assert client.call(SaslHandshakeRequest(mechanism="PLAIN"), 0).error_code == 0
+        assert exchange(client, b"\0ada\0secret") == b""
+        assert client.call(MetadataRequest(topics=None), 5).brokers
+        assert client.call(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0, "requests again"
+        client.sock.sendall(b"\0\0\0\x09123456789")
+        assert client.is_closed_by_peer(), "as short as no request is"
+    scram = Scram("SCRAM-SHA-256", "ada", "secret")
+    with RawClient.to(broker.bootstrap_servers) as client:
+        assert client.call(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 0).error_code == 0
+        scram.check(exchange(client, scram.final(exchange(client, scram.first()))))
+        assert client.call(MetadataRequest(topics=None), 5).brokers
+
+
+@pytest.mark.parametrize(
+    "token", [b"", b"\0", b"\0a\0b", b"\0ada\0wrong", b"x" * 100_000, b"\0\x03\0\x05\0\0\0\0\xff\xff\0"]
+)
+def test_an_old_client_with_another_password_hears_nothing_more(broker: Broker, token: bytes) -> None:
+    with RawClient.to(broker.bootstrap_servers) as client:
+        client.call(SaslHandshakeRequest(mechanism="PLAIN"), 0)
+        client.send_frame(token)
+        assert client.is_closed_by_peer()
+
+
+def test_nobody_logs_in_again_without_requests(broker: Broker) -> None:
+    with RawClient.to(broker.bootstrap_servers) as client:
+        assert log_in(client).error_code == 0
+        client.send(SaslHandshakeRequest(mechanism="PLAIN"), 0)
+        assert client.is_closed_by_peer()
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("message", [b"", b"\0", b"\0\0\0\0", b"\xff\xfe\xfd", b"n,,n=,r=", b"n,,", b"x" * 100_000])
 def test_bytes_that_are_no_message_end_the_connection(broker: Broker, mechanism: str, message: bytes) -> None:

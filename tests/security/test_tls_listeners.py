@@ -24,6 +24,9 @@ from tests.support.certificates import Certificates
 from tests.support.raw_client import request_frame
 from tests.support.refusals import refusals
 
+NAMED = "RULE:^CN=([^,]+),.*$/$1/"
+CERTIFICATE = "-----BEGIN CERTIFICATE-----"
+
 
 def secured(certificates: Certificates, identity: Path | None = None, **more: str) -> Broker:
     return Broker(
@@ -127,6 +130,50 @@ def test_a_client_needs_a_certificate_of_our_ca_where_one_is_required(
         refusal(librdkafka(broker, certificates))
         refusal(shown(others))
         refusal(shown(expired))
+
+
+def test_who_is_asked_for_a_certificate_may_come_without_one(
+    certificates: Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """But not with one of another CA."""
+    with secured(certificates, **{"ssl.client.auth": "requested", "ssl.principal.mapping.rules": NAMED}) as broker:
+
+        def come(identity: Path | None) -> list[str]:
+            own = {"ssl.certificate.location": str(identity), "ssl.key.location": str(identity)} if identity else {}
+            caplog.clear()
+            with caplog.at_level("INFO", "ottla.audit"):
+                told = refusals(librdkafka(broker, certificates, **own))
+            known = [record for record in caplog.records if record.getMessage() == "login"]
+            return ["refused"] if told else sorted({getattr(record, "principal", "") for record in known})
+
+        assert come(None) == [], "nobody in particular"
+        assert come(certificates.issue("ada")) == ["User:ada"]
+        assert come(Certificates(tmp_path).issue("ada")) == ["refused"]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\\n", " "])
+def test_keys_and_certificates_may_be_text_in_the_settings(certificates: Certificates, line_end: str) -> None:
+    """With its lines, with two characters for their ends, or on one line; the key may have a password."""
+
+    def text(pem: str) -> str:
+        return line_end.join(pem.strip().splitlines())
+
+    key, begin, chain = certificates.issue("127.0.0.1", password="pass").read_text().partition(CERTIFICATE)
+    properties = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": text(key),
+        "ssl.key.password": "pass",
+        "ssl.keystore.certificate.chain": text(begin + chain),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": text(certificates.ca.read_text()),
+        "ssl.client.auth": "required",
+    }
+    ours = str(certificates.issue("ada"))
+    with Broker(properties) as broker:
+        shown = {"ssl.certificate.location": ours, "ssl.key.location": ours}
+        assert not refusals(librdkafka(broker, certificates, **shown))
+        refusal(librdkafka(broker, certificates))
 
 
 def connect(broker: Broker, certificates: Certificates, **versions: Any) -> ssl.SSLSocket:

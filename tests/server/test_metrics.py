@@ -20,6 +20,7 @@ from tests.support.raw_client import (
     produce_request,
     request_frame,
 )
+from tests.support.scram_login import log_in
 
 SETTINGS = {"ottla.metrics.listen": "127.0.0.1:0", "ottla.metrics.topics.max": "3"}
 REQUESTS = "kafka_network_requestmetrics_requests_total"
@@ -27,7 +28,7 @@ TOTAL = "kafka_network_requestmetrics_totaltimems_count"
 
 
 def _url(broker: Broker) -> str:
-    endpoint = broker._running().metrics
+    endpoint = broker.server.metrics
     assert endpoint is not None
     return endpoint.url
 
@@ -181,6 +182,24 @@ def test_connections_are_counted_by_what_their_clients_say_they_are(broker: Brok
     assert _page(broker).value(name, client_software_name="tester", client_software_version="1.2") == 1
 
 
+def test_logins_are_counted_by_listener_and_so_are_those_that_are_refused() -> None:
+    listening = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "ottla.first.users": "SCRAM-SHA-256=[name=ada,password=secret]",
+        "connection.failed.authentication.delay.ms": "0",
+    }
+    with Broker(SETTINGS | listening) as broker:
+        for password, count in (("secret", 3), ("wrong", 2)):
+            for _ in range(count):
+                with RawClient.to(broker.bootstrap_servers) as client:
+                    log_in(client, "ada", password)
+        page = _page(broker)
+        name = "kafka_server_socket_server_metrics_{}_authentication_total"
+        assert page.value(name.format("successful"), listener="SASL_PLAINTEXT") == 3
+        assert page.value(name.format("failed"), listener="SASL_PLAINTEXT") == 2
+
+
 def test_topics_beyond_the_bound_are_told_together_and_nothing_is_lost(broker: Broker, client: RawClient) -> None:
     name = "kafka_server_brokertopicmetrics_messagesin_total"
     before = _page(broker).value(name)
@@ -206,7 +225,7 @@ def test_health(broker: Broker) -> None:
 
 def test_a_broker_that_stops_is_alive_and_not_ready() -> None:
     with Broker(SETTINGS) as stopping:
-        endpoint = stopping._running().metrics
+        endpoint = stopping.server.metrics
         assert endpoint is not None
         endpoint.is_stopping()
         assert get(f"{endpoint.url}/health/live")[0] == 200
@@ -245,8 +264,8 @@ def test_requests_behind_a_login_are_counted_once_as_well() -> None:
 def test_without_the_setting_nothing_is_served_and_nothing_is_observed() -> None:
     with Broker() as quiet, RawClient.to(quiet.bootstrap_servers) as client:
         client.call(MetadataRequest(topics=[]), 9)
-        assert quiet._running().metrics is None
-        assert quiet._running().broker.observer is None
+        assert quiet.server.metrics is None
+        assert quiet.server.broker.observer is None
 
 
 @pytest.mark.slow

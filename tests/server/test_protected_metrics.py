@@ -50,7 +50,7 @@ def settings(certificates: Certificates, users: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def url(settings: dict[str, str]) -> Iterator[str]:
     with Broker(settings) as broker:
-        metrics = broker._running().metrics
+        metrics = broker.server.metrics
         assert metrics is not None
         yield metrics.url
 

@@ -81,7 +81,7 @@ def test_requests_of_one_client_are_logged_with_their_topics_and_times(
     assert {line.client for line in lines} == {"wanted"}
     assert all(line.total_ms >= line.local_ms >= 0 for line in lines)
     _set(broker, ottla_request_log=None, ottla_request_log_until_ms=None)
-    assert broker._running().broker.observer is None
+    assert broker.server.broker.observer is None
     assert _lines(caplog_of_ottla, "requests are not logged any more")
 
 
@@ -109,7 +109,7 @@ def test_the_log_of_requests_ends_by_itself(caplog_of_ottla: pytest.LogCaptureFi
         until_ms = int((time.time() + 0.5) * 1_000)
         _set(broker, ottla_request_log="*", ottla_request_log_until_ms=str(until_ms))
         deadline = time.monotonic() + 60
-        while broker._running().broker.observer is not None:
+        while broker.server.broker.observer is not None:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         caplog_of_ottla.clear()
@@ -141,8 +141,8 @@ def test_it_ends_within_an_hour_whoever_asks_for_it(broker: Broker) -> None:
     in_two_hours = str(int((time.time() + 7_200) * 1_000))
     with pytest.raises(KafkaException, match="more than an hour ahead"):
         _set(broker, ottla_request_log="*", ottla_request_log_until_ms=in_two_hours)
-    assert broker._running().broker.observer is None
+    assert broker.server.broker.observer is None
     with Broker({"ottla.request.log": "*", "ottla.request.log.until.ms": in_two_hours}) as told_by_a_file:
-        assert told_by_a_file._running().broker.observer is None
+        assert told_by_a_file.server.broker.observer is None
         _set(told_by_a_file, ottla_request_log_until_ms=_in_a_minute())
-        assert told_by_a_file._running().broker.observer is not None
+        assert told_by_a_file.server.broker.observer is not None

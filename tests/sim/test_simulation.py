@@ -74,6 +74,7 @@ FOUND = {
     1935: "a hole in a compacted log is none that compaction left",
     3982: "a batch that was cut off is not back before the segment that took its place",
     3207: "the first batch of a producer may come too late, behind those that were sent after it",
+    235: "a batch behind one that the disk refused finds no gap, also shortly after a start",
     416: "a start without room for indexes leaves its log directory in use",
 }
 

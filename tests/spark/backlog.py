@@ -28,8 +28,10 @@ from ottla.spark.pipeline import pipeline
 
 @pipeline(name="copy", to="out")
 def copied(topics):
-    return topics.stream("in").select("key", "value")
+    return topics.stream("in").select("key", "value"){more}
 """
+# What makes a copy a query like any other, whose records become rows.
+THROUGH_ROWS = '.where("true")'
 
 
 @dataclass
@@ -167,13 +169,14 @@ class CopyRun(Watched):
         servers: str,
         folder: Path,
         *,
+        more: str = "",
         master: str = "local[2]",
         conf: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
         spool = folder / "spool"
         file = folder / "copy.py"
-        file.write_text(PIPELINE)
+        file.write_text(PIPELINE.format(more=more))
         cli = Cli(servers, {"OTTLA_PIPELINES": str(folder / "pipelines"), **(environment or {})})
         settings = ["spark.ui.enabled=false", f"spark.ottla.spool.dir={spool}", *conf]
         words = [word for one in settings for word in ("--conf", one)]

@@ -14,7 +14,7 @@ import pytest
 from ottla.spark.pipeline import pipeline
 from ottla.testing import Broker
 from tests.spark import topics
-from tests.spark.backlog import RECORD_BYTES, CopyRun, Peaks, Tallies, Watched, committed, fill, tally
+from tests.spark.backlog import RECORD_BYTES, THROUGH_ROWS, CopyRun, Peaks, Tallies, Watched, committed, fill, tally
 from tests.spark.pipeline.conftest import Running
 from tests.support.brokers import OttlaProcess
 
@@ -65,11 +65,18 @@ def test_a_small_backlog_is_copied_once_in_steps_of_the_size_that_is_asked_for(s
         assert tally(broker.bootstrap_servers, "out", PARTITIONS) == sent
 
 
-@pytest.mark.parametrize("size_gb", [pytest.param(2, marks=PROCESSES), pytest.param(10, marks=PROCESSES)])
-def test_a_backlog_is_copied_once_in_bounded_memory(tmp_path: Path, size_gb: int) -> None:
+@pytest.mark.parametrize(
+    "size_gb, more",
+    [
+        pytest.param(2, "", marks=PROCESSES, id="2"),
+        pytest.param(2, THROUGH_ROWS, marks=PROCESSES, id="2 through rows"),
+        pytest.param(10, "", marks=PROCESSES, id="10"),
+    ],
+)
+def test_a_backlog_is_copied_once_in_bounded_memory(tmp_path: Path, size_gb: int, more: str) -> None:
     with OttlaProcess(tmp_path / "broker") as broker:
         sent = prepare(broker.bootstrap, size_gb * GB)
-        batches = finish(CopyRun(broker.bootstrap, tmp_path))
+        batches = finish(CopyRun(broker.bootstrap, tmp_path, more=more))
         assert len(batches) >= size_gb * 3, "it is worked off in steps"
         lags = [int(str(one["lag"])) for one in batches]
         assert lags == sorted(lags, reverse=True), "every step is progress"

@@ -19,7 +19,7 @@ from ottla.spark.sink import streaming
 from ottla.spark.spool.server import SpoolServer
 from ottla.testing import Broker
 from tests.spark import topics
-from tests.spark.backlog import CopyRun, fill, tally
+from tests.spark.backlog import THROUGH_ROWS, CopyRun, fill, tally
 from tests.spark.reading import committed_records
 from tests.support.brokers import OttlaProcess
 from tests.support.small_disk import small_tmpfs
@@ -33,7 +33,8 @@ KILLS = 6
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark processes")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
-def test_executors_that_die_while_they_send_lose_and_double_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", THROUGH_ROWS], ids=["in tasks", "through rows"])
+def test_executors_that_die_while_they_send_lose_and_double_nothing(tmp_path: Path, more: str) -> None:
     conf = (
         "spark.executor.memory=600m", "spark.executor.cores=1", "spark.driver.host=127.0.0.1",
         # Executors are killed here all the time: no machine is to be given up for it.
@@ -45,7 +46,7 @@ def test_executors_that_die_while_they_send_lose_and_double_nothing(tmp_path: Pa
             topics.create(servers, 2, name=name)
         sent = fill(servers, "in", 800 * MB, 2)
         environment = {"PYSPARK_PYTHON": str(cluster.python)}
-        with CopyRun(servers, tmp_path, master=cluster.master, conf=conf, environment=environment) as run:
+        with CopyRun(servers, tmp_path, master=cluster.master, conf=conf, environment=environment, more=more) as run:
             lost = threading.Thread(target=kill_senders, args=(run, cluster))
             lost.start()
             batches = list(run.batches())

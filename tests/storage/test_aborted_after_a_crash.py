@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ottla.storage.disk import Disk
 from ottla.storage.log import Log
 from ottla.storage.results import Origin
 from ottla.storage.segments.segment import TXN_INDEX_SUFFIX
 from ottla.testing.simulation.durable_disk import DurableDisk, SyncedOnly
 from tests.storage.batches import NOW_MS, append, open_log
 from tests.storage.markers import TRANSACTIONAL, marker
+from tests.support.loop_broker import Crash
 
 
 def abort(log: Log, producer_id: int, sequence: int) -> tuple[int, int]:
@@ -47,6 +52,31 @@ def test_kill_after_a_snapshot_in_the_middle_of_a_segment(tmp_path: Path, monkey
     expected.append(abort(log, 1, 5))
     again = open_log(tmp_path, recovery_point=log.recovery_point)
     assert aborted(again) == expected
+
+
+def test_a_kill_while_the_index_is_written_again(tmp_path: Path) -> None:
+    """A power cut has kept its last entry, and not the marker that this one names: it is made again from the log. Half
+    of that would look like the whole."""
+
+    class DiesAtTheIndex(Disk):
+        def write_all(self, fd: int, data: Any, position: int) -> None:
+            if TXN_INDEX_SUFFIX in os.readlink(f"/proc/self/fd/{fd}"):
+                raise Crash("killed")
+            super().write_all(fd, data, position)
+
+    log = open_log(tmp_path)
+    expected = [abort(log, n, 0) for n in range(3)]
+    log.close()
+    path, recovery_point = log.segments[0].path(TXN_INDEX_SUFFIX), log.log_end_offset
+    path.write_bytes(
+        path.read_bytes() + struct.pack(">hqqqq", 0, 9, recovery_point, recovery_point + 1, recovery_point)
+    )
+    log = open_log(tmp_path, recovery_point=recovery_point, disk=DiesAtTheIndex())
+    with pytest.raises(Crash):
+        assert aborted(log) == expected
+        append(log, b"more")
+        log.flush()
+    assert aborted(open_log(tmp_path, recovery_point=recovery_point)) == expected
 
 
 @pytest.mark.parametrize("how", ["roll", "idle", "close"])

@@ -223,3 +223,93 @@ def test_a_snapshot_brings_back_where_the_last_batch_without_a_sequence_is(tmp_p
     again = open_log(tmp_path, clean=True, recovery_point=2)
     assert again.producers.snapshot_entries() == log.producers.snapshot_entries()
     assert again.producers.snapshot_entries()[0].last_offset == 1
+
+
+# --- behind a batch that was refused before the log was asked
+
+FEW = ErrorCode.NOT_ENOUGH_REPLICAS
+# delivery.timeout.ms of producers.
+PATIENCE_MS = 120_000
+
+
+def note_refused(log: Log, sequence: int, *, epoch: int = 0, code: ErrorCode = FEW) -> None:
+    data = batch(b"x", producer_id=PRODUCER, producer_epoch=epoch, base_sequence=sequence)
+    log.note_refused(data, code, NOW_MS)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("code", [FEW, ErrorCode.NOT_LEADER_OR_FOLLOWER])
+def test_who_comes_behind_a_refused_batch_gets_its_error_until_it_is_there(
+    tmp_path: Path, known: bool, code: ErrorCode
+) -> None:
+    """Of a producer that is not known any sequence would be taken, and the first one would come too late."""
+    log = open_log(tmp_path)
+    first = int(known)
+    if known:
+        send(log, 0)
+    for sequence in (first, first + 1):
+        note_refused(log, sequence, code=code)
+    assert refused(log, first + 2) is code
+    assert refused(log, first + 1) is code
+    assert [send(log, sequence).base_offset for sequence in range(first, first + 4)] == [*range(first, first + 4)]
+    assert refused(log, first + 5) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_batch_that_was_there_already_is_not_waited_for(tmp_path: Path) -> None:
+    """It had too few replicas when it was written, and too few are in sync when it comes again; so for the next one."""
+    log = open_log(tmp_path)
+    assert send(log, 0).base_offset == 0
+    note_refused(log, 0)
+    note_refused(log, 1)
+    assert refused(log, 2) is FEW
+    assert send(log, 0).duplicate
+    assert refused(log, 2) is FEW
+    assert [send(log, sequence).base_offset for sequence in (1, 2)] == [1, 2]
+
+
+def test_who_comes_behind_a_refused_batch_shortly_after_a_start_gets_its_error(tmp_path: Path) -> None:
+    """A snapshot brings back the last batch alone, and the others are looked for first."""
+    log = open_log(tmp_path)
+    for sequence in range(3):
+        send(log, sequence)
+    log.close()
+    log = open_log(tmp_path, clean=True)
+    note_refused(log, 3)
+    assert refused(log, 4) is FEW
+    assert [send(log, sequence).base_offset for sequence in (3, 4)] == [3, 4]
+
+
+def test_a_refused_batch_that_another_broker_has_taken_is_not_waited_for(tmp_path: Path) -> None:
+    """While that one led."""
+    log = open_log(tmp_path)
+    note_refused(log, 0)
+    for sequence in range(2):
+        data = batch(b"x", producer_id=PRODUCER, producer_epoch=0, base_sequence=sequence, leader_epoch=0)
+        data[:8] = sequence.to_bytes(8, "big")
+        assert log.append_fetched(memoryview(data), NOW_MS) == len(data)
+    assert refused(log, 3) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(log, 2).base_offset == 2
+
+
+def test_a_new_epoch_does_not_wait_for_what_was_refused_of_the_old(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    send(log, 0)
+    note_refused(log, 1)
+    assert send(log, 0, epoch=1).base_offset == 1
+
+
+def test_a_refused_batch_that_does_not_come_again_is_forgotten(tmp_path: Path) -> None:
+    """Its producer has given it up, and goes on: as an unknown one, it may begin anywhere."""
+    log = open_log(tmp_path)
+    note_refused(log, 0)
+    data = batch(b"x", producer_id=PRODUCER, producer_epoch=0, base_sequence=1)
+    with pytest.raises(ApiError):
+        log.append(data, leader_epoch=0, now_ms=NOW_MS + PATIENCE_MS)
+    assert log.append(data, leader_epoch=0, now_ms=NOW_MS + PATIENCE_MS + 1).base_offset == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * 60, batch(b"of nobody")])
+def test_what_names_no_producer_holds_nobody_up(tmp_path: Path, data: bytes) -> None:
+    log = open_log(tmp_path)
+    log.note_refused(data, FEW, NOW_MS)
+    assert send(log, 0).base_offset == 0

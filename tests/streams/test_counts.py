@@ -4,12 +4,13 @@ By the same tasks that run on executors, on a broker, without Spark."""
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 pytest.importorskip("pyspark")
 
@@ -141,3 +142,20 @@ def test_a_range_without_records_counts_none_and_runs_no_task(broker: Broker) ->
     counts = Counts()
     assert list(run(iter([rows_of([OffsetRange(ran.source, 0, 0, 2)])]), counts)) == []
     assert counts == {RECORDS_IN: 0}
+
+
+def test_a_topic_may_say_that_times_are_those_of_the_broker(broker: Broker) -> None:
+    """With `message.timestamp.type=LogAppendTime` a record's own time counts for nothing."""
+    ran = Ran(broker)
+    servers = broker.bootstrap_servers
+    change = ConfigResource(ConfigResource.Type.TOPIC, ran.source)
+    change.add_incremental_config(
+        ConfigEntry("message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET)
+    )
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.incremental_alter_configs([change])[change].result(20)
+    before_ms = int(time.time() * 1000)
+    builder = StreamsBuilder(key=serdes.string, value=serdes.string)
+    builder.stream(ran.source).to(ran.out)
+    _, (written,) = ran.run(builder.build(), [("k", "x", 5)])
+    assert written["timestamp"].timestamp() * 1000 >= before_ms

@@ -14,7 +14,7 @@ from ottla.client.settings import parse_named  # noqa: E402
 from ottla.common.errors import OttlaError  # noqa: E402
 from ottla.spark.pipeline.verdicts import Retry, judge  # noqa: E402
 from ottla.streams import StreamsBuilder, serdes  # noqa: E402
-from ottla.streams.engine import running  # noqa: E402
+from ottla.streams.engine import records, running  # noqa: E402
 from ottla.streams.engine.identity import serde_name, shape_of  # noqa: E402
 from ottla.streams.errors import DEFAULT_HANDLING  # noqa: E402
 from ottla.streams.operators.tables import ChangeSerde  # noqa: E402
@@ -42,12 +42,19 @@ def test_records_of_several_topics_are_taken_by_time_and_those_of_one_by_offset(
     head = [{"key": "h", "value": b"1"}]
     mixed = batch(("b", 0, 0, b"b0", 20, None), ("a", 0, 0, b"a0", 30, head), ("a", 0, 1, None, 10, None))
     for given in (mixed, batch(("b", 0, 1, b"b1", 25, None), ("b", 0, 2, b"b2", 40, None))):
-        for topic, partition, rows in running._by_partition(given):
+        for topic, partition, part in records.by_partition(given):
             assert partition == 0
-            queues.setdefault(topic, []).extend(rows)
-    ordered = [(topic, row[0], row[3]) for topic, row in running._in_order(queues)]
+            queues.setdefault(topic, []).extend(records.rows_of(part))
+    ordered = [(topic, row[0], row[3]) for topic, row in records.in_order(queues)]
     assert ordered == [("b", 0, 20), ("b", 1, 25), ("a", 0, 30), ("a", 1, 10), ("b", 2, 40)]
     assert queues["a"][0][4] == (("h", b"1"),) and queues["a"][1][2] is None
+
+
+def test_records_that_came_together_are_those_of_each_partition_in_their_order() -> None:
+    places = [("a", 0, 0), ("a", 0, 1), ("a", 1, 0), ("b", 1, 0), ("a", 0, 2)]
+    given = batch(*((topic, partition, offset, b"v", 1, None) for topic, partition, offset in places))
+    found = [(topic, number, part["offset"].to_pylist()) for topic, number, part in records.by_partition(given)]
+    assert found == [("a", 0, [0, 1]), ("a", 1, [0]), ("b", 1, [0]), ("a", 0, [2])]
 
 
 def test_what_is_emitted_comes_out_as_it_went_in() -> None:
@@ -86,14 +93,3 @@ def test_the_shape_of_a_topology_is_the_same_text_in_every_process() -> None:
     builder.stream("in").group_by(lambda key, value: key).reduce(max, store="kept")
     shape = shape_of(builder.build(), "app")
     assert shape["stores"]["kept"]["value"] == "Own" and shape["repartition"] == ["kept-repartition"]
-
-
-def test_rows_that_spark_has_finished_name_their_records_where_lineage_is_on() -> None:
-    given = batch(("in", 3, 7, b"a", 1, [{"key": "h", "value": b"1"}]), ("in", 3, 8, b"b", 2, None))
-    whole = given.append_column(running.NATIVE, pa.array([running.LEAVES, None], pa.int32()))
-    whole = whole.append_column(running.TARGET, pa.array(["out", None], pa.string()))
-    (plain,), (traced,) = list(running.leaving(whole)), list(running.leaving(whole, "app"))
-    assert [row["headers"] for row in plain.to_pylist()] == [[{"key": "h", "value": b"1"}]]
-    (row,) = traced.to_pylist()
-    assert row["topic"] == "out"
-    assert row["headers"] == [{"key": "h", "value": b"1"}, {"key": "ottla-lineage", "value": b"in/3/7 app"}]

@@ -70,11 +70,11 @@ def native() -> Topology:
 def test_native_stages_stand_in_the_description() -> None:
     _, optimised = native().describe().split("   Optimisations:\n")
     assert optimised.splitlines()[:4] == [
-        "    Native stage: 0 (on Spark's columns: KSTREAM-SOURCE-0000000000, large, KSTREAM-KEY-SELECT-0000000002, "
+        "    Native stage: 0 (on columns: KSTREAM-SOURCE-0000000000, large, KSTREAM-KEY-SELECT-0000000002, "
         "totals-repartition-filter, totals-repartition-sink)",
         "      large: amount > 100",
         "      KSTREAM-KEY-SELECT-0000000002: customer",
-        "    Native stage: 1 (on Spark's columns: totals-repartition-source, sum)",
+        "    Native stage: 1 (on columns: totals-repartition-source, sum)",
     ]
 
 

@@ -22,6 +22,7 @@ from ottla.controller.topic_plan import NewTopic
 from ottla.protocol import codec
 from ottla.protocol.framing import API_VERSIONS, flexible_from
 from ottla.storage.disk import Disk
+from ottla.testing.simulation.network import joined
 from tests.support.manual_clock import ManualClock
 from tests.support.raw_client import request_frame
 
@@ -166,7 +167,7 @@ class LoopBroker:
         if not isinstance(answer, (bytes, bytearray, list)):
             assert answer is not None, f"the connection was closed on {name}"
             answer = await answer
-        raw = _joined(answer)
+        raw = joined(answer)
         response = name.removesuffix("Request") + "Response"
         flexible = version >= flexible_from(name) and codec.definition(name)["key"] != API_VERSIONS
         message, end = codec.decode_from(response, version, raw, 9 if flexible else 8)
@@ -178,15 +179,3 @@ async def _turns() -> None:
     """Tasks that were begun get as far as they can without waiting for a thread."""
     for _ in range(100):
         await asyncio.sleep(0)
-
-
-def _joined(answer: Any) -> bytes:
-    if isinstance(answer, (bytes, bytearray)):
-        return bytes(answer)
-    pieces = []
-    for part in answer:
-        if isinstance(part, (bytes, bytearray, memoryview)):
-            pieces.append(bytes(part))
-        else:
-            pieces.append(os.pread(part.file, part.size, part.position))
-    return b"".join(pieces)

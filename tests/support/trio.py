@@ -143,6 +143,12 @@ class Trio:
         """Until all three are in what clients are told."""
         _await(lambda: len(self.admin().list_topics(timeout=5).brokers) == len(IDS), timeout_s, "a broker is missing")
 
+    def make_whole(self) -> None:
+        for node in self.nodes.values():
+            if not node.running:
+                node.start()
+        self.await_in_sync()
+
     def await_in_sync(self, timeout_s: float = 180) -> None:
         """Until every replica of every partition has all of it, and all brokers say so: one that was paused believes
         for a moment that nothing has happened, and serves what it had."""

@@ -271,4 +271,4 @@ def test_stopping_does_not_wait_for_consumers_that_wait_for_records() -> None:
 
 
 async def _parked(broker: Broker) -> int:
-    return len(broker._running().broker.parked_fetches)
+    return len(broker.server.broker.parked_fetches)

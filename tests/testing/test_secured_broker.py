@@ -70,7 +70,7 @@ def test_settings_of_a_listener_are_changed_without_a_restart(tmp_path_factory: 
     prefix = "listener.name.sasl_ssl."
     with Broker(security="SASL_SSL") as broker:
         broker.produce("orders", "hello")
-        node = str(broker._running().broker.node_id)
+        node = str(broker.server.broker.node_id)
         admin = AdminClient(broker.client_settings())
         for name, value, said in (
             ("ssl.keystore.location", str(folder / "broker.pem"), "only per-listener using the listener prefix"),
@@ -109,7 +109,7 @@ def test_users_of_plain_are_changed_without_a_restart() -> None:
 
     with Broker(properties) as broker:
         admin = AdminClient(settings(broker, "old"))
-        node = str(broker._running().broker.node_id)
+        node = str(broker.server.broker.node_id)
         with pytest.raises(KafkaException, match="names no user"):
             alter(admin, name, f"{module};", node)
         alter(admin, name, f'{module} user_ada="new";', node)

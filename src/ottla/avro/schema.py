@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
-NAMED = ("record", "error", "enum", "fixed")
 
 
 class _Absent:

@@ -36,7 +36,7 @@ _SERVED = (
     Api(14, "SyncGroup", "groups.sync_group", 0, 5),
     Api(15, "DescribeGroups", "groups.describe_groups", 0, 6),
     Api(16, "ListGroups", "groups.list_groups", 0, 5),
-    Api(17, "SaslHandshake", "access.sasl_handshake", 1, 1),
+    Api(17, "SaslHandshake", "access.sasl_handshake", 0, 1),
     Api(18, "ApiVersions", "cluster.api_versions", 0, 4),
     Api(19, "CreateTopics", "topics.create_topics", 2, 7, for_controller=True),
     Api(20, "DeleteTopics", "topics.delete_topics", 1, 6, for_controller=True),

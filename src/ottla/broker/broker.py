@@ -22,7 +22,6 @@ from ottla.broker.chores.timers import Handle, Timers
 from ottla.broker.cluster.forwarding import Forwarding
 from ottla.broker.cluster.peers import Peers
 from ottla.broker.configs.config_service import ConfigService
-from ottla.broker.configs.log_configs import LOG_DEFAULTS, MakeLogConfig, remembering
 from ottla.broker.context import RequestContext
 from ottla.broker.controller import controller_epoch, topic_startup
 from ottla.broker.controller.controller_rules import controller_rules
@@ -32,6 +31,7 @@ from ottla.broker.coordinators.groups.group_service import GroupService
 from ottla.broker.coordinators.internal_topics import internal_topic, internal_topic_of_cluster
 from ottla.broker.coordinators.transactions.transaction_service import TransactionService
 from ottla.broker.encoded_topics import EncodedTopics
+from ottla.broker.log_configs import LOG_DEFAULTS
 from ottla.broker.logins.delegation_tokens import DelegationTokens
 from ottla.broker.memory import Memory
 from ottla.broker.partitions.fetch_sessions import FetchSessions
@@ -131,6 +131,7 @@ class Broker:
         self.rack = config.broker_rack
         self.configs = ConfigService(config)
         self.access = Access(config) if config.authorizer_class_name else None
+        # It follows the image, and puts itself into `throttling` while there is a quota.
         self.quotas = Throttling(self)
         self.tokens = DelegationTokens(self)
         self.rules = controller_rules(config)
@@ -211,8 +212,8 @@ class Broker:
         )
         epoch = controller_epoch.elect(store, self.node_id)
         image = replace(image, controller=self.node_id)
-        log_config = self._open_logs(dirs, image)
-        topic_startup.reconcile(store, image, self.logs, log_config)
+        self._open_logs(dirs, image)
+        topic_startup.reconcile(store, image, self.logs, self.configs.log_config)
         self._open_services(store, image, epoch)
         store.keep_reserve()
         self.timers.every(lambda: _RESERVE_CHECK_MS, store.keep_reserve, "reserve")
@@ -231,13 +232,13 @@ class Broker:
             cluster_startup.read_metadata, store, dirs, self.config.ottla_first_users or ""
         )
         lossy = cluster_startup.lossy_dirs(dirs, boot_id)
-        log_config = self._open_logs(dirs, image)
+        self._open_logs(dirs, image)
         lossy = {log_dir.path for log_dir in self.logs.dirs if log_dir.path in lossy and log_dir.offline is None}
         for log in self.logs.logs.values():
             if log.dir.parent in lossy:
                 # What lies above may be something else than what was committed there.
                 log.high_watermark = max(min(log.high_watermark, log.recovery_point), log.log_start_offset)
-        cluster_startup.reconcile(store, image, self.logs, log_config, self.node_id)
+        cluster_startup.reconcile(store, image, self.logs, self.configs.log_config, self.node_id)
         self.peers = self._make_peers(self)
         self._closers.append(lambda _: self.peers.close())
         self._open_services(store, image, None)
@@ -263,9 +264,9 @@ class Broker:
         self._store = store
         self._closers.append(self._close_store)
 
-    def _open_logs(self, dirs: list[Path], image: ClusterImage) -> MakeLogConfig:
+    def _open_logs(self, dirs: list[Path], image: ClusterImage) -> None:
         self.configs.load(image)
-        log_config = remembering(self.configs.log_config)
+        log_config = self.configs.log_config
         self.logs = LogManager(
             dirs,
             node_id=self.node_id,
@@ -279,7 +280,6 @@ class Broker:
         self.has_logs = True
         self._closers.append(lambda clean: self.run_in_thread(self.logs.close, clean))
         self.logs.open()
-        return log_config
 
     def _open_services(self, store: MetadataStore, image: ClusterImage, epoch: Check | None) -> None:
         config = self.config

@@ -10,6 +10,7 @@ import click
 from ottla.cli.given import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
+from ottla.cli.serving_options import log_level_option
 from ottla.cli.settings import Settings, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
@@ -98,12 +99,7 @@ from ottla.exposition.address import parse_address
 )
 @click.option("--certificate", metavar="FILE", type=GivenPath(str), help="PEM: serve HTTPS.")
 @click.option("--key", metavar="FILE", type=GivenPath(str), help="PEM: the certificate's key.")
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    help="The least that is logged.",
-)
+@log_level_option
 def console(
     settings: Settings,
     listen: str,
@@ -149,7 +145,7 @@ def console(
     with _needs_console():
         from ottla.console.server import ConsoleServer
         from ottla.console.settings import ConsoleSettings
-        from ottla.http.until_signal import run_until_signal
+        from ottla.http.until_signal import LEAVE_S_MAX, run_until_signal
     host, port = parse_address(listen, what="--listen")
     if key is not None and certificate is None:
         raise click.UsageError("--key is given without --certificate.")
@@ -191,7 +187,8 @@ def console(
         certificate=certificate,
         key=key,
     )
-    asyncio.run(run_until_signal(ConsoleServer(given), _announce, logging.getLogger("ottla.console")))
+    log = logging.getLogger("ottla.console")
+    asyncio.run(run_until_signal(ConsoleServer(given), _announce, log, leave_s_max=LEAVE_S_MAX))
 
 
 class _needs_console:

@@ -6,6 +6,7 @@ Only results go to stdout. Colour is used on a terminal only, and never when NO_
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -101,6 +102,9 @@ class Planned:
 # -- tables --------------------------------------------------------------------------------------------------------
 
 Cell = str | int | float | None
+# Names of groups, members and clients are whatever their owners say, also what moves a terminal's cursor, turns text
+# around or ends the line. Colours are our own.
+_CONTROL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x1a\x1c-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> list[str]:
@@ -123,7 +127,12 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> list[str]:
 def _cell(value: Cell) -> str:
     if value is None:
         return "-"
-    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+    return f"{value:,.1f}" if isinstance(value, float) else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """In one line, and nothing in it but text and our colours."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def facts(pairs: Iterable[tuple[str, Cell]]) -> list[str]:

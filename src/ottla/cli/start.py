@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from ottla.cli.given import GivenPath
-from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
+from ottla.cli.serving_options import log_format_option, log_level_option, metrics_option
 from ottla.cli.settings import BROKERS_MAX, Settings, at_least, parse_assignment
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
@@ -45,19 +45,10 @@ from ottla.common.errors import OttlaError
     type=at_least(1, BROKERS_MAX),
     help="So many, on consecutive ports: one for each core [1, in this process].",
 )
-@click.option(
-    "--metrics",
-    type=ListenAddress(any_host=True),
-    help="Where /metrics and /health/ready are served over HTTP [nowhere].",
-)
+@metrics_option
 @click.option("-X", "overrides", multiple=True, metavar="KEY=VALUE", help="A broker property; repeatable.")
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    help="The least that is logged [info].",
-)
-@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Of the log [text].")
+@log_level_option
+@log_format_option
 @click.pass_obj
 def start(
     settings: Settings,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from ottla.common.passwords import NOBODY, is_password
+from ottla.common.turns_by_address import TurnsByAddress
 
 # Logins that are remembered; one can be written in several ways.
 KNOWN_MAX = 1_000
@@ -24,9 +25,11 @@ class BasicLogins:
         self._known: dict[bytes, str] = {}
         self._secret = secrets.token_bytes(32)
         self._hashing = ThreadPoolExecutor(1, "passwords")
+        # One of each address, and first come, first served among those.
+        self._turns, self._turn = TurnsByAddress(1), asyncio.Lock()
 
-    async def name(self, header: bytes) -> str | None:
-        """Whose login this value of `Authorization` is; None: nobody's."""
+    async def name(self, header: bytes, address: str) -> str | None:
+        """Whose login this value of `Authorization` is; None: nobody's. `address`: where the client is."""
         digest = hmac.digest(self._secret, header, "sha256")
         if digest in self._known:
             return self._known[digest]
@@ -37,11 +40,17 @@ class BasicLogins:
             return None
         if scheme.lower() != b"basic" or not colon:
             return None
-        # Whoever guesses waits as long for a name that is none, and holds up nobody but others who log in first.
+        # Whoever guesses waits as long for a name that is none, and holds up those of the same address.
         stored = self._passwords.get(name)
-        is_right = await asyncio.get_running_loop().run_in_executor(
-            self._hashing, is_password, password, NOBODY if stored is None else stored
-        )
+        async with self._turns.of(address) as is_let:
+            if not is_let:
+                return None
+            async with self._turn:
+                if digest in self._known:  # the same login has come several times at once
+                    return self._known[digest]
+                is_right = await asyncio.get_running_loop().run_in_executor(
+                    self._hashing, is_password, password, NOBODY if stored is None else stored
+                )
         if stored is None or not is_right:
             return None
         while len(self._known) >= KNOWN_MAX:

@@ -72,7 +72,9 @@ class Authority:
             .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         )
         if hosts:
-            builder = builder.add_extension(x509.SubjectAlternativeName([_host(one) for one in hosts]), critical=False)
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName([_host(host) for host in hosts]), critical=False
+            )
         certificate = builder.sign(self._key, hashes.SHA256())  # type: ignore[arg-type]
         return Issued(_pem_of(key), certificate.public_bytes(serialization.Encoding.PEM))
 
@@ -84,7 +86,7 @@ def expires(pem: str) -> datetime:
 
 def certificates_in(pem: str) -> list[str]:
     found = x509.load_pem_x509_certificates(pem.encode())
-    return [one.public_bytes(serialization.Encoding.PEM).decode() for one in found]
+    return [certificate.public_bytes(serialization.Encoding.PEM).decode() for certificate in found]
 
 
 def _builder(

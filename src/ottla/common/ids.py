@@ -8,10 +8,6 @@ from typing import NamedTuple, NewType, TypeVar
 
 T = TypeVar("T")
 
-BrokerId = NewType("BrokerId", int)
-TopicName = NewType("TopicName", str)
-GroupId = NewType("GroupId", str)
-MemberId = NewType("MemberId", str)
 # Topic ids travel and are kept as 16 raw bytes.
 TopicId = NewType("TopicId", bytes)
 

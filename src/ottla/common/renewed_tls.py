@@ -1,7 +1,7 @@
-"""What a server shows by TLS, from files that are renewed while it runs.
+"""What somebody shows by TLS, from files that are renewed while the process runs.
 
-The files are looked at when a client comes, at most once a second, so that a renewed certificate is used without a
-restart. One that cannot be used is told of, and the one before it stays.
+The files are looked at when a connection is made, at most once a second, so that a renewed certificate is used without
+a restart. One that cannot be used is told of, and the one before it stays.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import ssl
 from collections.abc import Callable, Mapping
 from time import monotonic_ns
+from typing import Any
 
 from ottla.common.errors import OttlaError
 
@@ -39,7 +40,7 @@ class RenewedContext:
         self._looked_ms = now_ms()
 
     def now(self) -> ssl.SSLContext:
-        """For a client that comes."""
+        """For a connection that is made."""
         now_ms = self._now_ms()
         if now_ms - self._looked_ms >= _LOOK_AGAIN_MS:
             self._looked_ms = now_ms
@@ -58,15 +59,24 @@ class RenewedContext:
             self._log.info(said, extra=self._about)
 
     def served(self) -> ssl.SSLContext:
-        """For a server that is given one context for good: each handshake takes up what is good by then, key,
-        certificate and whom it trusts."""
-        first = self._context
-        # OpenSSL calls it whether or not the client has named a server.
-        first.sni_callback = self._take_up
-        return first
+        """For whoever is given one context for good."""
+        return _Served(self.now)
 
-    def _take_up(self, link: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        link.context = self.now()
+
+class _Served(ssl.SSLContext):
+    """Each connection belongs to the context that is good when it comes, with the sessions of that one: what one before
+    it had agreed on is not resumed. To exchange the context amid a handshake would keep the sessions of the first, and
+    with them clients whose authority is gone."""
+
+    _now: Callable[[], ssl.SSLContext]
+
+    def __new__(cls, now: Callable[[], ssl.SSLContext]) -> _Served:
+        made = super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+        made._now = now
+        return made
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        return self._now().wrap_bio(*args, **kwargs)
 
 
 def from_files(
@@ -84,16 +94,7 @@ def from_files(
     def make() -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.options |= ssl.OP_NO_RENEGOTIATION
-        try:
-            # Without a password OpenSSL would ask the terminal.
-            context.load_cert_chain(certificate, key, password=lambda: password or "")
-        except ssl.SSLError:
-            raise OttlaError(
-                f"{certificate} and {key or 'the key in it'} are no certificate with its key: give PEM files that "
-                f"belong together, {'with this password' if password else 'without a password'}."
-            ) from None
-        except OSError as error:
-            raise OttlaError(f"cannot read {certificate} or {key or 'its key'}: {error.strerror}.") from None
+        _show(context, certificate, key, password)
         if client_ca is not None:
             _trust(context, client_ca)
             context.verify_mode = ssl.CERT_REQUIRED if requires_client else ssl.CERT_OPTIONAL
@@ -102,13 +103,43 @@ def from_files(
     return RenewedContext(make, lambda: tuple(map(state_of, (certificate, key, client_ca))), log=log)
 
 
-def _trust(context: ssl.SSLContext, client_ca: str) -> None:
+def to_others(
+    ca: str | None, certificate: str | None = None, key: str | None = None, *, log: logging.Logger
+) -> RenewedContext:
+    """For connections to others: whom to trust, None being whom the system trusts, and what to show them. Raises
+    OttlaError."""
+
+    def make() -> ssl.SSLContext:
+        context = ssl.create_default_context() if ca is None else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if ca is not None:
+            _trust(context, ca)
+        if certificate is not None:
+            _show(context, certificate, key, None)
+        return context
+
+    return RenewedContext(make, lambda: tuple(map(state_of, (ca, certificate, key))), log=log)
+
+
+def _show(context: ssl.SSLContext, certificate: str, key: str | None, password: str | None) -> None:
     try:
-        context.load_verify_locations(client_ca)
+        # Without a password OpenSSL would ask the terminal.
+        context.load_cert_chain(certificate, key, password=lambda: password or "")
     except ssl.SSLError:
-        raise OttlaError(f"{client_ca} has no certificates that can be read as PEM.") from None
+        raise OttlaError(
+            f"{certificate} and {key or 'the key in it'} are no certificate with its key: give PEM files that "
+            f"belong together, {'with this password' if password else 'without a password'}."
+        ) from None
     except OSError as error:
-        raise OttlaError(f"cannot read {client_ca}: {error.strerror}.") from None
+        raise OttlaError(f"cannot read {certificate} or {key or 'its key'}: {error.strerror}.") from None
+
+
+def _trust(context: ssl.SSLContext, ca: str) -> None:
+    try:
+        context.load_verify_locations(ca)
+    except ssl.SSLError:
+        raise OttlaError(f"{ca} has no certificates that can be read as PEM.") from None
+    except OSError as error:
+        raise OttlaError(f"cannot read {ca}: {error.strerror}.") from None
 
 
 def state_of(path: str | None) -> FileState:

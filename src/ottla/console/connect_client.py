@@ -87,6 +87,15 @@ class ConnectClient:
         states = self._tree("/connectors?expand=status")
         return [_connector(name, one | states.get(name, {})) for name, one in infos.items()]
 
+    def topics(self, name: str) -> list[str]:
+        """Those that it has used; none where the worker does not keep account of them."""
+        try:
+            found = self._tree(f"/connectors/{quote(name, safe='')}/topics").get(name)
+        except OttlaError:
+            return []
+        used = found.get("topics") if isinstance(found, dict) else None
+        return [str(topic) for topic in used] if isinstance(used, list) else []
+
     def control(self, name: str, action: str, task: int | None) -> None:
         path = f"/connectors/{quote(name, safe='')}"
         if task is not None:

@@ -22,7 +22,10 @@ class ConsoleServer:
         self.settings = settings
         self.console = Console(settings)
         self._app = build(self.console)
-        self._http = HttpServer(_refusal, certificate=settings.certificate, key=settings.key)
+        # Tails and searches of open pages would go on for as long as they are let.
+        self._http = HttpServer(
+            _refusal, certificate=settings.certificate, key=settings.key, has_pages=True, leave_s_max=1
+        )
         self.port = settings.port
 
     @property

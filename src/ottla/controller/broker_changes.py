@@ -77,14 +77,6 @@ def broker_gone(image: ClusterImage, broker: int, rules: Rules) -> Changes:
     return reconcile(replace(image, brokers=brokers, present=present), rules)
 
 
-def broker_taken_in(image: ClusterImage, broker: int, rules: Rules) -> Changes:
-    """`broker` is present and not active; its registration says whether it may have lost records."""
-    registration = image.registrations[broker]
-    if broker not in image.present or registration.is_active:
-        raise ValueError(f"broker {broker} has no new registration")
-    return reconcile(image, rules)
-
-
 def controlled_shutdown(image: ClusterImage, broker: int, rules: Rules) -> Changes:
     registration = image.registrations[broker]
     if broker not in image.brokers or registration.is_stopping:
@@ -93,11 +85,6 @@ def controlled_shutdown(image: ClusterImage, broker: int, rules: Rules) -> Chang
     registrations = {**image.registrations, **stopping}
     rest = reconcile(replace(image, registrations=registrations), rules)
     return Changes(rest.topics, {**stopping, **rest.registrations})
-
-
-def leaderships(image: ClusterImage, broker: int) -> int:
-    """How many partitions a broker leads; after `controlled_shutdown` those in which nobody else is in sync."""
-    return sum(partition.leader == broker for topic in image.topics.values() for partition in topic.partitions)
 
 
 def _settled(image: ClusterImage, registrations: dict[int, Registration], rules: Rules) -> Changes:

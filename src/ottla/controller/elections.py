@@ -32,11 +32,6 @@ def elect(
     return replace(led, leader_epoch=partition.leader_epoch + 1, partition_epoch=partition.partition_epoch + 1)
 
 
-def prefer(partition: PartitionImage, is_live: Callable[[int], bool]) -> PartitionImage:
-    """The partition led by its first replica if that can be."""
-    return elect(partition, is_live, unclean=False, prefer_first=True)
-
-
 def leader_for(
     partition: PartitionImage, is_live: Callable[[int], bool], *, unclean: bool, prefer_first: bool = False
 ) -> int:

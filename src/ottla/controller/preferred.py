@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.steps import Pauses, to_the_end
+from ottla.common.steps import Pauses
 from ottla.controller.drafts import PARTITIONS_PER_STEP, Drafts
 from ottla.controller.rules import Rules, min_insync_in_force
 from ottla.controller.settling import settle
@@ -28,15 +28,8 @@ PREFERRED, UNCLEAN = 0, 1
 
 def elect_leaders(
     image: ClusterImage, request: ElectLeadersRequest, rules: Rules
-) -> tuple[ElectLeadersResponse, dict[str, TopicImage]]:
-    """The answer, and the topics that change."""
-    return to_the_end(elect_leaders_in_steps(image, request, rules))
-
-
-def elect_leaders_in_steps(
-    image: ClusterImage, request: ElectLeadersRequest, rules: Rules
 ) -> Pauses[tuple[ElectLeadersResponse, dict[str, TopicImage]]]:
-    """The same; there may be ten thousand partitions."""
+    """The answer, and the topics that change; there may be ten thousand partitions."""
     asks_all = request.topic_partitions is None
     asked: Iterable[tuple[str, Iterable[int]]]
     if request.topic_partitions is None:

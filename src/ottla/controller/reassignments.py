@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ottla.common.errors import ApiError, ErrorCode
-from ottla.common.steps import Pauses, to_the_end
+from ottla.common.steps import Pauses
 from ottla.controller.drafts import PARTITIONS_PER_STEP, Drafts
 from ottla.controller.placement import check_replicas, known_brokers
 from ottla.controller.rules import Rules, min_insync_in_force
@@ -43,15 +43,8 @@ def is_moving(partition: PartitionImage) -> bool:
 
 def alter_reassignments(
     image: ClusterImage, request: AlterPartitionReassignmentsRequest, rules: Rules
-) -> tuple[AlterPartitionReassignmentsResponse, dict[str, TopicImage]]:
-    """The answer, and the topics that change."""
-    return to_the_end(alter_reassignments_in_steps(image, request, rules))
-
-
-def alter_reassignments_in_steps(
-    image: ClusterImage, request: AlterPartitionReassignmentsRequest, rules: Rules
 ) -> Pauses[tuple[AlterPartitionReassignmentsResponse, dict[str, TopicImage]]]:
-    """The same; there may be ten thousand partitions."""
+    """The answer, and the topics that change; there may be ten thousand partitions."""
     brokers, responses, drafts, count = standing(image), [], Drafts(image), 0
     named = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
     for topic in request.topics:

@@ -113,7 +113,7 @@ def settle(
     if len(target.isr) >= effective_min_insync(min_insync, target):
         target = replace(target, elr=())
     if target.emptied:
-        target = replace(target, emptied=tuple(one for one in target.emptied if one not in target.isr))
+        target = replace(target, emptied=tuple(replica for replica in target.emptied if replica not in target.isr))
     return _with_epochs(before, target, is_new_leadership)
 
 
@@ -209,8 +209,8 @@ def _last_known_leader(before: PartitionImage, target: PartitionImage) -> int:
     if target.isr or target.elr:
         return NO_LEADER
     # Who led was moved away. The last who had everything has lost records now, and is still the best there is.
-    had_all = [one for one in target.replicas if one in before.isr or one in before.elr]
-    return next((one for one in had_all if one not in target.emptied), had_all[0] if had_all else NO_LEADER)
+    had_all = [replica for replica in target.replicas if replica in before.isr or replica in before.elr]
+    return next((replica for replica in had_all if replica not in target.emptied), had_all[0] if had_all else NO_LEADER)
 
 
 def _with_epochs(before: PartitionImage, after: PartitionImage, is_new_leadership: bool) -> PartitionImage:

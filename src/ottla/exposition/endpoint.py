@@ -191,17 +191,19 @@ class Endpoint:
         if method not in ("GET", "HEAD"):
             reply = Reply(b"only GET is served here\n", status=405)
             keep = False
-        elif not await self._is_let_in(target, headers.get("authorization")):
+        elif not await self._is_let_in(target, headers.get("authorization"), _address_of(writer)):
             reply = Reply(b"log in with a user name and a password\n", status=401)
         else:
             reply = await self._answer(target)
         await _send(writer, reply, keep=keep, is_head=method == "HEAD")
         return keep
 
-    async def _is_let_in(self, target: str, authorization: str | None) -> bool:
+    async def _is_let_in(self, target: str, authorization: str | None, address: str) -> bool:
         if self._logins is None or target.startswith(_HEALTH):
             return True
-        return authorization is not None and await self._logins.name(authorization.encode("latin-1")) is not None
+        if authorization is None:
+            return False
+        return await self._logins.name(authorization.encode("latin-1"), address) is not None
 
     async def _answer(self, target: str) -> Reply:
         path, _, query = target.partition("?")
@@ -217,6 +219,11 @@ class Endpoint:
         except Exception:
             log.exception("a page could not be made", extra={"path": path})
             return Reply(b"this page could not be made; the log says why\n", status=500)
+
+
+def _address_of(writer: asyncio.StreamWriter) -> str:
+    peer = writer.get_extra_info("peername")
+    return str(peer[0]) if peer else ""
 
 
 async def _send(writer: asyncio.StreamWriter, reply: Reply, *, keep: bool, is_head: bool = False) -> None:

@@ -4,6 +4,9 @@ uvicorn reads a request's head however long it is, and waits for the rest of it 
 has a size and a time; whoever exceeds them is answered (431, 408), and the connection is closed. A client that is
 still sending would lose the answer if that were done at once, so what it sends is thrown away for a moment.
 
+Nor is there an end to how many may wait so: beyond a number the one that has been waited for longest is closed, so that
+who opens thousands and says nothing keeps nobody out.
+
 Nor does uvicorn ever give up a client that does not read its answer: whoever makes it would wait for ever, and keep
 what that takes. Here an answer that stands still for a while is thrown away with its connection.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import resource
 import ssl
 import termios
 from array import array
@@ -27,6 +31,10 @@ HEAD_S_MAX = 30.0
 # Of an answer nothing has left for so long.
 SEND_S_MAX = 60.0
 _LINGER_S = 2.0
+_MANY = 10_000
+# Half of what may be open: the rest is for what the process does itself.
+_OPEN_MAX = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+CONNECTIONS_MAX = min(_MANY, _OPEN_MAX // 2) if _OPEN_MAX > 0 else _MANY
 _PHRASES = {408: "Request Timeout", 431: "Request Header Fields Too Large"}
 
 # Status and sentence -> the answer in the form that the clients of an API expect.
@@ -35,11 +43,13 @@ Refusal = Callable[[int, str], Response]
 
 def connection_class(refusal: Refusal) -> type[Connection]:
     """uvicorn makes connections from a class, so what is theirs to know is in one."""
-    return type("Connection", (Connection,), {"refusal": staticmethod(refusal)})
+    return type("Connection", (Connection,), {"refusal": staticmethod(refusal), "waited_for": {}})
 
 
 class Connection(HttpToolsProtocol):
     refusal: Refusal
+    # Those of all clients whose request is not there as a whole, the longest first.
+    waited_for: dict[Connection, None]
     # From the connection, or the first byte of a request, until its head is complete.
     _deadline: asyncio.TimerHandle | None = None
     _head_bytes = 0
@@ -58,11 +68,16 @@ class Connection(HttpToolsProtocol):
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         shown = None if tls is None else tls.getpeercert(binary_form=True)
         self._client_name = None if shown is None else subject_of(shown)
+        if len(self.connections) > CONNECTIONS_MAX and self.waited_for:
+            longest = next(iter(self.waited_for))
+            del self.waited_for[longest]
+            longest.transport.abort()
         self._begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
         self._end_watch()
+        self.waited_for.pop(self, None)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -118,7 +133,12 @@ class Connection(HttpToolsProtocol):
         self._end()
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        self.waited_for.pop(self, None)
+        super().on_message_complete()
+
     def _begin(self) -> None:
+        self.waited_for.setdefault(self)
         if self._deadline is None:
             self._head_bytes = 0
             self._deadline = asyncio.get_running_loop().call_later(HEAD_S_MAX, self._refuse, 408)

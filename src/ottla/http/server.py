@@ -6,15 +6,18 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
 import uvicorn
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ottla.common.errors import OttlaError
 from ottla.common.renewed_tls import RenewedContext, from_files
 from ottla.http.connection import Refusal, connection_class
+from ottla.http.other_sites import NoOtherSites
 
 _LOG = logging.getLogger("ottla.http")
 _BACKLOG = 1_024
@@ -33,8 +36,13 @@ class HttpServer:
         key_password: str | None = None,
         client_ca: str | None = None,
         requires_client: bool = False,
+        has_pages: bool = False,
+        leave_s_max: int = _LEAVE_S_MAX,
     ) -> None:
-        """`client_ca`: who may vouch for clients that show a certificate, which they must if it is required."""
+        """`client_ca`: who may vouch for clients that show a certificate, which they must if it is required;
+        `has_pages`: it is for browsers, too, and looks itself at whose pages they show; `leave_s_max`: how long `stop`
+        waits for answers that are under way."""
+        self._refusal = None if has_pages else refusal
         self._connection = connection_class(refusal)
         self._tls: Callable[[], RenewedContext] | None = None
         if certificate is not None:
@@ -47,6 +55,7 @@ class HttpServer:
                 requires_client=requires_client,
                 log=_LOG,
             )
+        self._leave_s_max = leave_s_max
         self._listener: socket.socket | None = None
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -73,13 +82,13 @@ class HttpServer:
         """Returns when requests are answered. Raises OttlaError for files of TLS that cannot be used."""
         assert self._listener is not None
         config = uvicorn.Config(
-            app,
+            _Heard(app if self._refusal is None else NoOtherSites(app, self._refusal)),
             http=self._connection,
             ws="none",
             log_config=None,
             access_log=False,
             lifespan="off",
-            timeout_graceful_shutdown=_LEAVE_S_MAX,
+            timeout_graceful_shutdown=self._leave_s_max,
             backlog=_BACKLOG,
             server_header=False,
         )
@@ -97,6 +106,17 @@ class HttpServer:
         if self._server is not None and self._serving is not None:
             self._server.should_exit = True
             await self._serving
+
+
+class _Heard:
+    """A client that leaves amid its request is nobody's mistake: without this each would be a traceback in the log."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with suppress(ClientDisconnect):
+            await self._app(scope, receive, send)
 
 
 class _Server(uvicorn.Server):

@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Arrow columns to JSON with the id of a schema before it: all rows of which it is plain that they fit their schema.
+"""Arrow columns to JSON, with the id of a schema before it or without: all rows of which it is plain that they fit.
 
 `JsonEncoder(steps, edges, constants).encode(rows, head)` answers with a value for each row and with the rows that it
 leaves to others, which are null there: those that do not fit, and those of which the schema asks more than a step can
 see. `ottla.schemas.json_rows` writes those with Python's own writer after jsonschema has looked at them, which have the
-last word and the sentence; without a compiler they write all of them. So whatever is written here has to be byte for
-byte what they would have written: tests compare them.
+last word and the sentence; without a compiler they write all of them. So does `ottla.streams.engine.row_columns`. So
+whatever is written here has to be byte for byte what they would have written: tests compare them.
 """
 
 include "output.pxi"
@@ -200,25 +200,27 @@ cdef class JsonEncoder:
         return DOUBTFUL if part.b else write_text(start, size, out)
 
     cdef int object(self, Part* part, int64_t row, Output out) noexcept nogil:
-        """What is null is left out, unless it is required. The names stand in the constants as they are written."""
+        """What is null is left out, unless it is required; with `b` it is written, and there are no blanks. The names
+        stand in the constants as they are written."""
         cdef int64_t place, edge
-        cdef bint is_first = True
+        cdef bint is_first = True, is_there
         cdef int fault = out.append(b"{", 1)
         for place in range(part.child_count):
             if fault != 0:
                 return fault
             edge = part.a + 3 * place
-            if is_null(&self.parts[part.children[place]], row):
-                if self.edges[edge + 2]:
-                    return DOUBTFUL
+            is_there = not is_null(&self.parts[part.children[place]], row)
+            if not is_there and self.edges[edge + 2]:
+                return DOUBTFUL
+            if not is_there and not part.b:
                 continue
             if not is_first:
-                fault = out.append(b", ", 2)
+                fault = out.append(b", ", 1 if part.b else 2)
             is_first = False
             if fault == 0:
                 fault = out.append(self.constant_bytes + self.edges[edge], self.edges[edge + 1])
             if fault == 0:
-                fault = self.write(part.children[place], row, out)
+                fault = self.write(part.children[place], row, out) if is_there else out.append(b"null", 4)
         return fault if fault != 0 else out.append(b"}", 1)
 
     cdef int items(self, Part* part, int64_t at, Output out) noexcept nogil:

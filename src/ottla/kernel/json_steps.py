@@ -42,7 +42,9 @@ class JsonWrite(IntEnum):
     MOMENT = 11  # microseconds; a: with a Z after it
     LIST = 12
     MAP = 13
-    STRUCT = 14  # edges from a: where the name as it is written begins in the constants, its length, whether required
+    # Edges from a: where the name as it is written begins in the constants, its length, whether required. b: nulls are
+    # written, and no blanks.
+    STRUCT = 14
     NOTHING = 15  # all of it is null
 
 

@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""JSON with the id of a schema before it, to Arrow columns: all values of which it is plain what they say.
+"""JSON, with the id of a schema before it or without, to Arrow columns: all values of which it is plain what they say.
 
 `JsonDecoder(columns, type, steps, edges, constants).decode(values)` answers with a struct for each value and with the
 rows that it leaves to others, which are null there: values that do not fit, and the few whose meaning takes more than a
 look (the same name twice, 1e400, halves of characters). `ottla.schemas.json_columns` reads those with Python's own
-parser, which has the last word and the sentence; without a compiler it reads all of them. So whatever is read here has
-to be what Python would have read: tests compare them.
+parser, which has the last word and the sentence; without a compiler it reads all of them. So does
+`ottla.streams.engine.row_columns`. Whatever is read here has to be what Python would have read: tests compare them.
 
 Properties are put into their columns in the order in which they come, for each is a column of its own; those that did
 not come are null.
@@ -199,14 +199,16 @@ cdef class JsonDecoder(ColumnSet):
     cdef int64_t* edges
     cdef bytes constants
     cdef int64_t root
+    cdef bint has_head
     cdef Run run
 
-    def __cinit__(self, columns, kind, steps, edges, bytes constants):
-        """The last step is the one of a value. If it is no object, column 0 is a struct around it."""
+    def __cinit__(self, columns, kind, steps, edges, bytes constants, bint has_head=True):
+        """The last step is the one of a value. If it is no object, column 0 is a struct around it. `has_head`: whether
+        the id of a schema comes before it."""
         cdef int64_t index
         listed, listed_edges = list(steps), list(edges)
         memset(&self.run, 0, sizeof(Run))
-        self.constants = constants
+        self.constants, self.has_head = constants, has_head
         self.root = len(listed) - 1
         self.nodes = <Node*>calloc(max(1, len(listed)), sizeof(Node))
         self.edges = <int64_t*>calloc(max(1, len(listed_edges)), 8)
@@ -242,8 +244,8 @@ cdef class JsonDecoder(ColumnSet):
         for row in range(looked.count):
             if looked.get(row, &start, &end):
                 fault = DOUBTFUL
-                if framed_id(start, end) >= 0:
-                    run.at, run.end, run.seen.size = start + HEAD_BYTES, end, 0
+                if not self.has_head or framed_id(start, end) >= 0:
+                    run.at, run.end, run.seen.size = start + (HEAD_BYTES if self.has_head else 0), end, 0
                     blank(run)
                     # An object that is null is none.
                     if not is_object or (run.at < end and run.at[0] == 123):

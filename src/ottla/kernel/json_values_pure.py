@@ -19,6 +19,7 @@ class JsonDecoder:
         steps: Sequence[JsonNode],
         edges: Sequence[int],
         constants: bytes,
+        has_head: bool = True,
     ) -> None:
         self._type = kind
 

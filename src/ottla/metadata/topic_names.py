@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 NAME_LENGTH_MAX = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
@@ -28,9 +27,3 @@ def name_fault(name: str) -> str | None:
 def collision_key(name: str) -> str:
     """Names with equal keys would share a metric's name, in which Kafka writes '.' as '_'."""
     return name.replace(".", "_")
-
-
-def colliding(name: str, existing: Iterable[str]) -> str | None:
-    """An existing topic that differs from `name` only in '.' against '_'."""
-    key = collision_key(name)
-    return next((other for other in existing if other != name and collision_key(other) == key), None)

@@ -65,6 +65,11 @@ class EmbeddedStore:
     @staticmethod
     def _open(path: Path) -> sqlite3.Connection:
         try:
+            # Keys of users and passwords of listeners are in it. SQLite's own files beside it have its permissions.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise OttlaError(f"cannot open the metadata store {path}: {error.strerror}") from None
+        try:
             connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=0)
         except sqlite3.OperationalError as error:
             raise OttlaError(f"cannot open the metadata store {path}: {error}") from None

@@ -131,15 +131,22 @@ def _read_headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, byte
 
 def encode_record(out: bytearray, record: Record, base_offset: int, base_timestamp: int) -> None:
     """Append one record, length first, as it stands inside a batch."""
-    body = bytearray(1)  # record attributes: none are defined
-    write_varint(body, record.timestamp - base_timestamp)
-    write_varint(body, record.offset - base_offset)
-    for field in (record.key, record.value):
-        _write_sized(body, field)
-    write_varint(body, len(record.headers))
-    for name, value in record.headers:
-        _write_sized(body, name.encode())
-        _write_sized(body, value)
+    offset, timestamp, key, value, headers = record
+    if offset == base_offset and timestamp == base_timestamp:  # the first one, and mostly the only one
+        body = bytearray(3)
+    else:
+        body = bytearray(1)  # record attributes: none are defined
+        write_varint(body, timestamp - base_timestamp)
+        write_varint(body, offset - base_offset)
+    _write_sized(body, key)
+    _write_sized(body, value)
+    if headers:
+        write_varint(body, len(headers))
+        for name, content in headers:
+            _write_sized(body, name.encode())
+            _write_sized(body, content)
+    else:
+        body.append(0)
     write_varint(out, len(body))
     out += body
 
@@ -169,7 +176,7 @@ def build_batch(
     compaction; with no records at all it is what remains of a cleaned batch."""
     base = base_offset if base_offset is not None else records[0].offset
     first_ms = base_timestamp if base_timestamp is not None else records[0].timestamp
-    max_ms = max((record.timestamp for record in records), default=NO_TIMESTAMP)
+    max_ms = max([record.timestamp for record in records], default=NO_TIMESTAMP)
     last = last_offset if last_offset is not None else records[-1].offset
     body = bytearray()
     for record in records:

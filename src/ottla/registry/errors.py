@@ -91,10 +91,6 @@ def reference_exists(who: str) -> RegistryError:
     return RegistryError(42206, f"One or more references exist to the schema {who}.")
 
 
-def id_does_not_match(reason: str) -> RegistryError:
-    return RegistryError(42207, reason)
-
-
 def invalid_subject(subject: str) -> RegistryError:
     return RegistryError(42208, f"The specified subject '{subject}' is not a valid.")
 

@@ -78,7 +78,12 @@ def _parse(schema: SchemaText, references: tuple[Resolved, ...], is_new: bool) -
 def resolve(state: RegistryState, schema: SchemaText, context: str) -> tuple[Resolved, ...]:
     """The texts behind the references, and behind theirs; `context`: of the subject that the schema belongs to.
     Raises what the API answers for one that is not there."""
-    return _resolve(state, schema.type, schema.references, context, (), {})
+    try:
+        return _resolve(state, schema.type, schema.references, context, (), {})
+    except RecursionError:
+        raise errors.invalid_schema(
+            f"Invalid schema of type {schema.type}, details: its references lead through too many schemas"
+        ) from None
 
 
 def _resolve(

@@ -28,6 +28,7 @@ class RegistryServer:
             key=settings.key,
             client_ca=settings.client_ca,
             requires_client=settings.users_file is None,
+            leave_s_max=1,
         )
         self.port = settings.port
 

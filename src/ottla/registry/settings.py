@@ -38,6 +38,8 @@ class RegistrySettings:
     # Until a request is there as a whole.
     receive_timeout_s: float = 60.0
     request_bytes_max: int = 32 * 1024 * 1024
+    # Of large requests that are not complete, all together.
+    incomplete_bytes_max: int = 128 * 1024 * 1024
 
     @property
     def address(self) -> ClusterAddress:

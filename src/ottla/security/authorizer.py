@@ -66,9 +66,6 @@ class Authorizer:
         else:
             self._literal.setdefault(key, []).append(acl)
 
-    def is_super_user(self, principal: str) -> bool:
-        return principal in self._super_users
-
     def allows(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         question = principal, host, operation, resource_type, name
         answer = self._remembered.get(question)

@@ -30,7 +30,7 @@ class TokenRules(NamedTuple):
             raise LoginRefused("Authentication failed: the token is of another issuer")
         audience = claims.get("aud")
         named = audience if isinstance(audience, list) else [audience]
-        if not any(isinstance(one, str) and one in self.audience for one in named):
+        if not any(isinstance(name, str) and name in self.audience for name in named):
             raise LoginRefused("Authentication failed: the token is for another audience")
         expires, begins = _time(claims.get("exp")), _time(claims.get("nbf", 0))
         if now_s >= expires + self.clock_skew_s:

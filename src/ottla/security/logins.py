@@ -106,7 +106,8 @@ class ScramExchange:
         self._find, self._own_nonce, self._decoy = find, nonce, decoy
         self._name = ""
         self._header = self._first_bare = self._challenge = ""
-        self._nonce = ""
+        # The client's, and that of both.
+        self._their_nonce = self._nonce = ""
         self._credential: ScramCredential | None = None
         self._is_decoy = False
         self._find_token = find_token
@@ -140,7 +141,8 @@ class ScramExchange:
             raise self._invalid()
         if acting_for and acting_for != f"a={fields[0][2:]}":
             raise LoginRefused(_ACTS_FOR_ANOTHER)
-        self._nonce = fields[1][2:] + self._own_nonce
+        self._their_nonce = fields[1][2:]
+        self._nonce = self._their_nonce + self._own_nonce
         if _WITH_TOKEN in fields[2:]:
             self.token = self._find_token(self._name)
             found = None if self.token is None else self.token.credential
@@ -159,7 +161,7 @@ class ScramExchange:
         bindings = f"c={_CHANNEL_BINDING}", f"c={base64.b64encode(self._header.encode()).decode()}"
         if len(fields) < 2 or fields[0] not in bindings:
             raise self._invalid()
-        if not hmac.compare_digest(fields[1].encode(), f"r={self._nonce}".encode()):
+        if not self._has_nonce(fields[1]):
             raise self._wrong()
         try:
             proof = base64.b64decode(proof_text, validate=True)
@@ -177,6 +179,12 @@ class ScramExchange:
             raise self._wrong()
         self.user = self._name if self.token is None else self.token.owner
         return b"v=" + base64.b64encode(hmac.digest(credential.server_key, spoken, self._hash))
+
+    def _has_nonce(self, field: str) -> bool:
+        """librdkafka before 2.6.1 says its own part once more. Ours is in what it signs all the same, and that is what
+        keeps others from saying again what they have heard."""
+        wanted = f"r={self._nonce}", f"r={self._their_nonce}{self._nonce}"
+        return any(hmac.compare_digest(field.encode(), one.encode()) for one in wanted)
 
     def _made_up(self) -> ScramCredential:
         """Always the same for a name. Which shape it has changes for few names when there is one more."""

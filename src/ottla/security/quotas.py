@@ -61,7 +61,7 @@ class Limits:
     """Those of one kind."""
 
     def __init__(self, quotas: Iterable[ClientQuota], key: str) -> None:
-        self._rates: dict[Entity, float] = {one.entity: one.values[key] for one in quotas if key in one.values}
+        self._rates: dict[Entity, float] = {quota.entity: quota.values[key] for quota in quotas if key in quota.values}
         self._found: dict[tuple[str, str], Limit | None] = {}
 
     def __bool__(self) -> bool:
@@ -122,7 +122,7 @@ class _Counts(Generic[_U]):
         found = self._counts.get(owner)
         if found is None:
             if len(self._counts) >= self._look_through_at:
-                self._counts = {one: count for one, count in self._counts.items() if not count.is_idle(now_ms)}
+                self._counts = {entity: count for entity, count in self._counts.items() if not count.is_idle(now_ms)}
                 self._look_through_at = max(_COUNTS_MAX, 2 * len(self._counts))
             found = self._counts[owner] = self._make()
         return found

@@ -86,6 +86,10 @@ class Connection(ClientEnd, ABC):
         """The next request may be read."""
 
     @abstractmethod
+    def take_short_frames(self) -> None:
+        """What comes is not made of requests, until the client is admitted."""
+
+    @abstractmethod
     def _give_up_receiving(self) -> None:
         """The connection closes: nobody wants the rest of a request."""
 

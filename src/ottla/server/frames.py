@@ -30,10 +30,10 @@ class FrameRefused(Exception):
 
 
 class FrameReader:
-    __slots__ = ("_at", "_data", "_filled", "_size", "ahead", "buffer", "bytes_max", "incomplete")
+    __slots__ = ("_at", "_data", "_filled", "_size", "ahead", "buffer", "bytes_max", "bytes_min", "incomplete")
 
     def __init__(self, bytes_max: int) -> None:
-        self.bytes_max = bytes_max
+        self.bytes_min, self.bytes_max = FRAME_BYTES_MIN, bytes_max
         # What nobody has asked for yet.
         self.ahead = bytearray()
         # Size of the frame that `next` met the beginning of, and how much of it is there.
@@ -60,7 +60,7 @@ class FrameReader:
         if start > len(data):
             return None
         (size,) = _SIZE.unpack_from(data, start - 4)
-        if size < FRAME_BYTES_MIN or size > self.bytes_max:
+        if size < self.bytes_min or size > self.bytes_max:
             raise FrameRefused(size)
         if start + size > len(data):
             self.incomplete = size, len(data) - start

@@ -61,6 +61,15 @@ _ADVICE = {
 UNLIMITED_RATE = 2**31 - 1
 
 
+class LoginCounts:
+    """Of one listener: logins by SASL, and handshakes of TLS where there are no others."""
+
+    __slots__ = ("failed", "succeeded")
+
+    def __init__(self) -> None:
+        self.succeeded = self.failed = 0
+
+
 class ConnectionLimits:
     """Counts shared by all listeners of a broker (`max.connections*`)."""
 
@@ -131,6 +140,7 @@ class Listener:
         self.has_logins = login_bytes_max is not None
         self.is_open_to_all = tls is None and not self.has_logins
         self.first_request_bytes_max = request_bytes_max if login_bytes_max is None else login_bytes_max
+        self.logins = LoginCounts()
         self.handle = handle
         # Told when an answer has left that its client did not take at once, and how long that took.
         self.on_sent: Callable[[Connection, float], None] = lambda _connection, _seconds: None
@@ -295,6 +305,7 @@ class Listener:
         except NoPrincipal as unknown:
             raise OSError(f"no rule of ssl.principal.mapping.rules is for {unknown}") from None
         connection.admit(principal)
+        self.logins.succeeded += 1
         if certificate is not None:
             audit.tell("login", principal, connection.client_host, listener=self.name, mechanism="TLS")
 
@@ -333,7 +344,10 @@ class Listener:
     def note_failed_handshake(self, connection: Connection, error: OSError) -> None:
         """Also once for each address, and nothing of those that only look whether somebody is there."""
         host = connection.client_host
-        if isinstance(error, ConnectionError) or host in self._failed_clients:
+        if isinstance(error, ConnectionError):
+            return
+        self.logins.failed += 1
+        if host in self._failed_clients:
             return
         if len(self._failed_clients) >= _TLS_CLIENTS_MAX:
             self._failed_clients.clear()

@@ -72,7 +72,7 @@ class MetricsEndpoint:
 
     def broker_is_open(self) -> None:
         broker = self._broker
-        self._collector = Collector(broker, self._observer, self._lag, self._connections)
+        self._collector = Collector(broker, self._observer, self._lag, self._connections, self._logins)
         self._switch.serve_metrics()
         for listener in self._listeners:
             listener.on_sent = _count_sending
@@ -88,6 +88,9 @@ class MetricsEndpoint:
 
     def _connections(self) -> list[object]:
         return [connection for listener in self._listeners for connection in listener.connections]
+
+    def _logins(self) -> dict[str, tuple[int, int]]:
+        return {one.name: (one.logins.succeeded, one.logins.failed) for one in self._listeners}
 
     # --- pages
 

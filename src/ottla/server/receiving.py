@@ -230,7 +230,10 @@ class ReceivingConnection(Connection):
 
     def admit(self, principal: str) -> None:
         super().admit(principal)
-        self._frames.bytes_max = self.request_bytes_max
+        self._frames.bytes_min, self._frames.bytes_max = FRAME_BYTES_MIN, self.request_bytes_max
+
+    def take_short_frames(self) -> None:
+        self._frames.bytes_min = 0
 
     def _give_up_receiving(self) -> None:
         if self._frames.buffer is not None:

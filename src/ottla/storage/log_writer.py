@@ -11,6 +11,7 @@ a transaction's marker nearly so; several batches and replication take `_append_
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ottla.common.errors import ApiError, ErrorCode
@@ -144,7 +145,7 @@ class LogWriter(LogReader):
         if base_offset < 0:
             self._make_room(len(data), header, now_ms)
             if header[9] >= 0:
-                repeated = self._check_producer(header, origin)
+                repeated = self._check_producer(header, origin, now_ms)
                 if repeated is not None:
                     return self._already_there(repeated)
             base_offset = self._write_batch(data, header, leader_epoch, now_ms)
@@ -162,7 +163,7 @@ class LogWriter(LogReader):
                 self._prepare(size, last_offset, max_timestamp, now_ms)
             except ApiError as error:
                 if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
-                    self._refused.note(header)
+                    self._refused.note(header, self.producers, error.code, now_ms)
                 raise
 
     def append_next(
@@ -213,7 +214,7 @@ class LogWriter(LogReader):
             if written != size:  # a disk that fills up writes short before it says so
                 self.disk.write_all(self._fd, memoryview(data)[written:], position + written)
         except OSError as error:
-            self._refused.note(header)
+            self._refused.note(header, self.producers, ErrorCode.KAFKA_STORAGE_ERROR, now_ms)
             raise self._undo_append(position, error) from error
 
         if marker is not None:
@@ -258,16 +259,43 @@ class LogWriter(LogReader):
             self._write_batch(data, header, header[2], now_ms)
             return size
         batches, end = fetched_batches(data, self.log_end_offset, self.config.segment_bytes)
-        self._append_as_they_are(data[:end], batches, now_ms)
-        return end
-
-    def _append_as_they_are(self, data: memoryview, batches: list[tuple[int, tuple[int, ...]]], now_ms: int) -> None:
-        """One write for all of them; then nothing can fail."""
         markers = {
             at: marker
             for at, header in batches
             if header[5] & _CONTROL and header[9] >= 0 and (marker := read_marker(data, at)) is not None
         }
+        self._write_batches(data[:end], batches, markers, now_ms)
+        return end
+
+    def _append_many(
+        self, data: memoryview | bytearray | bytes, leader_epoch: int, now_ms: int, origin: Origin
+    ) -> AppendResult:
+        """Several batches, or batches that keep their offsets: all are written, or none."""
+        buffer = bytearray(data)
+        batches = laid_out(buffer, self.log_end_offset, None if origin is Origin.REPLICATION else leader_epoch)
+        markers: dict[int, EndMarker] = {}
+        for at, header in batches:
+            if header.is_control and header.producer_id >= 0:
+                marker = read_marker(buffer, at)
+                if marker is not None:
+                    self.producers.check_marker(header, marker, origin)
+                    markers[at] = marker
+            elif header.producer_id >= 0:
+                repeated = self._check_producer(header, origin, now_ms)
+                if repeated is not None:
+                    return self._already_there(repeated)
+        max_timestamp = self._write_batches(buffer, batches, markers, now_ms)
+        return AppendResult(batches[0][1].base_offset, self.log_end_offset - 1, max_timestamp, False, self.flush_due)
+
+    def _write_batches(
+        self,
+        data: memoryview | bytearray,
+        batches: Sequence[tuple[int, tuple[int, ...]]],
+        markers: Mapping[int, EndMarker],
+        now_ms: int,
+    ) -> int:
+        """One write for all of them, each with its position and header; then nothing can fail. Gives their largest
+        timestamp."""
         first, last = batches[0][1], batches[-1][1]
         last_offset = last[0] + last[6]
         max_timestamp = max(header[8] for _, header in batches)
@@ -302,66 +330,36 @@ class LogWriter(LogReader):
             self._forget_limits()
         if len(recent) >= _RECENT_BATCHES:
             self._older, self._recent = recent, {}
+        return max_timestamp
 
-    def _append_many(
-        self, data: memoryview | bytearray | bytes, leader_epoch: int, now_ms: int, origin: Origin
-    ) -> AppendResult:
-        """Several batches, or batches that keep their offsets: all are written, or none."""
-        buffer = bytearray(data)
-        batches = laid_out(buffer, self.log_end_offset, None if origin is Origin.REPLICATION else leader_epoch)
-        markers: dict[int, EndMarker] = {}
-        for at, header in batches:
-            if header.is_control and header.producer_id >= 0:
-                marker = read_marker(buffer, at)
-                if marker is not None:
-                    self.producers.check_marker(header, marker, origin)
-                    markers[at] = marker
-            elif header.producer_id >= 0:
-                repeated = self._check_producer(header, origin)
-                if repeated is not None:
-                    return self._already_there(repeated)
-        first, last = batches[0][1], batches[-1][1]
-        max_timestamp = max(header.max_timestamp for _, header in batches)
-        segment = self._prepare(len(buffer), last.last_offset, max_timestamp, now_ms, first.base_offset)
-        if markers:
-            self._load_aborted()
-        start = segment.size
-        try:
-            self.disk.write_all(self._fd, buffer, start)
-        except OSError as error:
-            raise self._undo_append(start, error) from error
-        self.log_end_offset = last.last_offset + 1
-        if start == 0 and len(batches) > 1:
-            segment.first_timestamp = first.max_timestamp
-            self._forget_limits()
-        for at, header in batches:
-            segment.note_batch(start + at, header.size, header.last_offset, header.max_timestamp)
-            self._recent[header.base_offset] = start + at
-            self.leader_epochs.assign(header.leader_epoch, header.base_offset)
-            if header.producer_id >= 0:
-                log_transactions.record_batch(self, segment, header, markers.get(at), now_ms)
-        segment.modified_ms = now_ms
-        if segment.is_index_full(self.config.segment_index_bytes):
-            self._forget_limits()
-        if len(self._recent) >= _RECENT_BATCHES:
-            self._older, self._recent = self._recent, {}
-        return AppendResult(first.base_offset, last.last_offset, max_timestamp, False, self.flush_due)
+    def note_refused(self, data: memoryview | bytearray | bytes, code: ErrorCode, now_ms: int) -> None:
+        """A client's batch was refused for something that passes, before the log was asked: what its producer has sent
+        behind it must not be taken, nor be told of a gap."""
+        if len(data) >= HEADER_SIZE:
+            self._refused.note(_HEADER.unpack_from(data), self.producers, code, now_ms)
 
-    def _check_producer(self, header: tuple[int, ...], origin: Origin) -> Batch | None:
-        """The batch that this one repeats, or None to go on. A snapshot brings back one batch of the last five, so a
-        batch that looks out of order shortly after a start is compared with the log itself before it is refused."""
+    def _check_producer(self, header: tuple[int, ...], origin: Origin, now_ms: int) -> Batch | None:
+        """The batch that this one repeats, or None to go on. Raises ApiError."""
         try:
-            repeated = self.producers.check(header, origin)
+            repeated = self._check_sequence(header, origin)
         except ApiError as error:
-            if error.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                raise
-            if not log_transactions.refill_history(self, header[9]):
-                self._refused.check(header, self.producers)
-                raise
-            repeated = self.producers.check(header, origin)
-        if repeated is None and self._refused:
-            self._refused.check(header, self.producers)
+            if error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                self._refused.check(header, self.producers, now_ms)
+            raise
+        if repeated is None and self._refused and origin is Origin.CLIENT:
+            self._refused.check(header, self.producers, now_ms)
         return repeated
+
+    def _check_sequence(self, header: tuple[int, ...], origin: Origin) -> Batch | None:
+        """A snapshot brings back one batch of the last five, so a batch that looks out of order shortly after a start
+        is compared with the log itself before it is refused."""
+        try:
+            return self.producers.check(header, origin)
+        except ApiError as error:
+            out_of_order = error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            if not out_of_order or not log_transactions.refill_history(self, header[9]):
+                raise
+        return self.producers.check(header, origin)
 
     def _already_there(self, batch: Batch) -> AppendResult:
         _, last_offset, offset_delta, timestamp = batch

@@ -1,6 +1,6 @@
 """A topology as text, in the form in which Kafka Streams prints one, and as a Mermaid picture.
 
-What was optimised stands below it, where there is anything: stages of SQL that Spark runs on columns, and repartition
+What was optimised stands below it, where there is anything: stages of SQL that run on columns, and repartition
 topics that operators share.
 """
 
@@ -25,7 +25,7 @@ def as_text(topology: Topology) -> str:
 
 def _optimised(topology: Topology) -> Iterator[str]:
     for number, stage in enumerate(native_stages(topology).values()):
-        yield f"    Native stage: {number} (on Spark's columns: {', '.join(stage.all_nodes)})"
+        yield f"    Native stage: {number} (on columns: {', '.join(stage.all_nodes)})"
         for name in stage.all_nodes:
             if text := native_text(topology, name):
                 yield f"      {name}: {text}"

@@ -1,8 +1,8 @@
-"""Which parts of a topology run on Spark's columns: what begins at a source and is SQL all the way.
+"""Which parts of a topology run on columns: what begins at a source and is SQL all the way.
 
-A stage takes the records of one source through its SQL operators. Where it ends, they go on in Python; or they are
-written, if a sink is all that follows; or they are aggregated by key before the state is asked for. A stage ends where
-streams part, since each way would be evaluated by itself.
+A stage takes the records of one source through its SQL operators. Where it ends, they go on in Python, record by
+record; or they are written, if a sink is all that follows; or they are aggregated by key before the state is asked for.
+A stage ends where streams part, since each way would be evaluated by itself.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ottla.streams.errors import DEFAULT_HANDLING, ErrorHandling, OnError
 from ottla.streams.serdes import Serde
 from ottla.streams.sql.row_serde import RowSerde
 from ottla.streams.sql.schema import Kind
+from ottla.streams.sql.statement import primitive
 from ottla.streams.sql.steps import Folded, NativeStep
 from ottla.streams.topology import ProcessorNode, SinkNode, SourceNode, SubTopology, Topology
 
@@ -21,7 +22,7 @@ from ottla.streams.topology import ProcessorNode, SinkNode, SourceNode, SubTopol
 @dataclass(frozen=True)
 class NativeStage:
     source: str
-    # Operators whose work is done when records leave Spark's columns; without an aggregate.
+    # Operators whose work is done when records leave their columns; without an aggregate.
     nodes: tuple[str, ...]
     key_serde: Serde
     value_serde: Serde
@@ -35,15 +36,18 @@ class NativeStage:
         return (self.source, *self.nodes, *ends)
 
 
-def native_stages(topology: Topology, handling: ErrorHandling = DEFAULT_HANDLING) -> dict[str, NativeStage]:
-    """By source."""
+def native_stages(
+    topology: Topology, handling: ErrorHandling = DEFAULT_HANDLING, *, has_lineage: bool = False
+) -> dict[str, NativeStage]:
+    """By source. `has_lineage`: what is made of the application's own topics says what those were made of, which
+    operators know."""
     found = {}
     for sub in topology.sub_topologies():
         if any(_node(topology, name).is_processor for name in sub.nodes if _is_operator(topology, name)):
             continue  # it may ask for stream time, which counts records that a filter takes out
         for source in sub.sources:
             stage = _stage(topology, sub, source, handling)
-            if stage is not None and (stage.sink is not None or not _needs_records_as_they_came(handling)):
+            if stage is not None and not (has_lineage and _is_own(topology, source)):
                 found[source] = stage
     return found
 
@@ -63,7 +67,7 @@ def _stage(topology: Topology, sub: SubTopology, name: str, handling: ErrorHandl
             break
         step = child.native
         if isinstance(step.what, Folded):
-            if sub.sources == (name,) and _can_fold(step):
+            if sub.sources == (name,) and _can_fold(step) and not _needs_records_as_they_came(handling):
                 return NativeStage(name, tuple(nodes), key, value, aggregate=child.name)
             break
         nodes.append(child.name)
@@ -76,7 +80,7 @@ def _stage(topology: Topology, sub: SubTopology, name: str, handling: ErrorHandl
 
 
 def _needs_records_as_they_came(handling: ErrorHandling) -> bool:
-    """For dead letters of what fails below a stage."""
+    """For dead letters of what fails below an aggregate."""
     return OnError.DEAD_LETTER in (handling.processing, handling.production)
 
 
@@ -90,8 +94,14 @@ def _node(topology: Topology, name: str) -> ProcessorNode:
     return node
 
 
+def _is_own(topology: Topology, source: str) -> bool:
+    node = topology.nodes[source]
+    assert isinstance(node, SourceNode)
+    return any(topic in topology.internal_topics for topic in node.topics)
+
+
 def _has_columns(serde: Serde) -> bool:
-    return isinstance(serde, RowSerde) or serde is serdes.string or serde is serdes.integer
+    return isinstance(serde, RowSerde) or primitive(serde) is not None
 
 
 def _is_plain_key(serde: Serde) -> bool:

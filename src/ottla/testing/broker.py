@@ -6,10 +6,8 @@ import asyncio
 import shutil
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Coroutine, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -18,6 +16,7 @@ from ottla.common.clock import Clock
 from ottla.common.config import BrokerConfig
 from ottla.common.errors import OttlaError
 from ottla.server.server import Server, allow_many_files
+from ottla.testing.in_thread import InThread
 from ottla.testing.movable_clock import MovableClock
 from ottla.testing.records import Headers, Key, NoTopic, Record, Sender, Value, read_all
 from ottla.testing.security import SecuredFolder, Security
@@ -36,7 +35,7 @@ _DEFAULTS = {
 _LOOK_AGAIN_S = 0.05
 
 
-class Broker:
+class Broker(InThread[Server]):
     """`with Broker() as broker:` or `async with`; or `start()` and `stop()` by hand.
 
     `properties` are Kafka's broker properties, e.g. `{"num.partitions": "3"}`; None puts one that is set for tests back
@@ -45,6 +44,8 @@ class Broker:
     `clock.advance(hours=1)` moves the broker's time. `produce` and `records` save a test its own clients.
     """
 
+    _what = "broker"
+
     def __init__(
         self,
         properties: Mapping[str, str | None] | None = None,
@@ -52,6 +53,7 @@ class Broker:
         data_dir: str | Path | None = None,
         security: str | Security | None = None,
     ) -> None:
+        super().__init__()
         self._security = Security(security) if isinstance(security, str) else security
         self._secured: SecuredFolder | None = None
         self._certificates: Path | None = None
@@ -59,10 +61,6 @@ class Broker:
         self._properties = {name: value for name, value in merged.items() if value is not None}
         self._given_dir = Path(data_dir) if data_dir is not None else None
         self.clock = MovableClock()
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
-        self._server: Server | None = None
         self._port = 0
         self._held_port: socket.socket | None = None
         self._sender: Sender | None = None
@@ -71,30 +69,14 @@ class Broker:
     # --- life
 
     def start(self) -> Self:
-        if self._thread is not None:
-            raise RuntimeError("this broker is running already")
-        allow_many_files()
-        self.data_dir = self._given_dir or self.data_dir or Path(tempfile.mkdtemp(prefix="ottla-"))
-        if self._security is not None and self._secured is None:
-            self._certificates = Path(tempfile.mkdtemp(prefix="ottla-certificates-"))
-            self._secured = SecuredFolder(self._security, self._certificates)
-        self._hold_port()
-        started: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="ottla-broker", daemon=True)
-        self._thread.start()
-        try:
-            started.result()
-        except BaseException:
-            self._thread.join()
-            self._thread = None
-            self._leave_nothing()
-            raise
+        super().start()
+        self._port = self.server.addresses[0][1]
         return self
 
     def stop(self) -> None:
         """Stop cleanly and remove the data, unless their folder was given."""
         self._end()
-        self._leave_nothing()
+        self._clean_up()
 
     def restart(self) -> None:
         """Stop and start again on the same port with the same data."""
@@ -102,12 +84,16 @@ class Broker:
         self.start()
 
     def _end(self) -> None:
-        if self._thread is None or self._loop is None or self._stopping is None:
-            return
         self._sender = None
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
-        self._thread = None
+        super().stop()
+
+    def _prepare(self) -> None:
+        allow_many_files()
+        self.data_dir = self._given_dir or self.data_dir or Path(tempfile.mkdtemp(prefix="ottla-"))
+        if self._security is not None and self._secured is None:
+            self._certificates = Path(tempfile.mkdtemp(prefix="ottla-certificates-"))
+            self._secured = SecuredFolder(self._security, self._certificates)
+        self._hold_port()
 
     def _hold_port(self) -> None:
         """Nobody gets it by chance during a restart: it is bound from the first start on; only the broker listens."""
@@ -121,7 +107,7 @@ class Broker:
                 return
             self._held_port, self._port = held, held.getsockname()[1]
 
-    def _leave_nothing(self) -> None:
+    def _clean_up(self) -> None:
         if self._held_port is not None:
             self._held_port.close()
             self._held_port = None
@@ -132,29 +118,11 @@ class Broker:
             shutil.rmtree(self._certificates, ignore_errors=True)
             self._certificates = self._secured = None
 
-    def _run(self, started: Future[None]) -> None:
-        try:
-            asyncio.run(self._serve(started))
-        except BaseException as error:
-            if not started.done():
-                started.set_exception(error)
-
-    async def _serve(self, started: Future[None]) -> None:
+    def _make(self) -> Server:
         listen = f"PLAINTEXT://127.0.0.1:{self._port}"
         secured = {} if self._secured is None else self._secured.broker_properties(self._port)
         properties = {"listeners": listen, "log.dirs": str(self.data_dir), **secured, **self._properties}
-        self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
-        server = Server(BrokerConfig.load(properties), clock=self.clock, make_timers=self._make_timers)
-        await server.start()
-        self._server = server
-        self._port = server.addresses[0][1]
-        started.set_result(None)
-        try:
-            await self._stopping.wait()
-        finally:
-            self._server = None
-            await server.stop()
+        return Server(BrokerConfig.load(properties), clock=self.clock, make_timers=self._make_timers)
 
     def _make_timers(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> JumpingTimers:
         timers = JumpingTimers(loop, clock)
@@ -170,9 +138,7 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        if self._server is None:
-            raise RuntimeError("the broker is not running: use `with Broker() as broker:` or call start()")
-        return f"127.0.0.1:{self._port}"
+        return f"127.0.0.1:{self.server.addresses[0][1]}"
 
     def client_settings(self, user: str | None = None) -> dict[str, str]:
         """What a client of librdkafka needs to get in, as the first user or as another."""
@@ -190,8 +156,7 @@ class Broker:
         """Without a client: the topic is there when this returns."""
         from ottla.controller.topic_plan import NewTopic
 
-        server = self._running()
-        self.run(server.broker.topics.create_one(NewTopic(name, partitions, configs=dict(configs or {}))))
+        self.run(self.server.broker.topics.create_one(NewTopic(name, partitions, configs=dict(configs or {}))))
 
     def produce(
         self,
@@ -239,22 +204,10 @@ class Broker:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the broker's own loop and wait for it."""
-        self._running()
-        assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _running(self) -> Server:
-        if self._server is None:
-            raise RuntimeError("the broker is not running")
-        return self._server
+        loop = self.server.broker.loop
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
 
     # --- with
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop()
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self.start)

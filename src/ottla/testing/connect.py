@@ -44,6 +44,10 @@ class Connect(InThread[ConnectServer]):
         self._spark = spark
         self._login = login
 
+    @property
+    def url(self) -> str:
+        return self.server.url
+
     def _make(self) -> ConnectServer:
         return ConnectServer(self._settings, self._spark)
 

@@ -6,11 +6,16 @@ import asyncio
 import threading
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
-from typing import Generic, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
-from ottla.http.until_signal import Service
 
-S = TypeVar("S", bound=Service)
+class Server(Protocol):
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+S = TypeVar("S", bound=Server)
 
 
 class InThread(ABC, Generic[S]):
@@ -29,6 +34,12 @@ class InThread(ABC, Generic[S]):
     def _make(self) -> S:
         """In the thread, each time it is started."""
 
+    def _prepare(self) -> None:
+        """Before that, in the thread of the test."""
+
+    def _clean_up(self) -> None:
+        """When it could not be started."""
+
     @property
     def server(self) -> S:
         if self._server is None:
@@ -38,13 +49,10 @@ class InThread(ABC, Generic[S]):
             )
         return self._server
 
-    @property
-    def url(self) -> str:
-        return self.server.url
-
     def start(self) -> Self:
         if self._thread is not None:
             raise RuntimeError(f"this {self._what} is running already")
+        self._prepare()
         started: Future[None] = Future()
         name = f"ottla-{type(self).__name__.lower()}"
         self._thread = threading.Thread(target=self._run, args=(started,), name=name, daemon=True)
@@ -54,6 +62,7 @@ class InThread(ABC, Generic[S]):
         except BaseException:
             self._thread.join()
             self._thread = None
+            self._clean_up()
             raise
         return self
 

@@ -23,5 +23,9 @@ class Registry(InThread[RegistryServer]):
         given = {"port": 0, "session_timeout_ms": 6_000, "heartbeat_ms": 500, "rebalance_timeout_ms": 6_000} | settings
         self._settings = RegistrySettings(bootstrap=bootstrap_servers, **given)
 
+    @property
+    def url(self) -> str:
+        return self.server.url
+
     def _make(self) -> RegistryServer:
         return RegistryServer(self._settings)

@@ -403,7 +403,7 @@ def test_delegation_tokens_are_made_through_any_broker_and_good_at_all(make_brok
     brokers = [make_broker(node_id, **settings) for node_id in (1, 2)]
 
     def secured(broker: Broker) -> RawClient:
-        return RawClient(*broker._running().addresses[1])
+        return RawClient(*broker.server.addresses[1])
 
     with RawClient.to(brokers[1].bootstrap_servers) as stranger:
         refused = stranger.call(m.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 3)
@@ -413,7 +413,7 @@ def test_delegation_tokens_are_made_through_any_broker_and_good_at_all(make_brok
         token = ada.call(m.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 3)
         assert (token.error_code, token.principal_name) == (0, "ada")
     for broker in brokers:
-        until(lambda broker=broker: token.token_id in broker._running().broker.image.tokens, "known")  # type: ignore[misc]
+        until(lambda broker=broker: token.token_id in broker.server.broker.image.tokens, "known")  # type: ignore[misc]
         with secured(broker) as client:
             proof = base64.b64encode(token.hmac).decode()
             assert log_in(client, token.token_id, proof, extensions=",tokenauth=true").error_code == 0

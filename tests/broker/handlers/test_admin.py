@@ -134,7 +134,7 @@ class TestMetadata:
             "inter.broker.listener.name": "A",
         }
         with Broker(properties) as broker:
-            addresses = broker._running().addresses
+            addresses = broker.server.addresses
             found = []
             for host, port in addresses:
                 with RawClient(host, port) as client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.broker.configs.log_configs import topic_log_config
+from ottla.broker.log_configs import topic_log_config
 from ottla.common.config import BrokerConfig, Source, TopicConfig
 from ottla.common.errors import OttlaError
 from ottla.storage.log_config import LogConfig

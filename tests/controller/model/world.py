@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicId, TopicPartition
+from ottla.common.steps import to_the_end
 from ottla.controller.broker_changes import Changes, broker_gone, controlled_shutdown, next_registration, reconcile
 from ottla.controller.isr_changes import alter_partition
 from ottla.controller.log_dirs import replicas_offline
@@ -415,15 +416,17 @@ class World:
             partition_index=key.index, replicas=None if self.random.random() < 0.3 else replicas
         )
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic(name=key.topic, partitions=[wanted])
-        self.write_topics(alter_reassignments(self.image, AlterPartitionReassignmentsRequest(topics=[topic]), RULES)[1])
+        self.write_topics(
+            to_the_end(alter_reassignments(self.image, AlterPartitionReassignmentsRequest(topics=[topic]), RULES))[1]
+        )
 
     def elect_preferred(self) -> None:
         request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None)
-        self.write_topics(elect_leaders(self.image, request, RULES)[1])
+        self.write_topics(to_the_end(elect_leaders(self.image, request, RULES))[1])
 
     def elect_uncleanly(self) -> None:
         request = ElectLeadersRequest(election_type=UNCLEAN, topic_partitions=None)
-        self.write_topics(elect_leaders(self.image, request, RULES)[1], unclean=True)
+        self.write_topics(to_the_end(elect_leaders(self.image, request, RULES))[1], unclean=True)
 
     def balance(self) -> None:
         self.write_topics(rebalance(self.image, RULES, imbalance_percentage=10))

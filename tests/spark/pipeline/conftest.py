@@ -16,10 +16,8 @@ from ottla.spark.pipeline.home import Home, Status
 from ottla.spark.pipeline.progress import BatchFigures
 from ottla.spark.pipeline.runner import Runner, RunSettings
 from ottla.testing import Broker
-from tests.support.kafka_jars import require_kafka_libs
-from tests.support.kafka_peer import KafkaPeer
+from tests.support.either_cluster import EITHER, one_node
 
-KAFKA = pytest.param("kafka", marks=[pytest.mark.slow, pytest.mark.jvm])
 _numbers = itertools.count(1)
 
 
@@ -34,16 +32,11 @@ def servers(broker: Broker) -> str:
     return broker.bootstrap_servers
 
 
-@pytest.fixture(scope="module", params=["ottla", KAFKA])
+@pytest.fixture(scope="module", params=EITHER)
 def either_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The servers of an Ottla, and in the slow suite those of an Apache Kafka as well."""
-    if request.param == "kafka":
-        require_kafka_libs()
-        with KafkaPeer(tmp_path_factory.mktemp("kafka")) as cluster:
-            yield cluster.bootstrap
-    else:
-        with Broker() as broker:
-            yield broker.bootstrap_servers
+    with one_node(request.param, tmp_path_factory.mktemp("cluster")) as servers:
+        yield servers
 
 
 @pytest.fixture

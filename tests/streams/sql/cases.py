@@ -1,4 +1,4 @@
-"""Expressions, rows and what comes out: for the function of Python and for Spark's columns, which must agree."""
+"""Expressions, rows and what comes out: record by record, on columns and in Spark, which must agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL expressions in this process; tests/spark/streams/test_sql.py has the same cases on Spark's columns."""
+"""SQL expressions in this process; tests/spark/streams/test_sql.py asks Spark about the same cases."""
 
 from __future__ import annotations
 

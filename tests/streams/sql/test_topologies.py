@@ -155,7 +155,7 @@ def test_a_stage_ends_where_python_begins_or_streams_part() -> None:
     large.to("large")
     assert stages(topology) == [(1, False, False), (2, False, False)]
     dead = ErrorHandling(processing=OnError.DEAD_LETTER, dead_letter_topic="dead")
-    assert stages(topology, dead) == []
+    assert stages(topology, dead) == [(1, False, False), (2, False, False)]
 
 
 def test_an_aggregate_is_native_with_its_repartition_before_it() -> None:
@@ -164,6 +164,9 @@ def test_an_aggregate_is_native_with_its_repartition_before_it() -> None:
     assert stages(builder.build()) == [(2, True, False), (0, False, True)]
     # Arrow knows no least text.
     assert stages(totals()) == [(2, True, False)]
+    # A dead letter is the record as it came, and what is put together by key is several.
+    dead = ErrorHandling(processing=OnError.DEAD_LETTER, dead_letter_topic="dead")
+    assert stages(builder.build(), dead) == [(2, True, False)]
 
 
 class Nothing(Processor):

@@ -61,10 +61,10 @@ def offset_fetch(request: Request) -> Steps[Any]:
         answer = yield from request.answer()
         answer.topics = list(_shown_offsets(ask, answer.topics, named=named, name_of=lambda topic: topic.name))
         return answer
-    groups = dict.fromkeys(one.group_id for one in message.groups)
+    groups = dict.fromkeys(group.group_id for group in message.groups)
     refused = {group: None for group in groups if not ask.may(Operation.DESCRIBE, ResourceType.GROUP, group)}
-    message.groups = [one for one in message.groups if one.group_id not in refused]
-    named_groups = {one.group_id for one in message.groups if one.topics is not None}
+    message.groups = [group for group in message.groups if group.group_id not in refused]
+    named_groups = {group.group_id for group in message.groups if group.topics is not None}
     answer = yield from request.answer()
 
     def name_of(topic: Any) -> str:
@@ -151,7 +151,9 @@ def list_groups(request: Request) -> Steps[Any]:
     answer = yield from request.answer()
     if not ask.may_cluster(Operation.DESCRIBE, tells=False):
         answer.groups = [
-            one for one in answer.groups if ask.may(Operation.DESCRIBE, ResourceType.GROUP, one.group_id, tells=False)
+            group
+            for group in answer.groups
+            if ask.may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id, tells=False)
         ]
     return answer
 

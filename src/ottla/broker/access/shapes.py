@@ -14,37 +14,40 @@ _NOT_AUTHORIZED = "Authorization failed."
 
 def list_offsets_topic(topic: Any, code: ErrorCode) -> m.ListOffsetsResponse.ListOffsetsTopicResponse:
     line = m.ListOffsetsResponse.ListOffsetsPartitionResponse
-    lines = [line(partition_index=one.partition_index, error_code=code) for one in topic.partitions]
+    lines = [line(partition_index=partition.partition_index, error_code=code) for partition in topic.partitions]
     return m.ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=lines)
 
 
 def epoch_topic(topic: Any, code: ErrorCode) -> m.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult:
     line = m.OffsetForLeaderEpochResponse.EpochEndOffset
-    lines = [line(partition=one.partition, error_code=code) for one in topic.partitions]
+    lines = [line(partition=partition.partition, error_code=code) for partition in topic.partitions]
     return m.OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=topic.topic, partitions=lines)
 
 
 def committed_topic(topic: Any, code: ErrorCode) -> m.OffsetCommitResponse.OffsetCommitResponseTopic:
     line = m.OffsetCommitResponse.OffsetCommitResponsePartition
-    lines = [line(partition_index=one.partition_index, error_code=code) for one in topic.partitions]
+    lines = [line(partition_index=partition.partition_index, error_code=code) for partition in topic.partitions]
     return m.OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=lines)
 
 
 def txn_committed_topic(topic: Any, code: ErrorCode) -> m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic:
     line = m.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
-    lines = [line(partition_index=one.partition_index, error_code=code) for one in topic.partitions]
+    lines = [line(partition_index=partition.partition_index, error_code=code) for partition in topic.partitions]
     return m.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=topic.name, partitions=lines)
 
 
 def offset_deleted_topic(topic: Any, code: ErrorCode) -> m.OffsetDeleteResponse.OffsetDeleteResponseTopic:
     line = m.OffsetDeleteResponse.OffsetDeleteResponsePartition
-    lines = [line(partition_index=one.partition_index, error_code=code) for one in topic.partitions]
+    lines = [line(partition_index=partition.partition_index, error_code=code) for partition in topic.partitions]
     return m.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=lines)
 
 
 def deleted_records_topic(topic: Any, code: ErrorCode) -> m.DeleteRecordsResponse.DeleteRecordsTopicResult:
     line = m.DeleteRecordsResponse.DeleteRecordsPartitionResult
-    lines = [line(partition_index=one.partition_index, low_watermark=-1, error_code=code) for one in topic.partitions]
+    lines = [
+        line(partition_index=partition.partition_index, low_watermark=-1, error_code=code)
+        for partition in topic.partitions
+    ]
     return m.DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=lines)
 
 
@@ -129,7 +132,7 @@ def alter_client_quotas(request: Any, code: ErrorCode) -> m.AlterClientQuotasRes
             m.AlterClientQuotasResponse.EntryData(
                 error_code=code,
                 error_message=_NOT_AUTHORIZED,
-                entity=[entity(entity_type=one.entity_type, entity_name=one.entity_name) for one in entry.entity],
+                entity=[entity(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity],
             )
             for entry in request.entries
         ]
@@ -138,7 +141,7 @@ def alter_client_quotas(request: Any, code: ErrorCode) -> m.AlterClientQuotasRes
 
 def alter_user_scram_credentials(request: Any, code: ErrorCode) -> m.AlterUserScramCredentialsResponse:
     line = m.AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
-    names = dict.fromkeys(one.name for one in (*request.deletions, *request.upsertions))
+    names = dict.fromkeys(change.name for change in (*request.deletions, *request.upsertions))
     return m.AlterUserScramCredentialsResponse(
         results=[line(user=name, error_code=code, error_message=_NOT_AUTHORIZED) for name in names]
     )
@@ -150,7 +153,7 @@ def describe_user_scram_credentials(request: Any, code: ErrorCode) -> m.Describe
     return m.DescribeUserScramCredentialsResponse(
         error_code=code,
         error_message=_NOT_AUTHORIZED,
-        results=[line(user=one.name, error_code=code, error_message=_NOT_AUTHORIZED) for one in request.users or ()],
+        results=[line(user=user.name, error_code=code, error_message=_NOT_AUTHORIZED) for user in request.users or ()],
     )
 
 

@@ -58,7 +58,7 @@ def describe_transactions(request: Request) -> Steps[Any]:
     message.transactional_ids = [name for name in message.transactional_ids if name not in denied]
     answer = yield from request.answer()
     for state in answer.transaction_states:
-        state.topics = [one for one in state.topics if ask.may_topic(Operation.DESCRIBE, one.topic, tells=False)]
+        state.topics = [topic for topic in state.topics if ask.may_topic(Operation.DESCRIBE, topic.topic, tells=False)]
     line = m.DescribeTransactionsResponse.TransactionState
     refused = [line(transactional_id=name, error_code=DENIED[kind]) for name in denied]
     answer.transaction_states = [*answer.transaction_states, *refused]
@@ -69,6 +69,8 @@ def list_transactions(request: Request) -> Steps[Any]:
     ask, kind = request.ask, ResourceType.TRANSACTIONAL_ID
     answer = yield from request.answer()
     answer.transaction_states = [
-        one for one in answer.transaction_states if ask.may(Operation.DESCRIBE, kind, one.transactional_id, tells=False)
+        state
+        for state in answer.transaction_states
+        if ask.may(Operation.DESCRIBE, kind, state.transactional_id, tells=False)
     ]
     return answer

@@ -68,7 +68,7 @@ class Cluster:
 
     async def join(self) -> None:
         self.controlling.start()
-        self._metadata.subscribe(self._emptied.on_image)
+        self._metadata.subscribe(self._emptied.on_image, first=True)
         await self.membership.join()
         self._timers.every(lambda: CHECK_MS, self._failed_dirs.check, "failed log directories")
 

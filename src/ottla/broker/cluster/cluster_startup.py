@@ -19,8 +19,8 @@ from pathlib import Path
 from ottla.broker.cluster import moving_in
 from ottla.broker.controller.deletion_notes import concerns, confirm_deletions
 from ottla.broker.controller.features import INITIAL_LEVELS
+from ottla.broker.controller.first_users import add_first_users
 from ottla.broker.controller.topic_startup import cluster_id_of
-from ottla.broker.logins.scram_users import add_first_users
 from ottla.common.errors import ApiError, OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition, topic_id_from_text, topic_id_text
 from ottla.common.random_ids import random_topic_id

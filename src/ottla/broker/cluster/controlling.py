@@ -94,7 +94,8 @@ class Controlling:
         """Call when the image follows the store."""
         self._metadata.on_deposed = self._on_deposed
         self._metadata.damaged.on_found = self._go_on
-        self._metadata.subscribe(self._on_image)
+        # A replica that cannot be placed on this broker must not stop the elections of the cluster.
+        self._metadata.subscribe(self._on_image, first=True)
         self._timers.every(
             lambda: self._config.leader_imbalance_check_interval_seconds * 1000, self.rebalance, "preferred leaders"
         )

@@ -77,7 +77,7 @@ class Membership:
 
     async def join(self) -> None:
         """Register, and wait until the controller has taken us in. Raises OttlaError if another broker has our id."""
-        self._metadata.subscribe(self._on_image)
+        self._metadata.subscribe(self._on_image, first=True)
         await self._register()
         await self._metadata.refresh()
         # Before, the image may have been read without our node.

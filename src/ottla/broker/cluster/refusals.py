@@ -41,7 +41,8 @@ def _alter_configs(request: Any, why: dict[str, Any]) -> Message:
     line = m.AlterConfigsResponse.AlterConfigsResourceResponse
     return m.AlterConfigsResponse(
         responses=[
-            line(resource_type=one.resource_type, resource_name=one.resource_name, **why) for one in request.resources
+            line(resource_type=resource.resource_type, resource_name=resource.resource_name, **why)
+            for resource in request.resources
         ]
     )
 
@@ -50,7 +51,8 @@ def _incremental_alter_configs(request: Any, why: dict[str, Any]) -> Message:
     line = m.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     return m.IncrementalAlterConfigsResponse(
         responses=[
-            line(resource_type=one.resource_type, resource_name=one.resource_name, **why) for one in request.resources
+            line(resource_type=resource.resource_type, resource_name=resource.resource_name, **why)
+            for resource in request.resources
         ]
     )
 
@@ -70,7 +72,8 @@ def _alter_client_quotas(request: Any, why: dict[str, Any]) -> Message:
     return m.AlterClientQuotasResponse(
         entries=[
             line(
-                entity=[entity(entity_type=one.entity_type, entity_name=one.entity_name) for one in entry.entity], **why
+                entity=[entity(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity],
+                **why,
             )
             for entry in request.entries
         ]
@@ -79,7 +82,7 @@ def _alter_client_quotas(request: Any, why: dict[str, Any]) -> Message:
 
 def _alter_scram_credentials(request: Any, why: dict[str, Any]) -> Message:
     line = m.AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
-    users = dict.fromkeys(one.name for one in (*request.deletions, *request.upsertions))
+    users = dict.fromkeys(change.name for change in (*request.deletions, *request.upsertions))
     return m.AlterUserScramCredentialsResponse(results=[line(user=user, **why) for user in users])
 
 

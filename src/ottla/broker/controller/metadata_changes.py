@@ -20,7 +20,6 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from ottla.broker.configs.log_configs import remembering
 from ottla.broker.controller import change_log
 from ottla.broker.controller.change_log import Requester
 from ottla.broker.controller.damaged_nodes import DamagedNodes
@@ -123,11 +122,11 @@ class MetadataChanges:
     def image(self) -> ClusterImage:
         return self._image
 
-    def subscribe(self, on_image: OnImage) -> None:
-        """`on_image(old, new)` is called on the event loop after each change, in the order of subscription. One that
-        raises is told again, with the image that it saw last, until it has caught up: so it must bear being told
-        twice."""
-        self._subscribers.append(_Subscriber(on_image, self._image))
+    def subscribe(self, on_image: OnImage, *, first: bool = False) -> None:
+        """`on_image(old, new)` is called on the event loop after each change, in the order of subscription; those that
+        stand on no other are told `first`. One that raises is told again, with the image that it saw last, until it has
+        caught up: so it must bear being told twice."""
+        self._subscribers.insert(0 if first else len(self._subscribers), _Subscriber(on_image, self._image))
 
     def register(self, broker: BrokerImage) -> None:
         """On a single node: it is alive, or is found elsewhere. Call it before anybody can ask for changes."""
@@ -296,12 +295,12 @@ class MetadataChanges:
     async def make_logs(self, wanted: Sequence[tuple[TopicPartition, TopicImage]]) -> None:
         """On a single node a disk that refuses is the failure of whoever wants them; in a cluster it is that of one
         replica, which others do without until it can be made."""
-        log_config, pause = remembering(self._log_config), Pause()
+        pause = Pause()
         await self._forget_deleted([tp for tp, _ in wanted])
         known = dict(self._logs.unmade)
         for tp, topic in wanted:
             try:
-                self._logs.create(tp, topic.id, log_config(topic.configs))
+                self._logs.create(tp, topic.id, self._log_config(topic.configs))
                 if tp in known:
                     log.info("a replica could be made after all", extra={"partition": str(tp)})
             except (ApiError, OSError) as error:

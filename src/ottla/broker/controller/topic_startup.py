@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from ottla.broker.controller import kraft_metadata
 from ottla.broker.controller.features import INITIAL_LEVELS
-from ottla.broker.logins.scram_users import add_first_users
+from ottla.broker.controller.first_users import add_first_users
 from ottla.common.errors import OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicId, TopicPartition, topic_id_text
 from ottla.common.random_ids import random_topic_id

@@ -85,7 +85,9 @@ class DelegationTokens:
         has looked already."""
         if context.is_forwarded:
             return True
-        (protocol,) = [one.protocol for one in self._broker.config.endpoints if one.name == context.listener]
+        (protocol,) = [
+            endpoint.protocol for endpoint in self._broker.config.endpoints if endpoint.name == context.listener
+        ]
         has_name = protocol.has_sasl or (protocol.has_tls and context.principal != ANONYMOUS)
         return has_name and not context.is_by_token
 

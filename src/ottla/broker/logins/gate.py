@@ -1,14 +1,16 @@
 """The way in through a SASL listener: SaslHandshake and SaslAuthenticate first, then everything else.
 
 Before its login a client may ask for ApiVersions and nothing more; anything else closes the connection. A login that
-fails is answered after `connection.failed.authentication.delay.ms`, and then the connection ends. A session that is
-limited (`connections.max.reauth.ms`, or a token that expires) goes on when the client logs in again as the same user
-by the same mechanism (KIP-368); the first request after its end closes the connection.
+fails is answered after `connection.failed.authentication.delay.ms`, and then the connection ends. Behind SaslHandshake
+v0, which older clients ask for, what mechanisms say comes as it is, each with its size before it, and a failed login
+has no answer. A session that is limited (`connections.max.reauth.ms`, or a token that expires) goes on when the client
+logs in again as the same user by the same mechanism (KIP-368); the first request after its end closes the connection.
 """
 
 from __future__ import annotations
 
 import logging
+import struct
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("ottla.broker")
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
-_VERSIONS = {SASL_HANDSHAKE: (1, 1), SASL_AUTHENTICATE: (0, 2)}
+_VERSIONS = {SASL_HANDSHAKE: (0, 1), SASL_AUTHENTICATE: (0, 2)}
+_SIZE = struct.Struct(">i")
 # From this version on the answer says how long the session may last.
 _LIFETIME_SINCE = 1
 # A name that is longer than this is none of ours.
@@ -46,6 +49,8 @@ class Login:
 
     exchange: Exchange | None = None
     mechanism: str = ""
+    # After a handshake v0 what comes is no request.
+    is_bare: bool = False
     # By which of them the client has got in.
     proven_by: str = ""
     # When the session ends, by the monotonic clock; 0 is never.
@@ -85,6 +90,9 @@ class SaslGate:
             connection.close()
             return None
         try:
+            login = connection.login
+            if login is not None and login.is_bare:
+                return self._go_on_bare(connection, frame)
             return self._log_in(connection, frame)
         except (MalformedMessage, CloseConnection) as error:
             self._tell_refused(connection, str(error))
@@ -94,6 +102,7 @@ class SaslGate:
     def _tell_refused(self, connection: Connection, why: str) -> None:
         """`user` is who the client said it is, which is anybody's word; the principal is who it was known to be."""
         login: Login = connection.login
+        connection.listener.logins.failed += 1
         facts = {"listener": self._listener}
         if login.mechanism:
             facts["mechanism"] = login.mechanism
@@ -121,7 +130,7 @@ class SaslGate:
             return response_prefix(len(body), header.correlation_id, is_flexible) + bytes(body)
 
         if header.api_key == SASL_HANDSHAKE:
-            return framed(self._begin(connection, request.mechanism))
+            return framed(self._begin(connection, request.mechanism, header.version))
         try:
             return framed(self._go_on(connection, bytes(request.auth_bytes), header.version))
         except LoginRefused as refused:
@@ -131,7 +140,15 @@ class SaslGate:
             self._tell_refused(connection, str(refused))
             return self._refuse(connection, framed(failure))
 
-    def _begin(self, connection: Connection, mechanism: str) -> SaslHandshakeResponse:
+    def _go_on_bare(self, connection: Connection, frame: memoryview) -> Answer | Awaitable[Answer]:
+        try:
+            answer = self._go_on(connection, bytes(frame), 0).auth_bytes
+        except LoginRefused as refused:
+            self._tell_refused(connection, str(refused))
+            return self._refuse(connection, None)
+        return _SIZE.pack(len(answer)) + answer
+
+    def _begin(self, connection: Connection, mechanism: str, version: int) -> SaslHandshakeResponse:
         exchange = self._mechanisms.begin(mechanism)
         if exchange is None:
             connection.login.exchange = None
@@ -139,6 +156,11 @@ class SaslGate:
                 error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=self._mechanisms.names
             )
         connection.login.exchange, connection.login.mechanism = exchange, mechanism
+        if version == 0:
+            if connection.is_known:
+                raise CloseConnection("a login again by SaslHandshake v0")
+            connection.login.is_bare = True
+            connection.take_short_frames()
         return SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=self._mechanisms.names)
 
     def _go_on(self, connection: Connection, message: bytes, version: int) -> SaslAuthenticateResponse:
@@ -157,7 +179,7 @@ class SaslGate:
         principal = f"User:{exchange.user}"
         if connection.is_known and principal != connection.principal:
             raise LoginRefused(f"{_AGAIN} from {connection.principal}")
-        login.exchange, login.proven_by = None, login.mechanism
+        login.exchange, login.proven_by, login.is_bare = None, login.mechanism, False
         login.is_by_token = exchange.is_by_token
         lifetime_ms = self._lifetime_ms(exchange)
         login.ends_ms = self._broker.clock.monotonic_ms() + lifetime_ms if lifetime_ms else 0
@@ -165,6 +187,7 @@ class SaslGate:
         what = "login" if not connection.is_known else "login again"
         if not connection.is_known:
             connection.admit(principal)
+        connection.listener.logins.succeeded += 1
         audit.tell(what, principal, connection.client_host, listener=self._listener, mechanism=login.mechanism)
         told_ms = lifetime_ms if version >= _LIFETIME_SINCE else 0
         return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=told_ms)
@@ -177,7 +200,7 @@ class SaslGate:
         ]
         return min((limit for limit in limits if limit > 0), default=0)
 
-    async def _refuse(self, connection: Connection, answer: bytes) -> Answer:
+    async def _refuse(self, connection: Connection, answer: bytes | None) -> Answer:
         connection.end_with_answer()
         await self._broker.timers.sleep(self._broker.config.connection_failed_authentication_delay_ms)
         return answer

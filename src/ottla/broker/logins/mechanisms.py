@@ -98,7 +98,9 @@ class Mechanisms:
             self._shapes_of = users
             self._shapes.clear()
         if mechanism not in self._shapes:
-            seen = {Shape.of(found) for one in users.values() if (found := one.get(mechanism)) is not None}
+            seen = {
+                Shape.of(found) for credentials in users.values() if (found := credentials.get(mechanism)) is not None
+            }
             self._shapes[mechanism] = tuple(sorted(seen)) or (USUAL_SHAPE,)
         return self._shapes[mechanism]
 

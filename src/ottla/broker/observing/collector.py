@@ -31,13 +31,15 @@ from ottla.broker.observing.service_families import (
 )
 from ottla.broker.observing.topic_families import topic_families
 from ottla.common.steps import PIECE
-from ottla.exposition.families import gauge, gauges, histograms
+from ottla.exposition.families import counters, gauge, gauges, histograms
 from ottla.exposition.histogram import Histogram
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 Connections = Callable[[], list[Any]]
+# By listener: how many succeeded, and how many did not.
+Logins = Callable[[], dict[str, tuple[int, int]]]
 
 
 class BrokerState(IntEnum):
@@ -54,11 +56,14 @@ class BrokerState(IntEnum):
 class Collector:
     """Make it when the broker is open."""
 
-    def __init__(self, broker: Broker, observer: RequestObserver, lag: LoopLag, connections: Connections) -> None:
+    def __init__(
+        self, broker: Broker, observer: RequestObserver, lag: LoopLag, connections: Connections, logins: Logins
+    ) -> None:
         self._broker = broker
         self._observer = observer
         self._lag = lag
         self._connections = connections
+        self._logins = logins
         self._isr = IsrCounts(broker)
         self._flushes = Histogram()
         self._named = NamedTopics(broker.traffic, broker.config.ottla_metrics_topics_max)
@@ -91,6 +96,7 @@ class Collector:
         yield from waiting_families(broker)
         yield from storage_families(broker, self._flushes, space)
         yield from self._connection_families()
+        yield from self._login_families()
 
     def _loop_families(self) -> Iterator[Metric]:
         yield histograms(
@@ -136,4 +142,19 @@ class Collector:
             "Connections by the software that their clients say they are.",
             ["client_software_name", "client_software_version", "listener"],
             dict(told),
+        )
+
+    def _login_families(self) -> Iterator[Metric]:
+        told = self._logins()
+        yield counters(
+            "kafka_server_socket_server_metrics_successful_authentication_total",
+            "Logins, and sessions that were prolonged, by listener.",
+            ["listener"],
+            {(name,): succeeded for name, (succeeded, _) in told.items()},
+        )
+        yield counters(
+            "kafka_server_socket_server_metrics_failed_authentication_total",
+            "Logins and TLS handshakes that were refused, by listener.",
+            ["listener"],
+            {(name,): failed for name, (_, failed) in told.items()},
         )

@@ -68,8 +68,8 @@ class RequestLog:
             filters = ()
         self._is_for_all = "*" in filters
         self._wanted: dict[str, set[str]] = {}
-        for one in filters:
-            field, _, value = one.partition("=")
+        for wanted in filters:
+            field, _, value = wanted.partition("=")
             self._wanted.setdefault(field, set()).add(value)
         self.is_logging_requests = bool(filters)
 

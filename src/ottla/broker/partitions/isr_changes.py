@@ -184,19 +184,19 @@ class IsrChanges:
         }
         any_settled = False
         for topic in answer.topics:
-            for one in topic.partitions:
-                partition = asked.get((topic.topic_id, one.partition_index))
+            for answered in topic.partitions:
+                partition = asked.get((topic.topic_id, answered.partition_index))
                 if partition is None:
                     continue
                 state = self._proposed[partition]
                 if state.partition_epoch != epochs[partition]:
                     any_settled = True
                     continue
-                if one.error_code:
-                    state.on_refused(ErrorCode(one.error_code), epochs[partition])
-                    self._note_refusal(partition, ErrorCode(one.error_code))
+                if answered.error_code:
+                    state.on_refused(ErrorCode(answered.error_code), epochs[partition])
+                    self._note_refusal(partition, ErrorCode(answered.error_code))
                 else:
-                    state.on_accepted(one.isr, one.partition_epoch)
+                    state.on_accepted(answered.isr, answered.partition_epoch)
                 if state.state is not IsrState.PROPOSED:
                     any_settled = True
                 if partition.replication is state:

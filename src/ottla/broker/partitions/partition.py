@@ -356,6 +356,12 @@ class Partition(Readers):
         self.when_committed(end_offset, tell, timeout_ms)
         return done
 
+    @property
+    def is_all_committed(self) -> bool:
+        """Of all that is in the log, nobody has to wait for anything."""
+        log = self.log
+        return log.high_watermark >= log.log_end_offset and not self._waiting and self._resigned is None
+
     def when_committed(self, end_offset: int, done: Committed, timeout_ms: int | None = None) -> None:
         """Call `done`, now or later, each after all that asked before; or, when the time is over, with
         REQUEST_TIMED_OUT."""
@@ -490,7 +496,8 @@ class Partition(Readers):
             feed.on_watermark()
         if self._watchers:
             self.notify(gained)
-        self._tell_committed()
+        if self._waiting:
+            self._tell_committed()
 
     def _tell_committed(self) -> None:
         """Those in front whose records are there, with nobody before them who still waits."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ottla.broker.configs.log_configs import MakeLogConfig, remembering
+from ottla.broker.log_configs import MakeLogConfig
 from ottla.broker.partitions.followed_partition import FollowedPartition
 from ottla.broker.partitions.partition import Partition, rules_of
 from ottla.broker.partitions.partition_table import Partitions
@@ -71,21 +71,20 @@ class PartitionsOfImage:
             kept = new.topics.get(name)
             if (kept is None or kept.id != topic.id) and self._partitions.knows(topic.id):
                 self._remove(topic)
-        log_config = remembering(self._log_config)
         failure: Exception | None = None
         if is_other_broker:
             # What was led or followed by the registration before is not by this one.
             self._taken_in = None
             for topic in new.topics.values():
                 if self._partitions.knows(topic.id):
-                    self._place(topic, log_config)
+                    self._place(topic)
             self._taken_in = taken_in
         for name, topic in new.topics.items():
             before = old.topics.get(name)
             if before is topic and not is_other_broker:
                 continue
             try:
-                self._place(topic, log_config)
+                self._place(topic)
                 if before is not None and before.configs != topic.configs:
                     self.refresh_config(topic)
             except Exception as error:  # of one topic; the others must not suffer for it
@@ -110,9 +109,9 @@ class PartitionsOfImage:
 
     # --- what each partition is here
 
-    def _place(self, topic: TopicImage, log_config: MakeLogConfig) -> None:
+    def _place(self, topic: TopicImage) -> None:
         """Those that are as they should be stay, also if we are told a second time."""
-        config = _with_min_insync(log_config(topic.configs), topic)
+        config = _with_min_insync(self._log_config(topic.configs), topic)
         rules = rules_of(config)
         led_before: dict[int, Partition] = _known(self._partitions.of_topic(topic.name), topic)
         followed_before: dict[int, FollowedPartition] = _known(self._partitions.followed_of_topic(topic.name), topic)
@@ -207,10 +206,7 @@ class PartitionsOfImage:
     # --- settings
 
     def refresh_config(self, topic: TopicImage) -> None:
-        self._set_config(topic, self._log_config(topic.configs))
-
-    def _set_config(self, topic: TopicImage, config: LogConfig) -> None:
-        config = _with_min_insync(config, topic)
+        config = _with_min_insync(self._log_config(topic.configs), topic)
         for partition in self._partitions.of_topic(topic.name):
             partition.set_config(self._limited(config, topic.partitions[partition.index]))
         for replica in self._partitions.followed_of_topic(topic.name):
@@ -218,9 +214,8 @@ class PartitionsOfImage:
 
     def refresh_all_configs(self, image: ClusterImage) -> None:
         """A broker default that topics inherit has changed."""
-        log_config = remembering(self._log_config)
         for topic in image.topics.values():
-            self._set_config(topic, log_config(topic.configs))
+            self.refresh_config(topic)
 
 
 def _with_min_insync(config: LogConfig, topic: TopicImage) -> LogConfig:
@@ -232,4 +227,4 @@ def _with_min_insync(config: LogConfig, topic: TopicImage) -> LogConfig:
 
 def _known(found: list[Any], topic: TopicImage) -> dict[int, Any]:
     """By number; not those of an older topic of the name."""
-    return {one.index: one for one in found if one.topic_id == topic.id}
+    return {replica.index: replica for replica in found if replica.topic_id == topic.id}

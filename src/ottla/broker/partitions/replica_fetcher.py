@@ -249,12 +249,12 @@ class ReplicaFetcher:
         self._session_id = session_id
         self._session_epoch = 1 if self._session_epoch == 0x7FFFFFFF else self._session_epoch + 1
         self._is_cut_back = False
-        for one in fetched:
-            followed = self._followed.get(one.key)
+        for partition in fetched:
+            followed = self._followed.get(partition.key)
             if followed is None or followed.asked_offset < 0:
                 continue  # it was stopped meanwhile, or is of a later epoch than the fetch
             try:
-                yield from self._take_one(followed, one)
+                yield from self._take_one(followed, partition)
             except ApiError as failure:
                 self._set_aside(followed, failure.code, failure.message or failure.code.name)
         if self._is_cut_back:

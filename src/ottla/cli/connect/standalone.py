@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from ottla.cli.connect.extra import needs_connect
-from ottla.cli.connect.start import announce, client_of, log_level_option, metrics_of, metrics_option
+from ottla.cli.connect.start import announce, client_of, metrics_of
+from ottla.cli.serving_options import log_level_option, metrics_option
 from ottla.cli.settings import Settings, command
 
 

@@ -6,25 +6,11 @@ import click
 
 from ottla.cli.connect.extra import needs_connect
 from ottla.cli.given import GivenPath
-from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
+from ottla.cli.serving_options import log_level_option, metrics_option
 from ottla.cli.settings import Settings, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
-
-log_level_option = click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    help="The least that is logged.",
-)
-
-
-metrics_option = click.option(
-    "--metrics",
-    type=ListenAddress(any_host=True),
-    help="Where /metrics and /health/ready are served over HTTP [nowhere].",
-)
 
 
 @command("start")

@@ -7,6 +7,7 @@ import click
 from ottla.cli.given import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
+from ottla.cli.serving_options import log_format_option, log_level_option
 from ottla.cli.settings import INT64_MAX, Settings, at_least, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
@@ -30,13 +31,8 @@ from ottla.common.errors import OttlaError
 )
 @click.option("--certificate", metavar="FILE", type=GivenPath(str), help="PEM: serve HTTPS.")
 @click.option("--key", metavar="FILE", type=GivenPath(str), help="PEM: the certificate's key.")
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    help="The least that is logged [info].",
-)
-@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Of the log [text].")
+@log_level_option
+@log_format_option
 def start(
     settings: Settings,
     listen: str,
@@ -69,7 +65,7 @@ def start(
     from ottla.common.logging_setup import set_up_logging
     from ottla.exposition.address import parse_address
     from ottla.exposition.protection import protection
-    from ottla.http.until_signal import run_until_signal
+    from ottla.http.until_signal import LEAVE_S_MAX, run_until_signal
     from ottla.monitoring.burrow import Rules
     from ottla.monitoring.monitor import MonitorSettings
     from ottla.monitoring.service import MonitorService
@@ -82,7 +78,8 @@ def start(
     set_up_logging(log_level, log_format)
     given = MonitorSettings(interval_s=interval, window=window, rules=Rules(lag_allowed=allowed_lag))
     service = MonitorService(address, host, port, given, webhooks, protection(certificate, key, users_file))
-    asyncio.run(run_until_signal(service, _announce, logging.getLogger("ottla.monitor")))
+    log = logging.getLogger("ottla.monitor")
+    asyncio.run(run_until_signal(service, _announce, log, leave_s_max=LEAVE_S_MAX))
 
 
 def _announce(line: str) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.given import GivenPath
-from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import confirm
+from ottla.cli.serving_options import metrics_option
 from ottla.cli.settings import Settings, command, parse_assignment
 from ottla.common.errors import OttlaError
 
@@ -33,13 +33,6 @@ data_dir_option = click.option(
 
 conf_option = click.option(
     "--conf", "conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; repeatable."
-)
-
-
-metrics_option = click.option(
-    "--metrics",
-    type=ListenAddress(any_host=True),
-    help="Where /metrics and /health/ready are served over HTTP [nowhere].",
 )
 
 

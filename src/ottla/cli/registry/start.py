@@ -8,6 +8,7 @@ from ottla.cli.given import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.registry.extra import needs_registry
+from ottla.cli.serving_options import log_level_option
 from ottla.cli.settings import Settings, at_least, command
 from ottla.cli.streams import forget_stdout
 from ottla.common.errors import OttlaError
@@ -51,12 +52,7 @@ LEVELS = ("none", "backward", "backward_transitive", "forward", "forward_transit
     metavar="MS",
     help="Until a dead writer is replaced [10000].",
 )
-@click.option(
-    "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
-    default="info",
-    help="The least that is logged.",
-)
+@log_level_option
 def start(
     settings: Settings,
     listen: str,
@@ -89,7 +85,7 @@ def start(
     from ottla.common.logging_setup import set_up_logging
 
     with needs_registry():
-        from ottla.http.until_signal import run_until_signal
+        from ottla.http.until_signal import LEAVE_S_MAX, run_until_signal
         from ottla.registry.server import RegistryServer
         from ottla.registry.settings import RegistrySettings
     host, port = parse_address(listen, what="--listen")
@@ -118,7 +114,8 @@ def start(
         session_timeout_ms=session_timeout_ms,
         heartbeat_ms=max(100, session_timeout_ms // 3),
     )
-    asyncio.run(run_until_signal(RegistryServer(given), _announce, logging.getLogger("ottla.registry")))
+    log = logging.getLogger("ottla.registry")
+    asyncio.run(run_until_signal(RegistryServer(given), _announce, log, leave_s_max=LEAVE_S_MAX))
 
 
 def _announce(line: str) -> None:

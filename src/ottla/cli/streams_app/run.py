@@ -15,12 +15,12 @@ from ottla.cli.output import confirm
 from ottla.cli.pipeline.run import (
     conf_option,
     data_dir_option,
-    metrics_option,
     reporter_for,
     require_spark,
     serving_metrics,
     stopped_by_signals,
 )
+from ottla.cli.serving_options import metrics_option
 from ottla.cli.settings import Settings, command, parse_assignment
 from ottla.common.errors import OttlaError
 

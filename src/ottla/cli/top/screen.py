@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ottla.cli.output import table
+from ottla.cli.output import printable, table
 from ottla.cli.top.figures import BrokerLine, Figures, GroupLine, TopicLine
 
 VIEWS = ("brokers", "topics", "groups")
@@ -78,9 +79,21 @@ def screen(figures: Figures, shown: Shown, width: int, height: int) -> list[str]
     start = min(shown.scrolled, max(0, len(rows) - room))
     lines += [headings, *rows[start : start + room]]
     lines += [""] * (height - 1 - len(lines))
-    cut = [line[:width] for line in lines[: height - 1]]
+    cut = [cut_to(width, line) for line in lines[: height - 1]]
     cut.append(HELP[:width])
     return [_painted(line, place, len(cut)) for place, line in enumerate(cut)]
+
+
+def cut_to(width: int, line: str) -> str:
+    """As many characters as there are columns for: some take two, some none."""
+    if line.isascii():
+        return line[:width]
+    taken = 0
+    for at, character in enumerate(line):
+        taken += 0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if taken > width:
+            return line[:at]
+    return line
 
 
 def _painted(line: str, place: int, count: int) -> str:
@@ -119,7 +132,7 @@ def _health(figures: Figures) -> str:
     if wrong := sum(group.status == "ERROR" for group in figures.groups):
         ill.append(f"{wrong} groups in error")
     ill += figures.troubles
-    return "! " + "; ".join(ill) if ill else "all partitions are in sync, no group is in error"
+    return printable("! " + "; ".join(ill)) if ill else "all partitions are in sync, no group is in error"
 
 
 def _table(figures: Figures, shown: Shown) -> list[str]:

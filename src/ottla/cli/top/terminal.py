@@ -12,8 +12,9 @@ import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ottla.cli.output import printable
 from ottla.cli.top.figures import Figures
-from ottla.cli.top.screen import Shown, screen
+from ottla.cli.top.screen import Shown, cut_to, screen
 from ottla.common.errors import OttlaError
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -58,6 +59,8 @@ class Looking:
                 self.found, self.problem = self._look(), ""
             except (OttlaError, OSError) as error:
                 self.problem = str(error)
+            except Exception as error:  # an answer that nobody expected: a screen that stands still would not say so
+                self.problem = f"the cluster's answer was not understood: {error!r}"
             self.count += 1
             # The second look comes soon: before, no rate is known.
             pause_s = min(1.0, self._interval_s) if self.count == 1 else self._interval_s
@@ -97,11 +100,11 @@ def run_in_terminal(look: Callable[[], Figures], interval_s: float, view: str) -
 
 def _draw(looking: Looking, shown: Shown, width: int, height: int) -> None:
     if looking.found is None:
-        lines = [(looking.problem or "looking at the cluster ...")[:width]]
+        lines = [cut_to(width, printable(looking.problem) or "looking at the cluster ...")]
     else:
         lines = screen(looking.found, shown, width, height)
         if looking.problem:
-            lines[1] = f"! {looking.problem}"[:width]
+            lines[1] = cut_to(width, f"! {printable(looking.problem)}")
     text = f"{_CLEAR_LINE}\n".join(lines)
     sys.stdout.write(f"{_HOME}{text}{_CLEAR_LINE}{_CLEAR_BELOW}")
     sys.stdout.flush()

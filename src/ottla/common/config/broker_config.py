@@ -203,6 +203,9 @@ class BrokerConfig(
 
     def reconfigure(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> frozenset[str]:
         """Replace both dynamic layers; all or nothing: a wrong value raises and changes nothing."""
+        known_layers = self.layer(Source.DYNAMIC_DEFAULT_BROKER_CONFIG), self.layer(Source.DYNAMIC_BROKER_CONFIG)
+        if known_layers == (cluster, broker):
+            return frozenset()  # as at most starts: there are none
         trial = self.reconfigured(cluster, broker)
         new = dict(trial.__dict__, _listeners=self.__dict__["_listeners"], _trials=self.__dict__["_trials"])
         known = self.known().values()

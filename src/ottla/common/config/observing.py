@@ -12,7 +12,7 @@ _FILTER = re.compile(r"(?:client|topic|address|user|api)=\S+")
 
 
 def _are_filters(filters: tuple[str, ...]) -> bool:
-    return all(one == "*" or _FILTER.fullmatch(one) for one in filters)
+    return all(pattern == "*" or _FILTER.fullmatch(pattern) for pattern in filters)
 
 
 class ObservingSettings(Configuration):

@@ -258,4 +258,4 @@ class AuditSettings(Configuration):
 
 
 def super_users_of(text: str) -> tuple[str, ...]:
-    return tuple(one.strip() for one in text.split(";") if one.strip())
+    return tuple(rule.strip() for rule in text.split(";") if rule.strip())

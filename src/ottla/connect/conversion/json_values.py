@@ -30,10 +30,8 @@ from ottla.connect.conversion.java_text import (
 from ottla.connect.conversion.schemas import FLOATS, INTEGERS, TYPE_NAMES, logical, scale_of, validate
 
 Decode = Callable[[Any], Any]
-Encode = Callable[[Any], str]
 
 _EXACT_MAX = 2**53
-quoted = json.encoder.encode_basestring
 _SPACE = " \t\n\r"
 # Strings stay as they are; of numbers that begin with zeros, the zeros go.
 _LEADING_ZEROS = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![0-9.eE+])(-?)0+(?=[0-9])')

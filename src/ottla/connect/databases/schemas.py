@@ -29,6 +29,11 @@ def decimal(precision: int, scale: int, optional: bool = False) -> Schema:
     return Schema(SchemaType.BYTES, optional, DECIMAL, 1, parameters={"scale": str(scale), PRECISION: str(precision)})
 
 
+def bits(length: int) -> Schema:
+    """Bytes of which the first has the lowest bits; a length of 2147483647 for any."""
+    return Schema(SchemaType.BYTES, name="io.debezium.data.Bits", version=1, parameters={"length": str(length)})
+
+
 def struct(name: str | None, fields: Sequence[tuple[str, Schema]], optional: bool = False) -> Schema:
     return Schema(SchemaType.STRUCT, optional, name, fields=tuple(Field(*each) for each in fields))
 

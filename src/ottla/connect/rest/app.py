@@ -31,7 +31,6 @@ from ottla.connect.worker.worker import Worker
 
 _FORWARD_S = 100.0
 _BODY_BYTES_MAX = 4 * 1024 * 1024
-_EXPANSIONS = ("status", "info")
 
 
 class Asked:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,8 @@ _BATCHED_OFFSETS_SINCE = 8
 # From version 10 on topics are named by id.
 _OFFSET_FETCH_VERSION_MAX = 9
 _UNTOLD = (OttlaError, OSError)
+# As `missing` names what is not told of groups.
+GROUPS_OF = "groups of broker"
 
 
 class Asking:
@@ -61,7 +63,7 @@ class Asking:
             topics = self._with_settings(topics)
         else:
             brokers, topics = _remembered(known, brokers, topics)
-        groups = self._groups(sorted(brokers), topics)
+        groups = self._groups(sorted(brokers), topics, known)
         return Snapshot(
             at_s=at_s,
             took_s=time.monotonic() - began_s,
@@ -194,15 +196,19 @@ class Asking:
 
     # --- groups
 
-    def _groups(self, brokers: Iterable[int], topics: Mapping[str, Topic]) -> dict[str, Group]:
+    def _groups(self, brokers: Sequence[int], topics: Mapping[str, Topic], known: Snapshot | None) -> dict[str, Group]:
+        """Of a coordinator that does not answer, those that it had: they are not gone, only not told of. So it is with
+        one that has gone, until another has taken over."""
         found: dict[str, Group] = {}
+        silent: set[int] = set()
         for broker in brokers:
             try:
                 answer = self._reader.broker(broker).call(ListGroupsRequest(states_filter=[], types_filter=[]))
                 if answer.error_code:
                     raise OttlaError(f"{ErrorCode(answer.error_code).name}.")
             except _UNTOLD as error:
-                self._untold(f"groups of broker {broker}", error)
+                self._untold(f"{GROUPS_OF} {broker}", error)
+                silent.add(broker)
                 continue
             listed = [
                 Group(row.group_id, row.group_state, (row.group_type or "classic").lower(), row.protocol_type, broker)
@@ -211,8 +217,14 @@ class Asking:
             try:
                 found |= self._described(broker, listed, topics)
             except _UNTOLD as error:
-                self._untold(f"groups of broker {broker}", error)
+                self._untold(f"{GROUPS_OF} {broker}", error)
                 found |= {group.name: group for group in listed}
+        offsets = topics.get("__consumer_offsets")
+        is_taken_over = not silent and (offsets is None or not offsets.leaderless)
+        for group in known.groups.values() if known is not None else ():
+            is_lost = group.coordinator in silent or (group.coordinator not in brokers and not is_taken_over)
+            if is_lost and group.name not in found:
+                found[group.name] = replace(group, problem="Its coordinator does not answer: this is what was known.")
         return dict(sorted(found.items()))
 
     def _described(self, broker: int, listed: list[Group], topics: Mapping[str, Topic]) -> dict[str, Group]:

@@ -71,9 +71,13 @@ class Collector:
                 self._wake.set()
                 self._looked.wait(min(left, 0.2))
 
+    @property
+    def reports(self) -> Mapping[str, GroupReport]:
+        return self._monitor.report.groups
+
     def judged(self, group: str) -> GroupReport | None:
         """By Burrow's rules, over the looks that are remembered."""
-        return self._monitor.report.groups.get(group)
+        return self.reports.get(group)
 
     def wait_first(self, timeout_s: float) -> None:
         with self._looked:
@@ -157,8 +161,11 @@ def _values(snapshot: Snapshot, judged: Mapping[str, GroupReport]) -> dict[str, 
         "disk": snapshot.log_bytes,
         "behind": max((one.seconds_behind for one in judged.values() if one.seconds_behind is not None), default=None),
     }
+    behind = snapshot.lag_by_topic
     for topic in snapshot.topics.values():
         values[f"topic:{topic.name}"] = topic.records_per_s
+        if topic.name in behind:
+            values[f"behind in:{topic.name}"] = behind[topic.name]
     for group in snapshot.groups.values():
         values[f"group:{group.name}"] = group.lag
         values[f"commits:{group.name}"] = group.commits_per_s

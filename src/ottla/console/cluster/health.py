@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from ottla.console.cluster.snapshot import Snapshot
+from ottla.console.cluster.snapshot import Group, Snapshot
+from ottla.monitoring.burrow import Status
+from ottla.monitoring.monitor import GroupReport
 
 BAD, WARNING, NOTE = "bad", "warn", "note"
 _NAMED_MAX = 5
@@ -21,8 +24,15 @@ class Finding:
     link: str | None = None
 
 
-def findings(snapshot: Snapshot) -> list[Finding]:
-    found = [*_brokers(snapshot), *_partitions(snapshot), *_disks(snapshot), *_groups(snapshot), *_placement(snapshot)]
+def findings(snapshot: Snapshot, judged: Mapping[str, GroupReport]) -> list[Finding]:
+    """`judged`: groups by Burrow's rules, which need some looks before they say anything."""
+    found = [
+        *_brokers(snapshot),
+        *_partitions(snapshot),
+        *_disks(snapshot),
+        *_groups(snapshot, judged),
+        *_placement(snapshot),
+    ]
     return sorted(found, key=lambda finding: (BAD, WARNING, NOTE).index(finding.severity))
 
 
@@ -115,11 +125,15 @@ def _how(problem: str | None) -> str:
     return "fails" if problem == "fails" else f"is {problem}"
 
 
-def _groups(snapshot: Snapshot) -> list[Finding]:
+def _groups(snapshot: Snapshot, judged: Mapping[str, GroupReport]) -> list[Finding]:
     found = []
     for group in snapshot.groups.values():
         lag = group.lag or 0
         link = f"/groups/{quote(group.name, safe='')}"
+        report = judged.get(group.name)
+        if report is not None and (stuck := _stuck(group, report, link)) is not None:
+            found.append(stuck)
+            continue
         if group.state.lower() in ("stable", "assigning") and group.members and lag and not group.commits_per_s:
             if group.commits_per_s is not None and lag >= _LAG_WORTH_A_WORD:
                 found.append(
@@ -143,6 +157,30 @@ def _groups(snapshot: Snapshot) -> list[Finding]:
     return found
 
 
+def _stuck(group: Group, report: GroupReport, link: str) -> Finding | None:
+    """Some of its partitions may stand still while others move."""
+    still = [one for one in report.partitions if one.verdict.status in (Status.STALL, Status.STOP)]
+    back = [one for one in report.partitions if one.verdict.status is Status.REWIND]
+    if not (bad := still or back):
+        return None
+    lag = sum(one.verdict.lag for one in bad)
+    where = f"{_count(bad, 'partition')} ({_named([f'{one.topic}-{one.partition}' for one in bad])})"
+    if not still:
+        what = f"Group {group.name} went back in {where} and is {lag:,} records behind."
+        return Finding(WARNING, what, "Was it meant? If not, move its offsets to where it was.", link)
+    if group.members:
+        what = f"Group {group.name} has members and stands still in {where}, {lag:,} records behind."
+        advice = (
+            "Look at its members: a record that fails again and again, or a consumer that hangs. "
+            "Or a transaction stays open in what it reads: see Transactions."
+        )
+        return Finding(WARNING, what, advice, link)
+    if lag < _LAG_WORTH_A_WORD:
+        return None
+    what = f"Group {group.name} has no members and is {lag:,} records behind in {where}."
+    return Finding(WARNING, what, "Start its consumers, or delete the group if nobody needs it any more.", link)
+
+
 def _placement(snapshot: Snapshot) -> list[Finding]:
     if not snapshot.topics:
         return []
@@ -164,7 +202,7 @@ def _placement(snapshot: Snapshot) -> list[Finding]:
     return []
 
 
-def _count(names: list[str], what: str) -> str:
+def _count(names: Sequence[object], what: str) -> str:
     return f"{len(names):,} {what}{'' if len(names) == 1 else 's'}"
 
 

@@ -35,4 +35,6 @@ def look_of(snapshot: Snapshot) -> ClusterLook:
         internal_topics=frozenset(topic.name for topic in snapshot.topics.values() if topic.is_internal),
         ends=ends,
         groups=groups,
+        # What could not be asked for is not forgotten.
+        troubles=[f"{what}: {why}" for what, why in snapshot.missing.items()],
     )

@@ -64,10 +64,6 @@ class Topic:
         return sum(partition.records or 0 for partition in self.partitions)
 
     @cached_property
-    def end_sum(self) -> int:
-        return sum(partition.end or 0 for partition in self.partitions)
-
-    @cached_property
     def log_bytes(self) -> int | None:
         known = [partition.log_bytes for partition in self.partitions if partition.log_bytes is not None]
         return sum(known) if known else None

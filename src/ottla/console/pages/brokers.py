@@ -58,6 +58,22 @@ def alter(console: Console, visitor: Visitor, form: Form, request: Request) -> D
     return Done(f"{what}, for broker {number}.")
 
 
+# Each broker has its own of these: that they differ is no finding.
+_OF_EACH = frozenset(
+    (
+        "advertised.listeners",
+        "broker.id",
+        "broker.rack",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "metadata.log.dir",
+        "node.id",
+        "ottla.metrics.listen",
+    )
+)
+
+
 def configuration(console: Console, request: Request) -> Response:
     """Every setting of the brokers beside each other: what is set, and where they differ."""
     snapshot = console.seen()
@@ -78,9 +94,7 @@ def configuration(console: Console, request: Request) -> Response:
             if known is None or entry.is_set:
                 rows[entry.name] = entry
     differing = {
-        name
-        for name in rows
-        if len({values.get(name) for values in columns.values()}) > 1 and name not in ("broker.id", "node.id")
+        name for name in rows if len({values.get(name) for values in columns.values()}) > 1 and name not in _OF_EACH
     }
     return console.page(
         request,

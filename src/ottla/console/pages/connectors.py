@@ -22,6 +22,7 @@ from ottla.console.connect_form import (
     read_settings,
     version_of,
 )
+from ottla.console.connector_flow import Flow, flow_of
 from ottla.console.web.console import Console, Visitor
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.requests import Form
@@ -29,6 +30,8 @@ from ottla.console.web.routing import Route
 
 _ACTIONS = ("pause", "resume", "stop", "restart", "restart-task")
 _WRONG = 422
+# Each is a question to the worker: of more, only the page of the connector asks.
+_SOURCES_ASKED_MAX = 20
 _VERSION_KEY = secrets.token_bytes(32)
 
 
@@ -36,14 +39,23 @@ def connectors(console: Console, request: Request) -> Response:
     found: list[Connector] = []
     problems: list[str] = []
     workers: list[tuple[str, str]] = []
+    flows: dict[str, Flow] = {}
     for client in console.connect:
         try:
             workers.append((client.url, client.version()))
-            found += client.connectors()
+            mine = client.connectors()
+            flows |= _flows(console, client, mine)
+            found += mine
         except OttlaError as error:
             problems.append(str(error))
     found.sort(key=lambda one: (one.rank, one.name))
-    return console.page(request, "connectors.html", connectors=found, problems=problems, workers=workers)
+    return console.page(request, "connectors.html", connectors=found, flows=flows, problems=problems, workers=workers)
+
+
+def _flows(console: Console, client: ConnectClient, some: list[Connector]) -> dict[str, Flow]:
+    asked = {one.name for one in [each for each in some if each.kind == "source"][:_SOURCES_ASKED_MAX]}
+    seen = console.collector.snapshot
+    return {one.name: flow_of(one, client.topics(one.name) if one.name in asked else (), seen) for one in some}
 
 
 def _one(console: Console, request: Request) -> tuple[ConnectClient, Connector]:
@@ -62,7 +74,15 @@ def _one(console: Console, request: Request) -> tuple[ConnectClient, Connector]:
 
 def connector(console: Console, request: Request) -> Response:
     client, one = _one(console, request)
-    return console.page(request, "connector.html", connector=one, shown=_shown(client, one), worker=client.url)
+    return console.page(
+        request,
+        "connector.html",
+        connector=one,
+        shown=_shown(client, one),
+        worker=client.url,
+        flow=flow_of(one, client.topics(one.name), console.collector.snapshot),
+        history=console.collector.history,
+    )
 
 
 def _shown(client: ConnectClient, one: Connector) -> Mapping[str, str]:

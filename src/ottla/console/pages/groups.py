@@ -33,6 +33,8 @@ def groups(console: Console, request: Request) -> Response:
         {
             "name": lambda group: group.name,
             "state": lambda group: group.state,
+            # The worst of its partitions.
+            "verdict": lambda group: _rank(console, group.name),
             "members": lambda group: len(group.members),
             "topics": lambda group: len(group.topics),
             "lag": lambda group: group.lag,
@@ -41,6 +43,11 @@ def groups(console: Console, request: Request) -> Response:
         "-lag",
     )
     return console.page(request, "groups.html", listing=found, history=console.collector.history)
+
+
+def _rank(console: Console, name: str) -> int | None:
+    report = console.collector.judged(name)
+    return None if report is None else int(report.worst.verdict.status) if report.worst else 0
 
 
 def _group(console: Console, request: Request) -> Group:
@@ -63,7 +70,11 @@ def group(console: Console, request: Request) -> Response:
         topic = snapshot.topics.get(where.topic)
         partition = next((each for each in topic.partitions if each.index == where.partition), None) if topic else None
         rows.append((where, found.offsets.get(where), partition, found.lags.get(where), owners.get(where)))
-    return console.page(request, "group.html", group=found, rows=rows, history=console.collector.history)
+    report = console.collector.judged(found.name)
+    verdicts = {TopicPartition(one.topic, one.partition): one.verdict for one in report.partitions} if report else {}
+    return console.page(
+        request, "group.html", group=found, rows=rows, verdicts=verdicts, history=console.collector.history
+    )
 
 
 def offsets(console: Console, request: Request) -> Response:

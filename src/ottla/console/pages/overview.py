@@ -18,7 +18,7 @@ _SHOWN = 8
 
 def overview(console: Console, request: Request) -> Response:
     snapshot = console.seen()
-    found = findings(snapshot)
+    found = findings(snapshot, console.collector.reports)
     rates = [topic.records_per_s for topic in snapshot.topics.values() if topic.records_per_s is not None]
     named = [topic for topic in snapshot.topics.values() if not topic.is_internal]
     return console.page(

@@ -28,7 +28,7 @@ from ottla.console.pages.topics import topic_of
 from ottla.console.records.producing import produce
 from ottla.console.records.query import DOWNLOAD_MAX, FORMATS, LIMITS, NEXT, OFFSET, Query, parse_query, positions_text
 from ottla.console.records.searching import Progress, Search, View, condition_of
-from ottla.console.records.showing import as_json, shown, view_of
+from ottla.console.records.showing import as_line, shown, view_of
 from ottla.console.web.console import Console, Visitor, console_of
 from ottla.console.web.handling import Done, NotFound, change, page
 from ottla.console.web.requests import Form
@@ -207,7 +207,7 @@ async def download(request: Request) -> Response:
                 reader, query, _view(console, visitor, query), seconds_max=DOWNLOAD_S_MAX, is_cancelled=cancelled.is_set
             )
             for found in search.rounds():
-                yield b"".join(json.dumps(as_json(record)).encode() + b"\n" for record in found)
+                yield b"".join(as_line(record) + b"\n" for record in found)
 
     async def body() -> AsyncIterator[bytes]:
         if not await _has_slot():

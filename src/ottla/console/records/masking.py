@@ -6,7 +6,6 @@ nor the bytes of a record have it. A value whose fields cannot be found, because
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -14,6 +13,7 @@ from typing import Any
 
 from ottla.common.errors import OttlaError
 from ottla.common.where import Record
+from ottla.console.records import exact_json
 
 HIDDEN = "•••"
 _HIDDEN_BYTES = HIDDEN.encode()
@@ -78,7 +78,7 @@ def _masked_bytes(data: bytes | None, paths: Sequence[tuple[str, ...]]) -> bytes
     if () in paths:
         return _HIDDEN_BYTES
     try:
-        tree = json.loads(data)
+        tree = exact_json.loads(data)
     except (ValueError, RecursionError):
         return _HIDDEN_BYTES
     if not isinstance(tree, dict | list):
@@ -86,7 +86,7 @@ def _masked_bytes(data: bytes | None, paths: Sequence[tuple[str, ...]]) -> bytes
     try:
         for path in paths:
             _hide(tree, path)
-        return json.dumps(tree, ensure_ascii=False).encode(errors="replace")
+        return exact_json.dumps(tree, ensure_ascii=False).encode(errors="replace")
     except RecursionError:  # to write it takes more than to read it
         return _HIDDEN_BYTES
 

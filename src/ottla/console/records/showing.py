@@ -9,6 +9,7 @@ from typing import Any
 from ottla.client.schema_registry import RegistryClient
 from ottla.common.errors import OttlaError
 from ottla.common.where import Record
+from ottla.console.records import exact_json
 from ottla.console.records.masking import masked
 from ottla.console.records.searching import View
 
@@ -57,10 +58,10 @@ def read(data: bytes | None, how: str = "auto") -> Shown:
         return _hex(data)
     if (how in ("auto", "json") and data[:1] in (b"{", b"[")) or how == "json":
         try:
-            tree = json.loads(data)
+            tree = exact_json.loads(data)
             # To write it may take more than to read it.
-            line = json.dumps(tree, ensure_ascii=False, separators=(", ", ": "))
-            return _cut("json", line, json.dumps(tree, indent=2, ensure_ascii=False), len(data))
+            line = exact_json.dumps(tree, ensure_ascii=False, separators=(", ", ": "))
+            return _cut("json", line, exact_json.dumps(tree, indent=2, ensure_ascii=False), len(data))
         except (ValueError, RecursionError):
             pass
     try:
@@ -89,9 +90,9 @@ def _hex(data: bytes) -> Shown:
     return Shown("hex", preview, "\n".join(lines), len(data), len(data) > 16 * 1024)
 
 
-def as_json(record: Record) -> dict[str, Any]:
-    """A line of a download; bytes that are no text are hex."""
-    return {
+def as_line(record: Record) -> bytes:
+    """Of a download, without its end; bytes that are no text are hex."""
+    tree = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
@@ -100,6 +101,7 @@ def as_json(record: Record) -> dict[str, Any]:
         "value": _plain(record.value),
         "headers": [[name, _plain(value)] for name, value in record.headers],
     }
+    return exact_json.dumps(tree).encode()
 
 
 def _plain(data: bytes | None) -> Any:
@@ -107,7 +109,7 @@ def _plain(data: bytes | None) -> Any:
         return None
     if data[:1] in (b"{", b"["):
         try:
-            return json.loads(data)
+            return exact_json.loads(data)
         except (ValueError, RecursionError):
             pass
     try:

@@ -22,6 +22,54 @@
     menu.setAttribute("aria-expanded", String(isOpen));
   });
 
+  // --- tables that the server does not sort: by a click on a heading, which stays while the page refreshes itself
+  const UNITS = { k: 1e3, M: 1e6, G: 1e9, T: 1e12, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, ms: 1, s: 1e3, min: 6e4, h: 36e5, d: 864e5 };
+  const sortedBy = new Map();
+  const asSent = new WeakMap();
+  function comparable(cell) {
+    const text = cell.textContent.trim();
+    if (!text || text === "–") return null;
+    const number = cell.matches(".n") && /^([+-]?[\d,]*\.?\d+)\s*([a-zA-Z]*)/.exec(text);
+    return number ? Number(number[1].replaceAll(",", "")) * (UNITS[number[2]] ?? 1) : text.toLowerCase();
+  }
+  function sortRows(table, column, isDown) {
+    const body = table.tBodies[0];
+    const known = [...body.rows].map((row) => [comparable(row.cells[column]), row]);
+    // What is not known comes last, whichever way it is sorted.
+    known.sort(([a], [b]) => (a === null || b === null ? (a === null) - (b === null) : (a < b ? -1 : a > b ? 1 : 0) * (isDown ? -1 : 1)));
+    body.append(...known.map(([, row]) => row));
+    all("thead th", table).forEach((heading, at) => {
+      heading.toggleAttribute("aria-sort", at === column);
+      if (at === column) heading.setAttribute("aria-sort", isDown ? "descending" : "ascending");
+    });
+  }
+  function prepareTables(within) {
+    for (const table of all("table.rows:not(.records, .settings, .documented, .story)", within)) {
+      const rows = [...(table.tBodies[0]?.rows ?? [])];
+      if (!table.tHead || one("th a", table.tHead) || rows.length < 2 || rows.some((row) => row.cells.length !== table.tHead.rows[0].cells.length)) continue;
+      const name = table.closest("[aria-label]")?.getAttribute("aria-label") ?? "";
+      [...table.tHead.rows[0].cells].forEach((heading, column) => {
+        if (one(".sr", heading) || !heading.textContent.trim()) return;
+        const button = document.createElement("button");
+        button.type = "button";
+        button.className = "sorter";
+        button.append(...heading.childNodes);
+        heading.append(button);
+        button.addEventListener("click", () => {
+          const before = sortedBy.get(name);
+          // Of numbers one looks for the largest.
+          const isDown = before?.column === column ? !before.isDown : heading.matches(".n");
+          sortedBy.set(name, { column, isDown });
+          sortRows(table, column, isDown);
+        });
+      });
+      const chosen = sortedBy.get(name);
+      if (chosen) sortRows(table, chosen.column, chosen.isDown);
+    }
+  }
+  for (const part of all("[data-live]")) asSent.set(part, part.innerHTML);
+  prepareTables(document);
+
   // --- pages stay fresh: the same page again, and what is marked as live is replaced
   const REFRESH_MS = 5000;
   function isBusy() {
@@ -42,7 +90,7 @@
   async function refresh() {
     if (isBusy() || !one("[data-live]")) return;
     try {
-      const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "manual" });
+      const answer = await fetch(location.href, { headers: { accept: "text/html", "x-refresh": "1" }, redirect: "manual" });
       if (answer.type === "opaqueredirect" || answer.status === 401) return location.reload();
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!fresh.querySelector("#content")) throw new Error("not a page of the console");
@@ -50,10 +98,13 @@
       for (const old of all("[data-live]")) {
         const now = fresh.getElementById(old.id);
         if (!now) continue;
-        if (old.innerHTML !== now.innerHTML) {
+        const sent = now.innerHTML;
+        if (asSent.get(old) !== sent) {
+          asSent.set(old, sent);
           const open = all("details[open]", old).map((each) => all("details", old).indexOf(each));
           const back = focusIn(old);
           old.replaceChildren(...now.childNodes);
+          prepareTables(old);
           back?.();
           const details = all("details", old);
           for (const index of open) if (details[index]) details[index].open = true;
@@ -79,6 +130,8 @@
       for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
     });
   }
+  // What somebody has typed into the address may be no escape at all.
+  const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
   for (const filter of all("[data-filter-rows]")) {
     const rows = all(`#${filter.dataset.filterRows} tbody tr`);
     const apply = () => {
@@ -86,7 +139,7 @@
       for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
       history.replaceState(null, "", wanted ? `#${encodeURIComponent(filter.value)}` : location.pathname + location.search);
     };
-    if (location.hash) { filter.value = decodeURIComponent(location.hash.slice(1)); apply(); }
+    if (location.hash) { filter.value = decoded(location.hash.slice(1)); apply(); }
     filter.addEventListener("input", apply);
     filter.form?.addEventListener("submit", (event) => event.preventDefault());
   }
@@ -151,6 +204,7 @@
       stop();
       show(now);
       results.dataset.done = now.ended ?? "tail";
+      if (isTail) told.textContent += ". It has ended by itself: start it again to see more.";
       if (!rows.children.length && now.ended === "everything") {
         const row = rows.insertRow(), cell = row.insertCell();
         cell.colSpan = 5; cell.className = "empty"; cell.textContent = "There is no such record.";
@@ -166,7 +220,7 @@
       told.className = "bad";
       results.dataset.done = "trouble";
     });
-    source.onerror = () => { if (source.readyState !== EventSource.CLOSED) stop("The connection was lost: search again."); told.className = "bad"; };
+    source.onerror = () => { stop("The connection was lost: search again."); told.className = "bad"; results.dataset.done = "trouble"; };
     cancel.addEventListener("click", () => stop(last ? `${told.textContent} Cancelled.` : "Cancelled."));
   }
 

@@ -19,12 +19,22 @@ _SPARK_WIDTH, _SPARK_HEIGHT = 96, 22
 _HITS = 120
 
 
-def chart(points: Points, unit: Callable[[float], str], label: str, base: int = 10) -> Markup:
-    """`label` says in words what is drawn, for those who cannot see it. `base` is 1024 for bytes."""
+# What an axis goes by: numbers, things that are counted one by one, seconds, bytes.
+_NUMBERS, _WHOLE, _SECONDS, _BYTES = 10, 1, 60, 1024
+_NICE_S = tuple(
+    60.0 * minutes for minutes in (1, 2, 4, 6, 10, 20, 30, 60, 120, 240, 360, 720, 1440)
+)  # their halves are as easily read
+
+
+def chart(points: Points, unit: Callable[[float], str], label: str, base: int = _NUMBERS) -> Markup:
+    """`label` says in words what is drawn, for those who cannot see it. `base` is 1024 for bytes, 60 for seconds, 1 for
+    what has no halves."""
     return lines([("", points)], unit, label, base)
 
 
-def lines(series: Sequence[tuple[str, Points]], unit: Callable[[float], str], label: str, base: int = 10) -> Markup:
+def lines(
+    series: Sequence[tuple[str, Points]], unit: Callable[[float], str], label: str, base: int = _NUMBERS
+) -> Markup:
     """Several of the same moments in one picture, each with its name; each is drawn in another way, for those who see
     no colours."""
     known = {name: [(at, value) for at, value in points if value is not None] for name, points in series}
@@ -42,7 +52,7 @@ def lines(series: Sequence[tuple[str, Points]], unit: Callable[[float], str], la
         return _TOP + (1 - value / top) * (_HEIGHT - _TOP - _BOTTOM)
 
     parts: list[str] = []
-    for share in (0.0, 0.5, 1.0):
+    for share in (0.0, 1.0) if base == _WHOLE and top % 2 else (0.0, 0.5, 1.0):
         height = y(top * share)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{height:.1f}" y2="{height:.1f}"/>')
         parts.append(
@@ -107,7 +117,10 @@ def _in_words(
 
 def _legend(known: Mapping[str, list[tuple[float, float]]], unit: Callable[[float], str]) -> str:
     if len(known) < 2:
-        return ""
+        (values,) = ([value for _, value in rows] for rows in known.values())
+        told = (("last", values[-1]), ("least", min(values)), ("most", max(values)))
+        entries = "".join(f"<li>{what} <strong>{escape(unit(value))}</strong></li>" for what, value in told)
+        return f'<ul class="legend">{entries}</ul>'
     entries = "".join(
         f'<li><svg class="key" viewBox="0 0 18 4" aria-hidden="true"><path class="line s{number}" d="M0 2h18"/></svg>'
         f"{escape(name)}{f' <strong>{escape(unit(rows[-1][1]))}</strong>' if rows else ''}</li>"
@@ -154,19 +167,25 @@ def meter(share: float | None, label: str) -> Markup:
     )
 
 
-def nice_top(most: float, base: int = 10) -> float:
-    """The least 1, 2, 2.5 or 5 times a power of ten that is not below it; of bytes, in their own unit."""
-    if most <= 0:
+def nice_top(most: float, base: int = _NUMBERS) -> float:
+    """The least 1, 2, 2.5 or 5 times a power of ten that is not below it; of bytes and seconds, in their own unit."""
+    if most <= 0 or (base == _WHOLE and most < 1):
         return 1.0
     unit = 1.0
-    while base == 1024 and most >= 1024:
+    steps: tuple[float, ...] = (1.0, 2.0, 2.5, 5.0, 10.0)
+    if base == _SECONDS and most > 30:
+        for step in _NICE_S:
+            if step >= most * 0.999:
+                return step
+        most, unit, steps = most / _NICE_S[-1], _NICE_S[-1], (1.0, 2.0, 4.0, 10.0)
+    while base == _BYTES and most >= 1024:
         most, unit = most / 1024, unit * 1024
     power = 1.0
     while power * 10 <= most:
         power *= 10
     while power > most:
         power /= 10
-    return unit * next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= most * 0.999)
+    return unit * next(step * power for step in steps if step * power >= most * 0.999)
 
 
 def minutes(seconds: float) -> str:

@@ -156,7 +156,8 @@ class Console:
             "navigation": NAVIGATION,
             "path": request.url.path,
             "theme": theme if theme in ("dark", "light") else "",
-            "notices": _drained(visitor.session.notices),
+            # A page that only refreshes itself, perhaps in another tab, is not the one that waits for them.
+            "notices": [] if "x-refresh" in request.headers else _drained(visitor.session.notices),
             "problem": collector.problem,
             "snapshot": collector.snapshot,
             "query": dict(request.query_params),

@@ -96,8 +96,8 @@ def _changed(action: str, work: Work, request: Request, form: Form) -> Response:
     if isinstance(done, Response):
         return done
     console.note(visitor, action, done.sentence)
-    visitor.session.notices.append(("ok", done.sentence))
     console.collector.look_now()
+    visitor.session.notices.append(("ok", done.sentence))
     return RedirectResponse(done.to or back, 303)
 
 

@@ -72,9 +72,9 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]
         return connection
 
     def select(self, read: Sequence[Any], write: Sequence[Any], error: Sequence[Any], timeout: float | None) -> Ready:
-        buffered = [one for one in read if isinstance(one, ssl.SSLSocket) and one.pending()]
+        buffered = [found for found in read if isinstance(found, ssl.SSLSocket) and found.pending()]
         readable, writable, broken = super().select(read, write, error, 0 if buffered else timeout)
-        return [*readable, *(one for one in buffered if one not in readable)], writable, broken
+        return [*readable, *(found for found in buffered if found not in readable)], writable, broken
 
 
 class Connection(ConnectionHandler):  # type: ignore[misc]

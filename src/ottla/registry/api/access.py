@@ -30,6 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ottla.common.basic_logins import BasicLogins
 from ottla.common.errors import OttlaError
+from ottla.common.turns_by_address import client_of
 from ottla.common.users_file import check_section, read_file, sections_of
 from ottla.registry.api.answers import answer
 from ottla.registry.api.token_settings import TokenSettings, token_settings
@@ -132,7 +133,11 @@ class Authentication:
         if scope["type"] == "http":
             headers = dict(scope["headers"])
             login = headers.get(b"authorization")
-            user = await self._user(login) if login is not None else self._with_certificate(scope, headers)
+            user = (
+                await self._user(login, client_of(scope))
+                if login is not None
+                else self._with_certificate(scope, headers)
+            )
             if user is None:
                 refusal = answer({"error_code": 401, "message": "Unauthorized"}, 401)
                 refusal.headers["WWW-Authenticate"] = self._asks_for
@@ -148,12 +153,12 @@ class Authentication:
             return self._users.get(unquote(headers[_FORWARD_USER].decode("latin-1")))
         return user
 
-    async def _user(self, header: bytes) -> User | None:
+    async def _user(self, header: bytes, address: str) -> User | None:
         scheme, _, encoded = header.partition(b" ")
         if scheme.lower() == b"bearer":
             named = None if self._tokens is None else self._tokens.user(encoded.strip())
             return None if named is None else self._by_token.get(named, self._by_token.get(_ANYBODY))
-        name = await self._logins.name(header)
+        name = await self._logins.name(header, address)
         return None if name is None else self._users[name]
 
 

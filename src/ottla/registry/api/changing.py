@@ -20,6 +20,7 @@ from ottla.registry.api.requests import (
     instance_of,
     registration_of,
     subject_of,
+    turn_of,
     version_of,
 )
 from ottla.registry.api.shapes import config_of, mode_of
@@ -35,9 +36,10 @@ _PASSED_ON = ("authorization", "content-type", "accept")
 
 async def register(request: Request) -> Response:
     asked = await registration_of(request, access.WRITE)
-    if (there := await _already_there(request, asked)) is not None:
-        return answer(there)
-    return await _change(request, lambda state: changes.register(state, asked))
+    async with turn_of(request):
+        if (there := await _already_there(request, asked)) is not None:
+            return answer(there)
+        return await _change(request, lambda state: changes.register(state, asked))
 
 
 async def _already_there(request: Request, asked: Registration) -> dict[str, Any] | None:
@@ -97,6 +99,9 @@ async def _change(request: Request, decide: Decision) -> Response:
 
 
 async def _forward(request: Request, url: str) -> Response:
+    if instance_of(request).settings.scheme == "https" and not url.startswith("https:"):
+        # Who writes is what the group says. A login that came over TLS goes nowhere else.
+        raise errors.forwarding_failed(f"The instance that writes, {url}, has no HTTPS, and this one has")
     client: httpx.AsyncClient = request.app.state.forwarding
     headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
     headers |= access.passed_on(request)

@@ -23,15 +23,19 @@ from ottla.registry.api.requests import (
     page,
     registration_of,
     subject_of,
+    turn_of,
     version_of,
 )
 from ottla.registry.changes import canonical, find
 from ottla.registry.checking import compatibility_messages
+from ottla.registry.errors import RegistryError
 from ottla.registry.names import ANY_CONTEXT, DEFAULT_CONTEXT, context_prefix, has_prefix, in_context, parse_subject
 from ottla.registry.parsing import parse, resolve
 from ottla.registry.protobuf.format import ProtobufSchema
 from ottla.registry.schemas import PROTOBUF, TYPES, SchemaText, Version
 from ottla.registry.state import RegistryState
+
+_PREFIXES_MAX = 20
 
 
 def state_of(request: Request) -> RegistryState:
@@ -49,7 +53,7 @@ async def schema_by_id(request: Request) -> Response:
     number = id_of(request)
     schema, context = _by_id(request, number)
     tree: dict[str, Any] = {"schemaType": schema.type} | schema.as_json() | {"guid": schema.guid}
-    tree["schema"] = formatted(request, schema, context)
+    tree["schema"] = await formatted(request, schema, context)
     if flag(request, "fetchMaxId"):
         tree["maxId"] = state_of(request).ids(context).largest
     return answer(tree)
@@ -57,13 +61,13 @@ async def schema_by_id(request: Request) -> Response:
 
 async def schema_text_by_id(request: Request) -> Response:
     schema, context = _by_id(request, id_of(request))
-    return PlainTextResponse(formatted(request, schema, context), media_type=MEDIA_TYPE)
+    return PlainTextResponse(await formatted(request, schema, context), media_type=MEDIA_TYPE)
 
 
 async def schema_by_guid(request: Request) -> Response:
     guid, found = _with_guid(request)
     schema, context = found[0].schema, parse_subject(found[0].subject).context
-    text = formatted(request, schema, context)
+    text = await formatted(request, schema, context)
     return answer({"schemaType": schema.type} | schema.as_json() | {"schema": text, "guid": guid})
 
 
@@ -107,11 +111,16 @@ def _context_of_id(request: Request, number: int) -> str:
     return DEFAULT_CONTEXT
 
 
-def formatted(request: Request, schema: SchemaText, context: str) -> str:
+async def formatted(request: Request, schema: SchemaText, context: str) -> str:
     """`format=serialized`: Protobuf as the bytes of its descriptor, in base64."""
     if request.query_params.get("format") != "serialized" or schema.type != PROTOBUF:
         return schema.text
-    parsed = parse(schema, resolve(state_of(request), schema, context), is_new=False)
+    # To read a large file takes seconds.
+    return await asyncio.to_thread(_serialised, state_of(request), schema, context)
+
+
+def _serialised(state: RegistryState, schema: SchemaText, context: str) -> str:
+    parsed = parse(schema, resolve(state, schema, context), is_new=False)
     assert isinstance(parsed, ProtobufSchema)
     return parsed.serialised()
 
@@ -158,7 +167,10 @@ async def subjects(request: Request) -> Response:
 def _listed(request: Request) -> list[str]:
     """Subjects that the user may see, in order: those with one of the prefixes of the query. Without a prefix those of
     the context of the path, or of all."""
-    prefixes = request.query_params.getlist("subjectPrefix")
+    prefixes = list(dict.fromkeys(request.query_params.getlist("subjectPrefix")))
+    if len(prefixes) > _PREFIXES_MAX:
+        # Each is looked for in the name of every subject, while everybody waits.
+        raise RegistryError(422, f"subjectPrefix is given more than {_PREFIXES_MAX} times")
     if prefixes or "context" in request.path_params:
         prefixes = [in_context(context_of(request), prefix) for prefix in prefixes or [""]]
     else:
@@ -186,15 +198,16 @@ async def versions(request: Request) -> Response:
 
 async def version(request: Request) -> Response:
     found = _version(request)
-    return answer(_whole(request, found))
+    return answer(await _whole(request, found))
 
 
 async def version_text(request: Request) -> Response:
-    return PlainTextResponse(_whole(request, _version(request))["schema"], media_type=MEDIA_TYPE)
+    whole = await _whole(request, _version(request))
+    return PlainTextResponse(whole["schema"], media_type=MEDIA_TYPE)
 
 
-def _whole(request: Request, found: Version) -> dict[str, Any]:
-    return found.as_json() | {"schema": formatted(request, found.schema, parse_subject(found.subject).context)}
+async def _whole(request: Request, found: Version) -> dict[str, Any]:
+    return found.as_json() | {"schema": await formatted(request, found.schema, parse_subject(found.subject).context)}
 
 
 def _version(request: Request) -> Version:
@@ -218,7 +231,7 @@ async def latest_with_metadata(request: Request) -> Response:
     for each in reversed(found.values()):
         metadata = json.loads(each.schema.metadata) if each.schema.metadata else {}
         if wanted.items() <= (metadata.get("properties") or {}).items():
-            return answer(_whole(request, each))
+            return answer(await _whole(request, each))
     raise errors.schema_not_found()
 
 
@@ -228,11 +241,14 @@ async def look_up(request: Request) -> Response:
     if not state.versions(asked.subject, deleted=deleted):
         raise errors.subject_not_found(asked.subject)
     normalises = asked.normalises or bool(state.config(asked.subject).get("normalize"))
-    schema = await asyncio.to_thread(canonical, state, asked.subject, asked.schema, normalises=normalises, is_new=False)
+    async with turn_of(request):
+        schema = await asyncio.to_thread(
+            canonical, state, asked.subject, asked.schema, normalises=normalises, is_new=False
+        )
     found = find(state, asked.subject, schema, deleted=deleted)
     if found is None:
         raise errors.schema_not_found()
-    return answer(_whole(request, found))
+    return answer(await _whole(request, found))
 
 
 # --- compatibility
@@ -252,7 +268,8 @@ async def compatibility(request: Request) -> Response:
         schema = canonical(state, asked.subject, asked.schema, normalises=asked.normalises)
         return compatibility_messages(state, asked.subject, schema, only)
 
-    messages = await asyncio.to_thread(check)
+    async with turn_of(request):
+        messages = await asyncio.to_thread(check)
     tree: dict[str, Any] = {"is_compatible": not messages}
     if flag(request, "verbose"):
         tree["messages"] = messages

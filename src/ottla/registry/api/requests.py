@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.requests import Request
 
-from ottla.common.schemas import no_constant
+from ottla.common.turns_by_address import TurnsByAddress, client_of
 from ottla.registry import errors
 from ottla.registry.api import access
+from ottla.registry.api.bodies import Bodies, json_object
 from ottla.registry.api.gate import name_in
 from ottla.registry.api.shapes import metadata_of, rules_of
 from ottla.registry.changes import Registration
@@ -121,29 +122,9 @@ def _require_json(request: Request) -> None:
 
 async def body_of(request: Request) -> dict[str, Any]:
     _require_json(request)
-    limit = instance_of(request).settings.request_bytes_max
-    stated = request.headers.get("content-length", "0")
-    if stated.isdigit() and int(stated) > limit:
-        raise errors.too_large(f"The request has more than {limit} bytes")
-    received = bytearray()
-    try:
-        async with asyncio.timeout(instance_of(request).settings.receive_timeout_s):
-            async for chunk in request.stream():
-                received += chunk
-                if len(received) > limit:
-                    raise errors.too_large(f"The request has more than {limit} bytes")
-    except TimeoutError:
-        raise RegistryError(408, "HTTP 408 Request Timeout") from None
-    request.state.body = bytes(received)  # another instance may have to be asked
-    try:
-        tree = json.loads(request.state.body, parse_constant=no_constant)
-    except (ValueError, RecursionError) as error:
-        raise RegistryError(400, f"The request is no JSON: {error}") from None
-    if not isinstance(tree, dict):
-        raise RegistryError(400, "The request is no JSON object")
-    if b"\\u" in request.state.body and not _is_text(tree):
-        raise RegistryError(400, "The request has halves of characters, which are no text")
-    return tree
+    bodies: Bodies = request.app.state.bodies
+    request.state.body = await bodies.receive(request)  # another instance may have to be asked
+    return json_object(request.state.body)
 
 
 async def registration_of(request: Request, right: str = access.READ) -> Registration:
@@ -171,19 +152,21 @@ async def registration_of(request: Request, right: str = access.READ) -> Registr
     return Registration(subject, schema, normalises, _whole(tree, "id"), _version(tree))
 
 
+@asynccontextmanager
+async def turn_of(request: Request) -> AsyncIterator[None]:
+    """To parse and compare a schema may take seconds: who sends many leaves room for others."""
+    turns: TurnsByAddress = request.app.state.turns
+    async with turns.of(client_of(request.scope)) as is_let:
+        if not is_let:
+            raise RegistryError(503, "HTTP 503 Service Unavailable")
+        yield
+
+
 def _text(tree: dict[str, Any], name: str) -> str | None:
     value = tree.get(name)
     if value is not None and not isinstance(value, str):
         raise RegistryError(422, f"{name} has to be text")
     return value
-
-
-def _is_text(tree: Any) -> bool:
-    try:
-        json.dumps(tree, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _whole(tree: dict[str, Any], name: str) -> int | None:

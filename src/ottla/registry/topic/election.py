@@ -40,9 +40,13 @@ class Identity(NamedTuple):
         }
 
     @staticmethod
-    def decode(tree: dict[str, Any]) -> Identity:
-        is_eligible = bool(tree.get("master_eligibility", tree.get("leader_eligibility", True)))
-        return Identity(str(tree["host"]), int(tree["port"]), str(tree.get("scheme", "http")), is_eligible)
+    def decode(tree: Any) -> Identity | None:
+        """None for what is none: whoever may read the group may join it, and say what he likes."""
+        try:
+            is_eligible = bool(tree.get("master_eligibility", tree.get("leader_eligibility", True)))
+            return Identity(str(tree["host"]), int(tree["port"]), str(tree.get("scheme", "http")), is_eligible)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
 
 
 # None: nobody is known to write.
@@ -100,7 +104,8 @@ class Election:
         return json.dumps(self._identity.encode()).encode()
 
     def _assignments(self, told: Mapping[str, bytes]) -> dict[str, bytes]:
-        members = {member: Identity.decode(json.loads(metadata)) for member, metadata in told.items()}
+        found = {member: Identity.decode(_tree(metadata)) for member, metadata in told.items()}
+        members = {member: identity for member, identity in found.items() if identity is not None}
         writer = choose(members, self._last)
         tree = {
             "version": _VERSION,
@@ -108,13 +113,21 @@ class Election:
             "master": writer,
             "master_identity": members[writer].encode() if writer is not None else None,
         }
-        return dict.fromkeys(members, json.dumps(tree).encode())
+        return dict.fromkeys(told, json.dumps(tree).encode())
 
     def _learn(self, assigned: Assigned | None) -> None:
         if assigned is None:
             self._on_writer(None)
             return
-        tree = json.loads(assigned.assignment) if assigned.assignment else {}
+        tree = _tree(assigned.assignment)
         writer = tree.get("master_identity") or tree.get("leader_identity")
-        self._last = Identity.decode(writer) if writer else None
+        self._last = Identity.decode(writer)
         self._on_writer(self._last)
+
+
+def _tree(data: bytes) -> dict[str, Any]:
+    try:
+        tree = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return tree if isinstance(tree, dict) else {}

@@ -125,10 +125,15 @@ def run_work(
     yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
-def counted(progress: Mapping[str, Any], counts: Counts) -> dict[str, Any]:
-    """Spark's progress of a batch, in its JSON form, with what the work counted, as if it had been observed in rows."""
+def counted(
+    progress: Mapping[str, Any], counts: Counts, observed: Mapping[str, Mapping[str, int]] | None = None
+) -> dict[str, Any]:
+    """Spark's progress of a batch, in its JSON form, with what the work counted. `observed`: what Spark would have
+    observed in rows; without it, it is all that was counted."""
     told = dict(progress)
-    told["observedMetrics"] = {**progress.get("observedMetrics", {}), ROWS_OUT: {**counts}}
+    observed = {ROWS_OUT: {**counts}} if observed is None else observed
+    if observed:
+        told["observedMetrics"] = {**progress.get("observedMetrics", {}), **observed}
     if RECORDS_IN in counts:
         told |= _of_records(progress, counts[RECORDS_IN])
         told["sources"] = [{**source, **_of_records(source, counts[RECORDS_IN])} for source in progress["sources"]]

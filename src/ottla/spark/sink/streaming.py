@@ -33,6 +33,8 @@ from ottla.common.lineage import of_batch, ranges_between, writer_of
 from ottla.kernel.compressing import NUMBERS
 from ottla.spark.requirements import refuse_connect
 from ottla.spark.sink.checkpoint import Checkpoint
+from ottla.spark.sink.copies import Copies
+from ottla.spark.sink.copy_plan import copy_of
 from ottla.spark.sink.driver_spool import driver_spool
 from ottla.spark.sink.encoding import BatchLineage, EncodePlan
 from ottla.spark.sink.in_tasks import Counts, PickledWork, Work, counted, spooled_by_work
@@ -59,6 +61,11 @@ Outputs = Callable[["DataFrame"], "DataFrame | Sequence[DataFrame]"]
 
 class Tables(Protocol):
     """Frames that the query joins with and that change between batches; a manifest says how far they are."""
+
+    @property
+    def names(self) -> list[str]:
+        """Of all that there are."""
+        ...
 
     def with_lookups(self, frame: DataFrame) -> DataFrame: ...
 
@@ -113,7 +120,8 @@ class WriteQuery(StreamingQuery):
         counts = self._writer.counts.get(progress.batchId)
         if counts is None or "addBatch" not in progress.durationMs:
             return progress
-        return StreamingQueryProgress.fromJson(counted(json.loads(progress.json), counts))
+        told = counted(json.loads(progress.json), counts, self._writer.observed(counts))
+        return StreamingQueryProgress.fromJson(told)
 
     def stop(self) -> None:
         super().stop()
@@ -206,8 +214,14 @@ def write_stream(
     spool = driver_spool(frame.sparkSession)
     spool.open_folder()
     pickled = None if work is None else PickledWork.of(work)
+    copies = None
+    if work is None and outputs is None and (tables is None or not tables.names):
+        # A query that only copies needs records nowhere but in the tasks that read them.
+        found = copy_of(frame, lineage=lineage)
+        if found is not None:
+            frame, copies = found[0], Copies(found[1], spool)
     writer = _BatchWriter(
-        publisher, spool, place, plan, outputs, load, tables, has_state, name if lineage else None, pickled
+        publisher, spool, place, plan, outputs, load, tables, has_state, name if lineage else None, pickled, copies
     )
     try:
         joined = frame if tables is None else tables.with_lookups(frame)
@@ -245,9 +259,10 @@ class _BatchWriter:
         has_state: bool,
         lineage_name: str | None = None,
         work: Work | None = None,
+        copies: Copies | None = None,
     ) -> None:
         """`lineage_name`: what rows say they were written by, if they are to say what they were made of. `work`: what
-        makes them in the tasks."""
+        makes them in the tasks. `copies`: of a query that does nothing else."""
         self.publisher = publisher
         self._spool = spool
         # What ended the query, if it was a batch, and the same if we know a sentence for it.
@@ -259,6 +274,7 @@ class _BatchWriter:
         # What was counted of the last batches, by the work in their tasks.
         self.counts: dict[int, Counts] = {}
         self._work = work
+        self._copies = copies
         self._checkpoint = checkpoint
         self._tables = tables
         self._manifests = Manifests(checkpoint)
@@ -299,7 +315,9 @@ class _BatchWriter:
         end = self._checkpoint.end(batch_id)
         if self.publisher.is_published(self._query_id, batch_id, end.offsets):
             # The plan runs all the same: stateful operators must get to the state that follows this batch.
-            if self._has_state:
+            if self._copies is not None:
+                self._count(batch_id, self._copies.counted(frame, self._plan))
+            elif self._has_state:
                 frame.write.format("noop").mode("overwrite").save()
             if self._tables is not None:
                 self._tables.dead_letters(batch_id)  # published as well: they are counted
@@ -321,6 +339,8 @@ class _BatchWriter:
             turn=batch_id,
             lineage=self._lineage(batch_id),
         )
+        if self._copies is not None:
+            return self._copies.encoded(frame, plan, is_small=is_small, stack=stack)
         if self._work is not None:
             return stack.enter_context(spooled_by_work(frame, self._work, plan, self._spool))
         letters = self._tables.dead_letters(batch_id) if self._tables is not None else []
@@ -355,6 +375,10 @@ class _BatchWriter:
             self.counts[batch_id] = counts
             self.counts.pop(batch_id - _COUNTED_MAX, None)
 
+    def observed(self, counts: Counts) -> Mapping[str, Mapping[str, int]] | None:
+        """What Spark would have observed in rows, where that is known of what was counted."""
+        return None if self._copies is None else self._copies.observed(counts)
+
     def _lineage(self, batch_id: int) -> BatchLineage | None:
         """The same again if the batch runs again: it is made of what the checkpoint says."""
         name = self._lineage_name
@@ -379,6 +403,8 @@ class _BatchWriter:
 
     def close(self) -> None:
         self.publisher.close()
+        if self._copies is not None:
+            self._copies.close()
         if self._tables is not None:
             self._tables.close()
 

@@ -98,13 +98,13 @@ def register(spark: SparkSession) -> None:
     refuse_connect(spark)
     if (notice := slow_notice()) is not None:
         warnings.warn(notice, RuntimeWarning, stacklevel=2)
-    with _being_active(spark):
+    with being_active(spark):
         for kind in (OttlaDataSource, TableSource):
             spark.dataSource.register(data_source_for(_cores_of(spark), _spool_of(spark), kind))
 
 
 @contextmanager
-def _being_active(spark: SparkSession) -> Iterator[None]:
+def being_active(spark: SparkSession) -> Iterator[None]:
     """Spark looks whether a name is taken in the active session, also when it is asked to register it in another. Where
     there is none, this one stays active: nothing could be read or written there without."""
     sessions: Any = spark._jvm.SparkSession  # type: ignore[union-attr]

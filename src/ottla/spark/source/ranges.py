@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from ottla.client.fetching import OffsetRange
+from ottla.client.lookup import ClusterReader
 from ottla.client.settings import ClientSettings
 from ottla.common.ids import topic_id_from_text, topic_id_text
 from ottla.spark.source.loss import loss_handler
@@ -88,9 +89,13 @@ class RangeReading:
         parsed = parse_options(options, is_streaming=True)
         return cls(parsed.client, parsed.fail_on_data_loss, parsed.include_headers)
 
-    def records(self, rows: Iterable[pa.RecordBatch]) -> Generator[Any, None, None]:
-        """Record batches of the records in the ranges that `rows` say, those of a partition in their order."""
+    def records(
+        self, rows: Iterable[pa.RecordBatch], reader: ClusterReader | None = None
+    ) -> Generator[Any, None, None]:
+        """Record batches of the records in the ranges that `rows` say, those of a partition in their order. `reader`:
+        one of the caller's own, where others read in the same process."""
         schema = RECORDS.append(HEADERS) if self.with_headers else RECORDS
         on_loss = loss_handler(self.fail_on_data_loss)
         ranges = ranges_in(rows)
-        yield from read_ranges(kept_reader(self.settings), ranges, schema, on_loss, with_headers=self.with_headers)
+        reader = reader or kept_reader(self.settings)
+        yield from read_ranges(reader, ranges, schema, on_loss, with_headers=self.with_headers)

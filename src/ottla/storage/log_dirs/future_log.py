@@ -90,7 +90,7 @@ class FutureLog:
 
     def _forget_changed(self) -> None:
         same = {segment.base_offset for segment in self.log.segments[:-1] if self._is_copied(segment)}
-        for base_offset in [one for one in self._copied if one not in same]:
+        for base_offset in [copied for copied in self._copied if copied not in same]:
             del self._copied[base_offset]
             self._remove(file_name(base_offset, ""))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
-import logging
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -17,8 +16,6 @@ from ottla.storage.disk import DISK, Disk, OpenFile
 from ottla.storage.log_dirs import checkpoints
 from ottla.storage.log_dirs.checkpoints import MetaProperties
 from ottla.storage.log_dirs.refusals import Refusals
-
-logger = logging.getLogger(__name__)
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"

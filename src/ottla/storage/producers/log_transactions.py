@@ -123,14 +123,14 @@ def _replay_segment(producers: ProducerState, segment: Segment, upper: int) -> l
 
 def _complete_txn_index(segment: Segment, replayed_from: int, aborted: list[AbortedTxn]) -> None:
     """Entries of the part that was replayed are known; the ones before are in the file or have to be found later."""
+    written: list[AbortedTxn] | None = None
     try:
         written = list(segment.aborted_transactions())
     except CorruptIndex:
+        segment.txns.discard()
         if replayed_from > segment.base_offset:
-            segment.txns.discard()
             return
-        written = []
-    complete = [*(entry for entry in written if entry.last_offset < replayed_from), *aborted]
+    complete = [*(entry for entry in written or () if entry.last_offset < replayed_from), *aborted]
     if complete != written:
         segment.txns.replace(complete)
     elif complete:
@@ -145,9 +145,6 @@ def rebuild_txn_index(log: LogWriter, segment: Segment) -> None:
     fd = segment.file().fd
     aborted = [replay_batch(producers, fd, position, header) for position, header in segment.headers()]
     entries = [entry for entry in aborted if entry is not None]
-    if segment is log.segments[-1]:
-        segment.txns.replace(entries)
-        return
     try:
         segment.txns.replace_for_good(entries)
     except OSError as error:

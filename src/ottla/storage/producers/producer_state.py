@@ -24,17 +24,14 @@ from typing import Any, NamedTuple
 
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.records.batch import CODEC_MASK, HEADER_SIZE, TRANSACTIONAL_BIT
+from ottla.records.marker import ABORT, COMMIT, MARKER, MARKER_START, VALUE_LENGTH
 from ottla.records.record import CorruptRecords, read_records
 from ottla.storage.producers.producer_snapshot import ProducerSnapshotEntry
 from ottla.storage.results import Origin
 
 BATCHES_KEPT = 5
-# The one record of a marker as everybody writes it: its length, attributes, deltas and the length of its key; the key
-# (version, type); the length of the value; the value (version, coordinator epoch); no headers.
-_USUAL_MARKER = struct.Struct(">5shhBhiB")
-_USUAL_START = b"\x20\x00\x00\x00\x08"
 _RECORDS_AT = HEADER_SIZE
-_USUAL_MARKER_SIZE = _RECORDS_AT + _USUAL_MARKER.size
+_MARKER_SIZE = _RECORDS_AT + MARKER.size
 _CODEC_AT = 22  # the low byte of the attributes
 _SEQUENCE_MASK = 0x7FFFFFFF
 _NO_OFFSET = -1
@@ -371,11 +368,11 @@ class ProducerState:
 
 def read_marker(batch: Any, position: int = 0) -> EndMarker | None:
     """The marker inside a control batch; None for control records of other kinds."""
-    if len(batch) - position >= _USUAL_MARKER_SIZE:
-        before, _, kind, between, _, coordinator_epoch, after = _USUAL_MARKER.unpack_from(batch, position + _RECORDS_AT)
+    if len(batch) - position >= _MARKER_SIZE:
+        before, _, kind, between, _, coordinator_epoch, after = MARKER.unpack_from(batch, position + _RECORDS_AT)
         codec = batch[position + _CODEC_AT] & CODEC_MASK
-        if (before, between, after, codec) == (_USUAL_START, 12, 0, 0) and kind in (0, 1):
-            return EndMarker(kind == 1, coordinator_epoch)
+        if (before, between, after, codec) == (MARKER_START, VALUE_LENGTH, 0, 0) and kind in (ABORT, COMMIT):
+            return EndMarker(kind == COMMIT, coordinator_epoch)
     for record in read_records(batch, position):
         if record.key is None or record.value is None or len(record.key) < 4:
             raise CorruptRecords("a control record without a type")

@@ -32,7 +32,7 @@ class AbortedTxn(NamedTuple):
 
 
 class TxnIndex:
-    __slots__ = ("_dirty", "_entries", "base_offset", "disk", "path", "unsynced")
+    __slots__ = ("_dirty", "_entries", "_is_lost", "base_offset", "disk", "path", "unsynced")
 
     def __init__(self, path: str | Path, base_offset: int, disk: Disk = DISK) -> None:
         self.path = str(path)
@@ -41,6 +41,8 @@ class TxnIndex:
         # None until somebody asks.
         self._entries: list[AbortedTxn] | None = None
         self._dirty = False
+        # What the file had is gone, or is not to be believed. It may be entries that no recovery finds again.
+        self._is_lost = False
         # Whether the file has content that no flush has synced.
         self.unsynced = False
 
@@ -85,22 +87,28 @@ class TxnIndex:
     def replace_for_good(self, entries: Iterable[AbortedTxn]) -> None:
         """In memory and on disk: no flush comes back to a segment below the recovery point."""
         self.replace(entries)
-        # An empty file is no worse than none.
-        self.disk.replace_file(Path(self.path), self._encode(), sync=bool(self._entries))
-        self._dirty = self.unsynced = False
+        self._is_lost = True
+        self.persist()
 
     def discard(self) -> None:
         """Forget the entries and the file: the next reader finds it missing and makes it again."""
         self._entries = None
         self._dirty = self.unsynced = False
+        self._is_lost = True
         Path(self.path).unlink(missing_ok=True)
 
     def persist(self) -> None:
         """Write the file if it is behind."""
         if not self._dirty or self._entries is None:
             return
-        self.unsynced = True
         raw = self._encode()
+        if self._is_lost:
+            # All of it at once: who dies in the middle would leave a file that is as good as a whole one. An empty one
+            # is no worse than none.
+            self.disk.replace_file(Path(self.path), raw, sync=bool(raw))
+            self._dirty = self.unsynced = self._is_lost = False
+            return
+        self.unsynced = True
         file = self.disk.open(self.path, os.O_WRONLY | os.O_CREAT)
         self.disk.write_all(file.fd, raw, 0)
         self.disk.ftruncate(file.fd, len(raw))

@@ -8,7 +8,6 @@ from typing import Any
 from ottla.streams.operators.sql import SqlFilter, SqlKey, SqlRow
 from ottla.streams.processing.operator import Operator
 from ottla.streams.serdes import Serde
-from ottla.streams.sql.schema import Kind
 from ottla.streams.sql.statement import Sql
 from ottla.streams.sql.steps import NativeStep, NewKey, NewRow, Where
 
@@ -17,27 +16,21 @@ Made = tuple[Callable[[], Operator], NativeStep]
 
 def sql_filter(statement: Sql, key: Serde, value: Serde, *, wanted: bool) -> Made:
     condition = statement.condition(key, value)
-    text = condition.spark if wanted else f"(NOT coalesce({condition.spark}, FALSE))"
     told = statement.text if wanted else f"NOT ({statement.text})"
     evaluate = condition.evaluate
-    return lambda: SqlFilter(evaluate, wanted=wanted), NativeStep(Where(text), key, value, told)
+    return lambda: SqlFilter(evaluate, wanted=wanted), NativeStep(Where(condition, wanted), key, value, told)
 
 
 def sql_row(statement: Sql, key: Serde, value: Serde) -> Made:
     selection = statement.selection(key, value)
-    columns = tuple(
-        (name, f"CAST({each.spark} AS STRING)" if each.kind is None else each.spark) for name, each in selection.columns
-    )
-    step = NativeStep(NewRow(columns), key, selection.serde(), statement.text)
+    step = NativeStep(NewRow(selection.columns), key, selection.serde(), statement.text)
     return lambda: SqlRow(selection.row), step
 
 
 def sql_key(statement: Sql, key: Serde, value: Serde) -> Made:
     expression, serde = statement.key(key, value)
-    kind = expression.kind
     evaluate = expression.evaluate
-    text = expression.spark if kind is not None else "CAST(NULL AS STRING)"
-    return lambda: SqlKey(evaluate), NativeStep(NewKey(text, kind or Kind.STRING), serde, value, statement.text)
+    return lambda: SqlKey(evaluate), NativeStep(NewKey(expression), serde, value, statement.text)
 
 
 def predicate_of(given: Callable[[Any, Any], bool] | Sql, key: Serde, value: Serde) -> Callable[[Any, Any], bool]:

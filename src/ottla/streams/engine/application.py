@@ -18,12 +18,10 @@ from ottla.common.errors import OttlaError
 from ottla.common.guarantees import EXACTLY_ONCE, check_guarantee
 from ottla.spark.sink.checkpoint import Checkpoint
 from ottla.spark.sink.progress import published
-from ottla.spark.sink.shape import with_header_lists
 from ottla.spark.sink.streaming import WriteQuery, write_stream
 from ottla.spark.source.ranges import RangeReading
 from ottla.streams.engine.housekeeping import Housekeeping
 from ottla.streams.engine.identity import check_identity, shape_of
-from ottla.streams.engine.native_columns import with_native_stages
 from ottla.streams.engine.outputs import COMPRESSION
 from ottla.streams.engine.preparing import Prepared, prepare, reset
 from ottla.streams.engine.running import TopologyRun
@@ -90,7 +88,7 @@ class StreamsApplication:
         self._refuse_other_checkpoint(place)
         check_identity(place, shape_of(self.topology, self.application_id))
         prepared = self.prepare()
-        stages = native_stages(self.topology, self._handling)
+        stages = native_stages(self.topology, self._handling, has_lineage=self._lineage)
         options = self._source_options(prepared, source_options)
         run = TopologyRun(
             self.topology,
@@ -100,17 +98,11 @@ class StreamsApplication:
             self._handling,
             prepared.generation,
             frozenset(prepared.own),
-            None if stages else RangeReading.of(options),
+            RangeReading.of(options),
             stages,
             self._lineage,
         )
-        # Only what runs on Spark's columns needs records as rows: all else is done in one task of Python.
-        source = spark.readStream.format("ottla").options(**options)
-        if stages:
-            records = with_header_lists(source.load())
-            frame = with_native_stages(records, self.topology, self.application_id, stages)
-        else:
-            frame = source.option("rangesOnly", "true").load()
+        frame = spark.readStream.format("ottla").options(**options, rangesOnly="true").load()
         return write_stream(
             frame,
             work=run,

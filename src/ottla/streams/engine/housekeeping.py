@@ -39,6 +39,10 @@ class Housekeeping:
         self._purged: dict[TopicPartition, int] = {}
         self._checkpoint: Checkpoint | None = None
 
+    @property
+    def names(self) -> list[str]:
+        return []
+
     def with_lookups(self, frame: DataFrame) -> DataFrame:
         return frame
 

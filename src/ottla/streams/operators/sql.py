@@ -1,4 +1,4 @@
-"""SQL expressions as operators, for the test driver and for where Spark's columns do not reach."""
+"""SQL expressions as operators, record by record: for the test driver, and below whatever is done on columns."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class StreamTask:
         stages: Mapping[str, NativeStage] | None = None,
         has_lineage: bool = False,
     ) -> None:
-        """`stages`: what may have been done to records before they come, by source. `has_lineage`: what is written says
+        """`stages`: which operators may be done before records come, by source. `has_lineage`: what is written says
         in a header which record it was made of."""
         self.id = f"{sub_topology.number}_{partition}"
         self.partition = partition
@@ -75,8 +75,8 @@ class StreamTask:
         self._operators: dict[str, Operator] = {}
         self._readers: dict[str, _Reader] = {}
         self._own_topics: set[str] = set()
-        # Of records for which Spark has done the operators of their stage.
-        self._native_readers: dict[str, _Reader] = {}
+        # Where records go on for which the operators of their stage are done.
+        self._below: dict[str, Any] = {}
         self._build(topology, sub_topology)
         for name in sub_topology.sources:
             if stages and name in stages:
@@ -122,11 +122,8 @@ class StreamTask:
             forward: Any = self._operators[stage.aggregate].process
         else:
             forward = self._operators[stage.nodes[-1]].forward
-        serde = _AS_IT_IS if stage.aggregate is not None else stage.value_serde
-        entry = SourceNode(stage.source, key_serde=stage.key_serde, value_serde=serde)
         for named in source.topics:
-            topic = self.context.real_name(named)
-            self._native_readers[topic] = _Reader(entry, topic, forward)
+            self._below[self.context.real_name(named)] = forward
 
     # --- records
 
@@ -135,15 +132,14 @@ class StreamTask:
         topic: str,
         offset: int,
         key: bytes | None,
-        value: Any,
+        value: bytes | None,
         timestamp: int,
         headers: Headers,
-        is_native: bool = False,
+        done: tuple[Any, Any] | None = None,
     ) -> None:
-        """`is_native`: the operators of the stage of this topic are done; `value` is what the last of them gave, or for
-        an aggregate what was made of several records."""
+        """`done`: the key and the value that the operators of this topic's stage have made of it; for an aggregate what
+        was made of several records."""
         context = self.context
-        reader = self._native_readers[topic] if is_native else self._readers[topic]
         at = context.at = (topic, self.partition, offset)
         self._raw = (at, key, value, timestamp, headers)
         if context.has_lineage and topic in self._own_topics:
@@ -152,15 +148,20 @@ class StreamTask:
                 context.origins[at] = origin
         part = "key"
         try:
-            record_key = reader.key(key)
-            part = "value"
-            record_value = reader.value(value)
-            if reader.extractor is not None:
-                part = "time"
-                timestamp = index(reader.extractor(record_key, record_value, timestamp, context.stream_time_ms))
-            if timestamp < 0:
-                part = "time"
-                raise ValueError(f"{timestamp} is negative")
+            if done is not None:
+                (record_key, record_value), forward = done, self._below[topic]
+            else:
+                reader = self._readers[topic]
+                forward = reader.forward
+                record_key = reader.key(key)
+                part = "value"
+                record_value = reader.value(value)
+                if reader.extractor is not None:
+                    part = "time"
+                    timestamp = index(reader.extractor(record_key, record_value, timestamp, context.stream_time_ms))
+                if timestamp < 0:
+                    part = "time"
+                    raise ValueError(f"{timestamp} is negative")
         except MemoryError:
             raise  # no record is to blame for it
         except Exception as error:
@@ -170,7 +171,7 @@ class StreamTask:
         if timestamp > context.stream_time_ms:
             context.stream_time_ms = timestamp
         try:
-            reader.forward(record_key, record_value, timestamp, headers)
+            forward(record_key, record_value, timestamp, headers)
         except (BatchFailed, NotWritten, MemoryError):
             raise
         except Exception as error:
@@ -306,19 +307,6 @@ class StreamTask:
     def close(self) -> None:
         for operator in self._operators.values():
             operator.close()
-
-
-class _AsItIs:
-    """Of what is no bytes."""
-
-    def serialize(self, topic: str, value: Any) -> Any:
-        return value
-
-    def deserialize(self, topic: str, data: Any) -> Any:
-        return data
-
-
-_AS_IT_IS = _AsItIs()
 
 
 class _Reader:

@@ -1,6 +1,6 @@
 """SQL expressions in topologies: `stream.filter(sql("amount > 100"))`.
 
-An expression is read once, when the topology is made, and becomes two things: text for Spark, which evaluates it on
-columns, and a function for the test driver and for places that Spark's columns do not reach. Both come from the same
-typed tree (`expressions.py`), and only what both do alike is in it. Why so: docs/decisions/0016-sql-in-topologies.md.
+An expression is read once, when the topology is made, and becomes a typed tree (`expressions.py`). It is evaluated
+record by record in the test driver, and on columns where a topology begins with expressions (`engine/stages.py`). Why
+so: docs/decisions/0016-sql-in-topologies.md and 0022-expressions-on-columns-in-the-task.md.
 """

@@ -1,20 +1,21 @@
-"""From the text of an expression to what evaluates it: typed, as text for Spark and as a function for Python.
+"""From the text of an expression to a typed tree, which is evaluated for one record or for columns of many.
 
-sqlglot reads the text, in Spark's dialect. What is not in here is refused with its name, so that nothing is evaluated
-in one place that the other has not got. Texts for Spark use its `try_` functions: no value makes a batch fail.
+sqlglot reads the text, in Spark's dialect. What is not in here is refused with its name. Each node has a function of
+Python, which says what it means, and which never fails: what cannot be computed is NULL. The engine evaluates the same
+tree on columns of Arrow (`engine/vectors.py`), where it knows an operation that does exactly the same.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ottla.common.errors import OttlaError
 from ottla.streams.sql import operations
 from ottla.streams.sql.operations import strict
-from ottla.streams.sql.row_serde import LEAST, MOST
+from ottla.streams.sql.row_serde import MOST
 from ottla.streams.sql.schema import Kind
 
 if TYPE_CHECKING:
@@ -22,16 +23,21 @@ if TYPE_CHECKING:
 
 # key, value and time of a record
 Evaluate = Callable[[Any, Any, int], Any]
-# Where texts for Spark name the row, the key and the time of the record, until a plan knows what these are called.
-ROW, KEY, TIME = "\0row\0", "\0key\0", "\0time\0"
 
 
 @dataclass(frozen=True)
 class Expression:
     # None: of a NULL that stands there, which goes with every type.
     kind: Kind | None
-    spark: str
     evaluate: Evaluate
+    # What columns are made by: of the parts, if it has any.
+    operation: str
+    parts: tuple[Expression, ...] = ()
+    # From the values of the parts of one record to its own. Where it is strict it is called where none of them is NULL.
+    function: Callable[..., Any] | None = None
+    is_strict: bool = True
+    # Of a leaf: the value of a literal, the name of a column.
+    leaf: Any = None
 
 
 class NotUnderstood(OttlaError):
@@ -39,18 +45,12 @@ class NotUnderstood(OttlaError):
 
 
 def literal(value: Any, kind: Kind | None) -> Expression:
-    return Expression(kind, _literal_text(value, kind), lambda key, row, time_ms: value)
+    return Expression(kind, lambda key, row, time_ms: value, "literal", leaf=value)
 
 
-def _literal_text(value: Any, kind: Kind | None) -> str:
-    if value is None:
-        return "NULL"
-    if kind is Kind.STRING:
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
-    if kind is Kind.BOOLEAN:
-        return "TRUE" if value else "FALSE"
-    return f"{value!r}D" if kind is Kind.DOUBLE else f"{value}L"
+def made(kind: Kind, operation: str, function: Callable[..., Any], *parts: Expression) -> Expression:
+    """NULL if any part is."""
+    return Expression(kind, strict(function, *(part.evaluate for part in parts)), operation, parts, function)
 
 
 class Reader:
@@ -129,45 +129,40 @@ class Reader:
         kind = Kind.BIGINT if is_whole else Kind.DOUBLE
         return _widened(left, kind), _widened(right, kind), is_whole
 
-    def _arithmetic(self, node: Any, function: str, exact: Any, inexact: Any) -> Expression:
+    def _arithmetic(self, node: Any, operation: str, exact: Any, inexact: Any) -> Expression:
         left, right, is_whole = self._numbers(node)
         kind, compute = (Kind.BIGINT, exact) if is_whole else (Kind.DOUBLE, inexact)
-        text = f"{function}({left.spark}, {right.spark})"
-        return Expression(kind, text, strict(compute, left.evaluate, right.evaluate))
+        return made(kind, operation, compute, left, right)
 
     def _read_add(self, node: Any) -> Expression:
-        return self._arithmetic(node, "try_add", lambda a, b: operations.whole(a + b), operator.add)
+        return self._arithmetic(node, "add", lambda a, b: operations.whole(a + b), operator.add)
 
     def _read_sub(self, node: Any) -> Expression:
-        return self._arithmetic(node, "try_subtract", lambda a, b: operations.whole(a - b), operator.sub)
+        return self._arithmetic(node, "subtract", lambda a, b: operations.whole(a - b), operator.sub)
 
     def _read_mul(self, node: Any) -> Expression:
-        return self._arithmetic(node, "try_multiply", lambda a, b: operations.whole(a * b), operator.mul)
+        return self._arithmetic(node, "multiply", lambda a, b: operations.whole(a * b), operator.mul)
 
     def _read_mod(self, node: Any) -> Expression:
-        return self._arithmetic(node, "try_mod", operations.modulo_whole, operations.modulo)
+        return self._arithmetic(node, "modulo", operations.modulo_whole, operations.modulo)
 
     def _read_div(self, node: Any) -> Expression:
         """Of whole numbers too with a fraction."""
         left, right, _ = self._numbers(node)
         left, right = _widened(left, Kind.DOUBLE), _widened(right, Kind.DOUBLE)
-        text = f"try_divide({left.spark}, {right.spark})"
-        return Expression(Kind.DOUBLE, text, strict(operations.divide, left.evaluate, right.evaluate))
+        return made(Kind.DOUBLE, "divide", operations.divide, left, right)
 
     def _read_intdiv(self, node: Any) -> Expression:
         left, right, is_whole = self._numbers(node)
         if not is_whole:
             raise self.wrong("DIV is for whole numbers: use / for others")
-        overflows = f"({right.spark} = -1L AND {left.spark} = {LEAST}L)"
-        text = f"CASE WHEN {right.spark} = 0L OR {overflows} THEN NULL ELSE {left.spark} DIV {right.spark} END"
-        return Expression(Kind.BIGINT, f"({text})", strict(operations.divide_whole, left.evaluate, right.evaluate))
+        return made(Kind.BIGINT, "divide", operations.divide_whole, left, right)
 
     def _read_neg(self, node: Any) -> Expression:
         inner = self._number(node.this)
         if inner.kind is Kind.BIGINT:
-            compute: Any = lambda a: operations.whole(-a)  # noqa: E731
-            return Expression(Kind.BIGINT, f"try_subtract(0L, {inner.spark})", strict(compute, inner.evaluate))
-        return Expression(Kind.DOUBLE, f"(- {inner.spark})", strict(operator.neg, inner.evaluate))
+            return made(Kind.BIGINT, "negate", lambda a: operations.whole(-a), inner)
+        return made(Kind.DOUBLE, "negate", operator.neg, inner)
 
     def _number(self, node: Any) -> Expression:
         found = self.read(node)
@@ -180,9 +175,8 @@ class Reader:
     def _read_abs(self, node: Any) -> Expression:
         inner = self._number(node.this)
         if inner.kind is Kind.DOUBLE:
-            return Expression(Kind.DOUBLE, f"abs({inner.spark})", strict(abs, inner.evaluate))
-        text = f"(CASE WHEN {inner.spark} < 0L THEN try_subtract(0L, {inner.spark}) ELSE {inner.spark} END)"
-        return Expression(Kind.BIGINT, text, strict(lambda a: operations.whole(abs(a)), inner.evaluate))
+            return made(Kind.DOUBLE, "abs", abs, inner)
+        return made(Kind.BIGINT, "abs", lambda a: operations.whole(abs(a)), inner)
 
     def _read_floor(self, node: Any) -> Expression:
         return self._to_whole(node, "floor", operations.floor)
@@ -194,11 +188,7 @@ class Reader:
         if node.args.get("decimals") is not None or node.args.get("to") is not None:
             raise self.wrong(f"{function} has one argument here")
         inner = self._number(node.this)
-        if inner.kind is Kind.BIGINT:
-            return inner
-        fits = f"{inner.spark} >= -9.223372036854775808E18D AND {inner.spark} < 9.223372036854775808E18D"
-        text = f"(CASE WHEN {fits} THEN {function}({inner.spark}) END)"
-        return Expression(Kind.BIGINT, text, strict(compute, inner.evaluate))
+        return inner if inner.kind is Kind.BIGINT else made(Kind.BIGINT, function, compute, inner)
 
     def _read_round(self, node: Any) -> Expression:
         inner, decimals = self._number(node.this), node.args.get("decimals")
@@ -210,8 +200,7 @@ class Reader:
             digits = int(text)
         if inner.kind is Kind.BIGINT:
             return inner
-        compute: Any = lambda a: operations.round_half_up(a, digits)  # noqa: E731
-        return Expression(Kind.DOUBLE, f"round({inner.spark}, {digits})", strict(compute, inner.evaluate))
+        return made(Kind.DOUBLE, "round", lambda a: operations.round_half_up(a, digits), inner)
 
     # --- comparisons
 
@@ -229,41 +218,37 @@ class Reader:
             raise self.wrong(f"`{node.sql(dialect='spark')}` mixes {told}: use CAST on one of them")
         return next(iter(kinds), None)
 
-    def _compared(self, node: Any, sign: str, compute: Any, inexact: Any) -> Expression:
+    def _compared(self, node: Any, compute: Any, inexact: Any) -> Expression:
         left, right = self._sides(node)
-        chosen = inexact if left.kind is Kind.DOUBLE else compute
-        text = f"({left.spark} {sign} {right.spark})"
-        return Expression(Kind.BOOLEAN, text, strict(chosen, left.evaluate, right.evaluate))
+        return made(Kind.BOOLEAN, node.key, inexact if left.kind is Kind.DOUBLE else compute, left, right)
 
     def _read_eq(self, node: Any) -> Expression:
-        return self._compared(node, "=", operator.eq, operations.same)
+        return self._compared(node, operator.eq, operations.same)
 
     def _read_neq(self, node: Any) -> Expression:
-        return self._compared(node, "<>", operator.ne, lambda a, b: not operations.same(a, b))
+        return self._compared(node, operator.ne, lambda a, b: not operations.same(a, b))
 
     def _read_gt(self, node: Any) -> Expression:
-        return self._compared(node, ">", operator.gt, operations.above)
+        return self._compared(node, operator.gt, operations.above)
 
     def _read_lt(self, node: Any) -> Expression:
-        return self._compared(node, "<", operator.lt, lambda a, b: operations.above(b, a))
+        return self._compared(node, operator.lt, lambda a, b: operations.above(b, a))
 
     def _read_gte(self, node: Any) -> Expression:
-        return self._compared(node, ">=", operator.ge, lambda a, b: not operations.above(b, a))
+        return self._compared(node, operator.ge, lambda a, b: not operations.above(b, a))
 
     def _read_lte(self, node: Any) -> Expression:
-        return self._compared(node, "<=", operator.le, lambda a, b: not operations.above(a, b))
+        return self._compared(node, operator.le, lambda a, b: not operations.above(a, b))
 
     def _read_nullsafeeq(self, node: Any) -> Expression:
         left, right = self._sides(node)
         first, second = left.evaluate, right.evaluate
 
         def compute(key: Any, value: Any, time_ms: int) -> bool:
-            one, other = first(key, value, time_ms), second(key, value, time_ms)
-            if one is None or other is None:
-                return one is other
-            return bool(one == other) or (one != one and other != other)
+            return operations.same_or_null(first(key, value, time_ms), second(key, value, time_ms))
 
-        return Expression(Kind.BOOLEAN, f"({left.spark} <=> {right.spark})", compute)
+        parts = (left, right)
+        return Expression(Kind.BOOLEAN, compute, "same_or_null", parts, operations.same_or_null, is_strict=False)
 
     def _read_between(self, node: Any) -> Expression:
         from sqlglot import exp
@@ -289,7 +274,7 @@ class Reader:
         inner = self.read(node.this)
         evaluate = inner.evaluate
         compute: Evaluate = lambda key, value, time_ms: evaluate(key, value, time_ms) is None  # noqa: E731
-        return Expression(Kind.BOOLEAN, f"({inner.spark} IS NULL)", compute)
+        return Expression(Kind.BOOLEAN, compute, "is_null", (inner,))
 
     # --- logic with three values
 
@@ -304,7 +289,7 @@ class Reader:
             other = second(key, value, time_ms)
             return False if other is False else None if one is None or other is None else True
 
-        return Expression(Kind.BOOLEAN, f"({left.spark} AND {right.spark})", compute)
+        return Expression(Kind.BOOLEAN, compute, "and", (left, right))
 
     def _read_or(self, node: Any) -> Expression:
         left, right = (self._want(side, Kind.BOOLEAN, "a side of OR") for side in (node.this, node.expression))
@@ -312,7 +297,7 @@ class Reader:
 
     def _read_not(self, node: Any) -> Expression:
         inner = self._want(node.this, Kind.BOOLEAN, "what NOT turns round")
-        return Expression(Kind.BOOLEAN, f"(NOT {inner.spark})", strict(operator.not_, inner.evaluate))
+        return made(Kind.BOOLEAN, "not", operator.not_, inner)
 
     def _read_case(self, node: Any) -> Expression:
         from sqlglot import exp
@@ -338,7 +323,6 @@ class Reader:
         kind = self._common([*results, default], node)
         results, default = [_widened(each, kind) for each in results], _widened(default, kind)
         pairs = list(zip(conditions, results, strict=True))
-        text = " ".join(f"WHEN {condition.spark} THEN {result.spark}" for condition, result in pairs)
         calls = [(condition.evaluate, result.evaluate) for condition, result in pairs]
         otherwise = default.evaluate
 
@@ -348,7 +332,7 @@ class Reader:
                     return result(key, value, time_ms)
             return otherwise(key, value, time_ms)
 
-        return Expression(kind, f"(CASE {text} ELSE {default.spark} END)", compute)
+        return Expression(kind, compute, "case", (*(part for pair in pairs for part in pair), default))
 
     def _read_coalesce(self, node: Any) -> Expression:
         parts = self._all(node.this, *node.expressions)
@@ -363,7 +347,7 @@ class Reader:
                     return found
             return None
 
-        return Expression(kind, f"coalesce({', '.join(part.spark for part in parts)})", compute)
+        return Expression(kind, compute, "coalesce", tuple(parts))
 
     def _read_nullif(self, node: Any) -> Expression:
         from sqlglot import exp
@@ -376,8 +360,7 @@ class Reader:
 
     def _text_function(self, node: Any, name: str, compute: Any, kind: Kind, *arguments: Any) -> Expression:
         parts = [self._want(each, Kind.STRING, f"an argument of {name}") for each in (node.this, *arguments)]
-        text = f"{name}({', '.join(part.spark for part in parts)})"
-        return Expression(kind, text, strict(compute, *(part.evaluate for part in parts)))
+        return made(kind, name, compute, *parts)
 
     def _read_upper(self, node: Any) -> Expression:
         return self._text_function(node, "upper", str.upper, Kind.STRING)
@@ -386,8 +369,7 @@ class Reader:
         return self._text_function(node, "lower", str.lower, Kind.STRING)
 
     def _read_length(self, node: Any) -> Expression:
-        found = self._text_function(node, "length", len, Kind.BIGINT)
-        return Expression(Kind.BIGINT, f"CAST({found.spark} AS BIGINT)", found.evaluate)
+        return self._text_function(node, "length", len, Kind.BIGINT)
 
     def _read_trim(self, node: Any) -> Expression:
         if node.args.get("expression") is not None or node.args.get("position"):
@@ -408,25 +390,18 @@ class Reader:
 
     def _read_concat(self, node: Any) -> Expression:
         parts = [self._want(each, Kind.STRING, "an argument of concat") for each in node.expressions]
-        text = f"concat({', '.join(part.spark for part in parts)})"
-        joined: Any = lambda *texts: "".join(texts)  # noqa: E731
-        return Expression(Kind.STRING, text, strict(joined, *(part.evaluate for part in parts)))
+        return made(Kind.STRING, "concat", lambda *texts: "".join(texts), *parts)
 
     def _read_substring(self, node: Any) -> Expression:
         text = self._want(node.this, Kind.STRING, "the first argument of substring")
         start = self._want(node.args["start"], Kind.BIGINT, "the start of substring")
         length = node.args.get("length")
         count = literal(MOST, Kind.BIGINT) if length is None else self._want(length, Kind.BIGINT, "its length")
-        # Spark's has INT for both, and text is never as long.
-        bounded = [f"CAST(greatest(least({each.spark}, 1000000000L), -1000000000L) AS INT)" for each in (start, count)]
-        sql = f"substring({text.spark}, {bounded[0]}, {bounded[1]})"
-        # In Spark greatest and least pass over NULL.
-        sql = f"(CASE WHEN {start.spark} IS NULL OR {count.spark} IS NULL THEN NULL ELSE {sql} END)"
-        return Expression(Kind.STRING, sql, strict(operations.substring, text.evaluate, start.evaluate, count.evaluate))
+        return made(Kind.STRING, "substring", operations.substring, text, start, count)
 
     def _read_like(self, node: Any) -> Expression:
         text = self._want(node.this, Kind.STRING, "the left side of LIKE")
-        pattern = self.read(node.expression)
+        self.read(node.expression)
         if not getattr(node.expression, "is_string", False):
             raise self.wrong("LIKE takes a literal pattern")
         try:
@@ -435,8 +410,7 @@ class Reader:
             raise self.wrong(str(error)) from None
         is_negated = bool(node.args.get("negate"))
         compute: Any = lambda found: (matches(found) is None) is is_negated  # noqa: E731
-        sign = "NOT LIKE" if is_negated else "LIKE"
-        return Expression(Kind.BOOLEAN, f"({text.spark} {sign} {pattern.spark})", strict(compute, text.evaluate))
+        return made(Kind.BOOLEAN, "like", compute, text)
 
     # --- casts
 
@@ -453,8 +427,7 @@ class Reader:
         compute = _CASTS.get((inner.kind, kind))
         if compute is None:
             raise self.wrong(f"CAST from {inner.kind} to {kind} is not offered: it differs between engines")
-        text = f"TRY_CAST({inner.spark} AS {kind})"
-        return Expression(kind, text, strict(compute, inner.evaluate))
+        return made(kind, "cast", compute, inner)
 
     _read_trycast = _read_cast
 
@@ -469,17 +442,17 @@ def _or(left: Expression, right: Expression) -> Expression:
         other = second(key, value, time_ms)
         return True if other is True else None if one is None or other is None else False
 
-    return Expression(Kind.BOOLEAN, f"({left.spark} OR {right.spark})", compute)
+    return Expression(Kind.BOOLEAN, compute, "or", (left, right))
 
 
 def _widened(part: Expression, kind: Kind | None) -> Expression:
     if part.kind is kind:
         return part
     if part.kind is None:
-        return Expression(kind, f"CAST(NULL AS {kind})", part.evaluate)
+        return literal(None, kind) if part.operation == "literal" else replace(part, kind=kind)
     assert part.kind is Kind.BIGINT
     assert kind is Kind.DOUBLE
-    return Expression(kind, f"CAST({part.spark} AS DOUBLE)", strict(float, part.evaluate))
+    return made(kind, "widen", float, part)
 
 
 _CASTS: dict[tuple[Kind, Kind], Callable[[Any], Any]] = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from ottla.streams.sql.row_serde import LEAST, MOST
@@ -14,8 +14,11 @@ from ottla.streams.sql.row_serde import LEAST, MOST
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[df]?", re.ASCII | re.IGNORECASE)
 _NAMED_NUMBERS = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+_DIGITS_MAX = 19
 # What Spark strips before it reads a number.
 _BLANK = "".join(map(chr, range(0x21))) + "\x7f"
+# 16 digits before the point, and 15 behind it.
+_ROUNDING = Context(prec=40)
 _TRUE, _FALSE = frozenset(["t", "true", "y", "yes", "1"]), frozenset(["f", "false", "n", "no", "0"])
 
 
@@ -47,13 +50,16 @@ def modulo(left: float, right: float) -> float | None:
     return math.nan if math.isinf(left) else math.fmod(left, right)
 
 
-def multiply(left: float, right: float) -> float:
-    return left * right
-
-
 # NaN equals itself and is larger than all other numbers, in Spark.
 def same(left: float, right: float) -> bool:
     return left == right or (left != left and right != right)
+
+
+def same_or_null(left: Any, right: Any) -> bool:
+    """Two NULLs are the same as well."""
+    if left is None or right is None:
+        return left is right
+    return bool(left == right) or (left != left and right != right)
 
 
 def above(left: float, right: float) -> bool:
@@ -71,7 +77,8 @@ def ceil(number: float) -> int | None:
 def round_half_up(number: float, digits: int) -> float:
     if not math.isfinite(number) or abs(number) >= 2**52:  # a whole number
         return number
-    return float(Decimal(repr(number)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
+    exact = Decimal(repr(number)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP, context=_ROUNDING)
+    return float(exact)
 
 
 def substring(text: str, start: int, length: int) -> str:
@@ -100,7 +107,10 @@ def like(pattern: str) -> re.Pattern[str]:
 
 def text_to_whole(text: str) -> int | None:
     stripped = text.strip(_BLANK)
-    return whole(int(stripped)) if _WHOLE.fullmatch(stripped) else None
+    if not _WHOLE.fullmatch(stripped):
+        return None
+    sign, digits = stripped[:1].strip("+0123456789"), stripped.lstrip("+-").lstrip("0") or "0"
+    return whole(int(sign + digits)) if len(digits) <= _DIGITS_MAX else None  # Python refuses thousands of digits
 
 
 def text_to_number(text: str) -> float | None:

@@ -42,10 +42,6 @@ class Schema:
     def __iter__(self) -> Iterator[tuple[str, Kind]]:
         return iter(self.fields)
 
-    def ddl(self) -> str:
-        """As Spark reads it."""
-        return ", ".join(f"`{name}` {kind}" for name, kind in self.fields)
-
     def __str__(self) -> str:
         plain = re.compile(r"[A-Za-z_]\w*", re.ASCII)
         return ", ".join(f"{name if plain.fullmatch(name) else f'`{name}`'} {kind}" for name, kind in self.fields)

@@ -10,7 +10,7 @@ from ottla.common.errors import OttlaError
 from ottla.streams import serdes
 from ottla.streams.serdes import Serde
 from ottla.streams.sql.aggregation import Aggregation, Part
-from ottla.streams.sql.expressions import KEY, ROW, TIME, Evaluate, Expression, NotUnderstood, Reader
+from ottla.streams.sql.expressions import Evaluate, Expression, NotUnderstood, Reader
 from ottla.streams.sql.row_serde import RowSerde
 from ottla.streams.sql.schema import Kind, Schema
 
@@ -158,10 +158,10 @@ def columns_of(key: Serde, value: Serde, text: str) -> dict[str, Expression]:
             f"the expression {text!r}: values by {value!r} have no columns that are known. Read the topic with "
             "`value=serdes.row('id STRING, amount DOUBLE')`, or say so later by `with_serdes(value=...)`."
         )
-    columns = {"_timestamp": Expression(Kind.BIGINT, TIME, lambda key, value, time_ms: time_ms)}
+    columns = {"_timestamp": Expression(Kind.BIGINT, lambda key, value, time_ms: time_ms, "time")}
     kind = primitive(key)
     if kind is not None and kind is not Kind.DOUBLE:
-        columns["_key"] = Expression(kind, KEY, lambda key, value, time_ms: key)
+        columns["_key"] = Expression(kind, lambda key, value, time_ms: key, "key")
     columns |= {name.lower(): _column(name, each, value) for name, each in schema}
     return columns
 
@@ -177,4 +177,4 @@ def _column(name: str, kind: Kind, serde: Serde) -> Expression:
         def evaluate(key: Any, value: Any, time_ms: int) -> Any:
             return value
 
-    return Expression(kind, f"{ROW}.`{name}`", evaluate)
+    return Expression(kind, evaluate, "column", leaf=name)

@@ -1,4 +1,4 @@
-"""What an operator does, in the words that Spark has for it: so that a stage of several of them can run on columns."""
+"""What an operator of SQL does, so that a stage of several of them can run on columns."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ from dataclasses import dataclass
 
 from ottla.streams.serdes import Serde
 from ottla.streams.sql.aggregation import Aggregation
-from ottla.streams.sql.expressions import KEY
-from ottla.streams.sql.schema import Kind
+from ottla.streams.sql.expressions import Expression
 
 
 @dataclass(frozen=True)
 class Where:
-    """Only records for which it holds; NULL holds not."""
+    """Only records for which it holds, or for which it does not; NULL holds not."""
 
-    spark: str
+    condition: Expression
+    wanted: bool
+
+
+@dataclass(frozen=True)
+class WithKey:
+    """Only records that have one."""
 
 
 @dataclass(frozen=True)
 class NewKey:
-    spark: str
-    kind: Kind
+    chosen: Expression
 
 
 @dataclass(frozen=True)
 class NewRow:
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, Expression], ...]
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class NativeStep:
-    what: Where | NewKey | NewRow | Folded
+    what: Where | WithKey | NewKey | NewRow | Folded
     # Of the records that come out of it.
     key_serde: Serde
     value_serde: Serde
@@ -44,4 +48,4 @@ class NativeStep:
 
 
 def has_key(key: Serde, value: Serde) -> NativeStep:
-    return NativeStep(Where(f"({KEY} IS NOT NULL)"), key, value, "")
+    return NativeStep(WithKey(), key, value, "")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
@@ -24,7 +25,15 @@ func (r request) security() ([]kgo.Opt, error) {
 		}
 		trusted := x509.NewCertPool()
 		trusted.AppendCertsFromPEM(pem)
-		options = append(options, kgo.DialTLSConfig(&tls.Config{RootCAs: trusted}))
+		config := &tls.Config{RootCAs: trusted}
+		if own := r.Settings["ssl.certificate.location"]; own != "" {
+			identity, err := tls.LoadX509KeyPair(own, r.Settings["ssl.key.location"])
+			if err != nil {
+				return nil, err
+			}
+			config.Certificates = []tls.Certificate{identity}
+		}
+		options = append(options, kgo.DialTLSConfig(config))
 	}
 	if strings.HasPrefix(protocol, "SASL") {
 		user, password := r.Settings["sasl.username"], r.Settings["sasl.password"]
@@ -35,6 +44,8 @@ func (r request) security() ([]kgo.Opt, error) {
 			options = append(options, kgo.SASL(scram.Auth{User: user, Pass: password}.AsSha256Mechanism()))
 		case "SCRAM-SHA-512":
 			options = append(options, kgo.SASL(scram.Auth{User: user, Pass: password}.AsSha512Mechanism()))
+		case "OAUTHBEARER":
+			options = append(options, kgo.SASL(oauth.Auth{Token: r.Settings["token"]}.AsMechanism()))
 		default:
 			return nil, fmt.Errorf("no mechanism %q", mechanism)
 		}

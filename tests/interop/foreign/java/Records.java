@@ -29,6 +29,12 @@ final class Records {
         if (request.has("settings")) {
             request.get("settings").properties().forEach(e -> properties.put(e.getKey(), e.getValue().asText()));
         }
+        if (properties.containsKey("sasl.oauthbearer.token.endpoint.url")) {
+            // Kafka's clients read tokens from nowhere else.
+            System.setProperty(
+                    "org.apache.kafka.sasl.oauthbearer.allowed.urls",
+                    properties.getProperty("sasl.oauthbearer.token.endpoint.url"));
+        }
         return properties;
     }
 

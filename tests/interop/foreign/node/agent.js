@@ -40,9 +40,18 @@ const text = buffer => (buffer === null || buffer === undefined ? null : Buffer.
 const security = (settings = {}) => {
   const protocol = settings['security.protocol'] || 'PLAINTEXT'
   const [mechanism, username, password] = ['mechanism', 'username', 'password'].map(name => settings[`sasl.${name}`])
+  const file = name => (settings[name] ? fs.readFileSync(settings[name]) : undefined)
+  const ssl = () => ({
+    ca: [file('ssl.ca.location')],
+    cert: file('ssl.certificate.location'),
+    key: file('ssl.key.location'),
+  })
+  const login = settings.token
+    ? { oauthBearerProvider: async () => ({ value: settings.token }) }
+    : { username, password }
   return {
-    ...(protocol.endsWith('SSL') ? { ssl: { ca: [fs.readFileSync(settings['ssl.ca.location'])] } } : {}),
-    ...(protocol.startsWith('SASL') ? { sasl: { mechanism: mechanism.toLowerCase(), username, password } } : {}),
+    ...(protocol.endsWith('SSL') ? { ssl: ssl() } : {}),
+    ...(protocol.startsWith('SASL') ? { sasl: { mechanism: mechanism.toLowerCase(), ...login } } : {}),
   }
 }
 const client = (request, retries = 8) =>

@@ -102,7 +102,7 @@ class MarkerChannels:
                 self._retry_later(channel)
 
     async def _send(self, channel: _Channel) -> None:
-        request = WriteTxnMarkersRequest(markers=[_marker(*one) for one in channel.under_way.items()])
+        request = WriteTxnMarkersRequest(markers=[_marker(*sent) for sent in channel.under_way.items()])
         try:
             answer: WriteTxnMarkersResponse = await self._broker.peers.request(
                 channel.leader, request, channel.lane, timeout_ms=_TIMEOUT_MS

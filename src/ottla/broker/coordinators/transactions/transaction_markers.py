@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import struct
 from collections import deque
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
@@ -31,8 +30,7 @@ from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.result import Result
 from ottla.common.steps import Steps
-from ottla.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT
-from ottla.records.record import Record, build_batch
+from ottla.records.marker import control_batch
 from ottla.storage.results import Origin
 from ottla.transactions.coordinator import Markers
 
@@ -42,9 +40,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ottla.transactions")
 
-_KEY = struct.Struct(">hh")  # version, type
-_VALUE = struct.Struct(">hi")  # version, coordinator epoch
-_ABORT, _COMMIT = 0, 1
 # Half a millisecond. Most transactions are narrower, and complete before anybody else is served.
 _MARKERS_PER_STEP = 16
 _RETRY_MS = 1_000
@@ -381,14 +376,3 @@ class MarkerWriter:
         if where.topic == OFFSETS_TOPIC:
             self._broker.groups.end_transaction(where.partition, producer_id, committed=commit)
         return partition.wait_for_commit(result.last_offset + 1)
-
-
-def control_batch(producer_id: int, epoch: int, commit: bool, coordinator_epoch: int, now_ms: int) -> bytearray:
-    """The marker that ends a transaction in one partition."""
-    key = _KEY.pack(0, _COMMIT if commit else _ABORT)
-    return build_batch(
-        [Record(0, now_ms, key, _VALUE.pack(0, coordinator_epoch))],
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        attributes=TRANSACTIONAL_BIT | CONTROL_BIT,
-    )

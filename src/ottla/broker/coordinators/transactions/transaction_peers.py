@@ -64,7 +64,7 @@ class TransactionPeers:
         """Whoever asks one that is the coordinator no longer need not wait for it."""
         for coordinator, desk in self._desks.items():
             for questions in (desk.next, desk.under_way):
-                for question in [one for one in questions if self._coordinator_of(one) != coordinator]:
+                for question in [waiting for waiting in questions if self._coordinator_of(waiting) != coordinator]:
                     _tell(questions.pop(question), ErrorCode.NOT_COORDINATOR)
 
     def _coordinator_of(self, question: Question) -> int | None:
@@ -82,7 +82,7 @@ class TransactionPeers:
             desk.fail(ErrorCode.NETWORK_EXCEPTION)
 
     async def _send(self, coordinator: int, questions: _Questions) -> AddPartitionsToTxnResponse:
-        request = AddPartitionsToTxnRequest(transactions=[_asked(*one) for one in questions.items()])
+        request = AddPartitionsToTxnRequest(transactions=[_asked(*question) for question in questions.items()])
         try:
             answer: AddPartitionsToTxnResponse = await self._broker.peers.request(
                 coordinator, request, Channel.TRANSACTIONS, timeout_ms=_TIMEOUT_MS

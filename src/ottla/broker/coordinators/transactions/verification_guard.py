@@ -157,7 +157,9 @@ class VerificationGuard:
 
     def _check(self, name: str) -> Awaitable[None] | None:
         shard = self._verify(name)
-        return None if shard is None else promised(shard.read(lambda _: None))
+        if shard is None or shard.partition.is_all_committed:
+            return None
+        return promised(shard.read(lambda _: None))
 
     def _verify(self, name: str) -> TransactionShard | None:
         if not (self._adds or self._is_verifying):

@@ -16,10 +16,16 @@ async def handle(
     broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
     principal, host = context.principal, context.client_host
-    deletions = [Deletion(one.name, one.mechanism) for one in request.deletions]
+    deletions = [Deletion(deletion.name, deletion.mechanism) for deletion in request.deletions]
     upsertions = [
-        Upsertion(one.name, one.mechanism, one.iterations, bytes(one.salt), bytes(one.salted_password))
-        for one in request.upsertions
+        Upsertion(
+            upsertion.name,
+            upsertion.mechanism,
+            upsertion.iterations,
+            bytes(upsertion.salt),
+            bytes(upsertion.salted_password),
+        )
+        for upsertion in request.upsertions
     ]
     outcomes = await alter(broker, deletions, upsertions, context.requester)
     pause, results = Pause(), []

@@ -12,7 +12,6 @@ from ottla.metadata.tokens import DelegationToken
 from ottla.protocol.messages import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
 
 Described = DescribeDelegationTokenResponse.DescribedDelegationToken
-Renewer = DescribeDelegationTokenResponse.DescribedDelegationTokenRenewer
 
 
 def handle(
@@ -45,7 +44,7 @@ def handle(
 def _described(token: DelegationToken, proof: bytes) -> Described:
     owner_type, _, owner_name = token.owner.partition(":")
     requester_type, _, requester_name = token.requester.partition(":")
-    renewers = [one.partition(":") for one in token.renewers]
+    renewers = [renewer.partition(":") for renewer in token.renewers]
     return DescribeDelegationTokenResponse.DescribedDelegationToken(
         principal_type=owner_type,
         principal_name=owner_name,

@@ -1,4 +1,4 @@
-"""SaslHandshake v1. Here it comes from clients of listeners without SASL; others are heard by `logins/gate.py`."""
+"""SaslHandshake v0-1. Here it comes from clients of listeners without SASL; others are heard by `logins/gate.py`."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ from functools import partial
 from ottla.broker.broker import Broker
 from ottla.broker.context import RequestContext
 from ottla.common.errors import ApiError
-from ottla.controller.preferred import elect_leaders_in_steps
+from ottla.controller.preferred import elect_leaders
 from ottla.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 
 
 async def handle(broker: Broker, context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    plan, by = partial(elect_leaders_in_steps, request=request, rules=broker.rules), context.requester
+    plan, by = partial(elect_leaders, request=request, rules=broker.rules), context.requester
     try:
         return await broker.topics.change_topics(plan, by)
     except ApiError as error:

@@ -23,7 +23,7 @@ async def handle(
     entries = []
     for entry in request.entries:
         await pause.when_due()
-        names = [(one.entity_type, one.entity_name) for one in entry.entity]
+        names = [(part.entity_type, part.entity_name) for part in entry.entity]
         values = [(op.key, None if op.remove else op.value) for op in entry.ops]
         fault = None
         try:
@@ -47,7 +47,7 @@ def _entry(entry: AlterClientQuotasRequest.EntryData, fault: ApiError | None) ->
         error_code=ErrorCode.NONE if fault is None else fault.code,
         error_message=None if fault is None else fault.message,
         entity=[
-            AlterClientQuotasResponse.EntityData(entity_type=one.entity_type, entity_name=one.entity_name)
-            for one in entry.entity
+            AlterClientQuotasResponse.EntityData(entity_type=part.entity_type, entity_name=part.entity_name)
+            for part in entry.entity
         ],
     )

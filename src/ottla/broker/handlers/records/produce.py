@@ -27,6 +27,7 @@ from ottla.broker.partitions.leader_hints import endpoints_of, leader_hint
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partition_table import Keyed
 from ottla.common.errors import ApiError, CloseConnection, ErrorCode
+from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
 from ottla.metadata.acls import Operation, ResourceType
 from ottla.protocol.codec import MalformedMessage
@@ -297,12 +298,12 @@ def _produce(
     table = _table(broker, version)
     partition = table.get(key, index)
     if partition is None:
-        return Outcome(index, table.error_for(key, index))
+        return Outcome(index, _not_led(broker, table, key, piece))
     try:
         if partition.is_internal:
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}")
         if request.acks != 1:
-            partition.check_acks(request.acks)
+            _check_acks(broker, partition, request.acks, records)
         if not records:
             raise ApiError(ErrorCode.INVALID_RECORD, "no records")
         now_ms = broker.clock.now_ms()
@@ -318,6 +319,26 @@ def _produce(
         return _append(partition, request, records, now_ms)
     except Exception as error:
         return _refused(partition, error)
+
+
+def _not_led(broker: Broker, table: Keyed, key: bytes, piece: Piece) -> ErrorCode:
+    """Why a partition cannot be written to here. It may be led here before the batch behind this one comes."""
+    code, name = table.error_for(key, piece.partition), table.name_of(key)
+    if code is ErrorCode.NOT_LEADER_OR_FOLLOWER and name is not None:
+        log = broker.logs.get(TopicPartition(name, piece.partition))
+        if log is not None and piece.records:
+            log.note_refused(piece.records, code, broker.clock.now_ms())
+    return code
+
+
+def _check_acks(broker: Broker, partition: Partition, acks: int, records: Any) -> None:
+    """Raises ApiError if too few replicas are in sync. That may be over before the batch behind this one comes."""
+    try:
+        partition.check_acks(acks)
+    except ApiError as error:
+        if error.code is ErrorCode.NOT_ENOUGH_REPLICAS and records:
+            partition.log.note_refused(records, error.code, broker.clock.now_ms())
+        raise
 
 
 def _append(partition: Partition, request: ProduceRequest, data: Any, now_ms: int) -> Outcome | Awaitable[Outcome]:

@@ -15,12 +15,12 @@ import asyncio
 from ottla.broker.broker import Broker
 from ottla.broker.cluster.peers import client_id_of
 from ottla.broker.context import RequestContext
-from ottla.broker.coordinators.transactions.transaction_markers import control_batch
 from ottla.broker.coordinators.transactions.uncommitted_markers import AskedMarker
 from ottla.common.errors import ApiError, ErrorCode
 from ottla.common.ids import TopicPartition
 from ottla.common.steps import Steps
 from ottla.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from ottla.records.marker import control_batch
 
 _R = WriteTxnMarkersResponse
 _Marker = WriteTxnMarkersRequest.WritableTxnMarker

@@ -148,8 +148,8 @@ def _rows(shape: Shape, rows: Sequence[Row | None]) -> Any:
 
 
 def required(array: Any, schema: Schema) -> Any:
-    """Of a deleted row the log may have the key only. What must not be null has then the zero of its type, as in
-    Debezium."""
+    """Of a deleted row the log may have the key only, and MySQL has dates that there are none of, as 0000-00-00. What
+    must not be null has then the zero of its type, as in Debezium."""
     if schema.optional or array.null_count == 0 or schema.type in (SchemaType.STRUCT, SchemaType.ARRAY):
         return array
     return pc.fill_null(array, _zero(array.type, schema))
@@ -160,6 +160,8 @@ def _zero(kind: Any, schema: Schema) -> Any:
         return pa.scalar(Decimal(0), kind)
     if pa.types.is_temporal(kind):
         return pa.scalar(0, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+    if schema.name == "io.debezium.time.ZonedTimestamp":
+        return pa.scalar("1970-01-01T00:00:00Z", kind)
     return pa.scalar(_ZEROES.get(schema.type, 0), kind)
 
 
@@ -169,7 +171,10 @@ def key_column(shape: Shape, keys: Sequence[Row | None]) -> Column:
         return Column(None, [None] * len(keys))
     kind = arrow_type(schema)
     columns = list(zip(*(key or (None,) * len(shape.key) for key in keys), strict=True))
-    arrays = [shape.columns[i].to_arrow(list(values)) for i, values in zip(shape.key, columns, strict=True)]
+    arrays = [
+        required(shape.columns[i].to_arrow(list(values)), shape.columns[i].schema)
+        for i, values in zip(shape.key, columns, strict=True)
+    ]
     missing = [key is None for key in keys]
     mask = pa.array(missing, pa.bool_()) if any(missing) else None
     return Column(schema, pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask))

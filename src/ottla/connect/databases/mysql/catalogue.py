@@ -149,18 +149,27 @@ class Catalogue:
         """Name, type, whether it must not be null."""
         rows = self.ask(
             "SELECT column_name, data_type, column_type, COALESCE(numeric_precision, 0), COALESCE(numeric_scale, 0), "
-            "COALESCE(datetime_precision, 0), is_nullable FROM information_schema.columns WHERE table_schema = %s "
-            "AND table_name = %s "
+            "COALESCE(datetime_precision, 0), COALESCE(character_octet_length, 0), COALESCE(character_set_name, ''), "
+            "is_nullable FROM information_schema.columns WHERE table_schema = %s AND table_name = %s "
             "ORDER BY ordinal_position",
             *table.split(".", 1),
         )
         return [
             (
                 name,
-                MysqlType(kind, "unsigned" in whole, int(precision), int(scale), int(fraction), _values(whole)),
+                MysqlType(
+                    kind,
+                    "unsigned" in whole,
+                    int(precision),
+                    int(scale),
+                    int(fraction),
+                    _values(whole),
+                    int(length),
+                    charset,
+                ),
                 nullable == "NO",
             )
-            for name, kind, whole, precision, scale, fraction, nullable in rows
+            for name, kind, whole, precision, scale, fraction, length, charset, nullable in rows
         ]
 
     def key(self, table: str) -> list[str]:

@@ -29,6 +29,7 @@ from ottla.connect.databases.changes.covered import Key
 from ottla.connect.databases.changes.envelope import Changes, no_records
 from ottla.connect.databases.changes.progress import Progress
 from ottla.connect.databases.changes.session import ChangeSession
+from ottla.connect.databases.mysql.as_selected import keep_bytes
 from ottla.connect.databases.mysql.binlog_file import Made, look_at, made_of, refuse_other, refuse_place
 from ottla.connect.databases.mysql.catalogue import (
     BinlogConnection,
@@ -306,6 +307,7 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
         table = f"{event.schema}.{event.table}"
         if not self._wanted.has(table):
             return None, []
+        keep_bytes(event.columns)
         look = tuple((column.name, column.type, column.unsigned) for column in event.columns)
         key = event.primary_key
         named = [key] if isinstance(key, str) and key else list(key or ())
@@ -324,11 +326,12 @@ class MysqlSession(ChangeSession[MysqlShape, SnapshotReader]):
         source = self._source(shape.shape.table, event.timestamp * 1000, "false", event.packet.server_id, number)
         old = new = None
         if isinstance(event, UpdateRowsEvent):
-            op, old, new = "u", shape.row(row["before_values"]), shape.row(row["after_values"])
+            old = shape.row(row["before_values"], row["before_none_sources"])
+            op, new = "u", shape.row(row["after_values"], row["after_none_sources"])
         elif isinstance(event, WriteRowsEvent):
-            op, new = "c", shape.row(row["values"])
+            op, new = "c", shape.row(row["values"], row["none_sources"])
         else:
-            op, old = "d", shape.row(row["values"])
+            op, old = "d", shape.row(row["values"], row["none_sources"])
         if self._again.chunk is not None:
             keys = (shape.comparable(shape.key(row)) for row in (old, new) if row is not None)
             self._again.changed(shape.shape.table, keys)

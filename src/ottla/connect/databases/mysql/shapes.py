@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymysqlreplication.constants import FIELD_TYPE
+from pymysqlreplication.constants import FIELD_TYPE, NONE_SOURCE
 
 from ottla.connect.api.data import Schema, SchemaType
 from ottla.connect.databases.changes.envelope import INT64, OPTIONAL_INT64, OPTIONAL_STRING, STRING, Shape
 from ottla.connect.databases.changes.settings import TableFilter
+from ottla.connect.databases.mysql.as_selected import IN_BYTES, as_selected, as_text
 from ottla.connect.databases.mysql.catalogue import Catalogue, quote
 from ottla.connect.databases.mysql.types import BINARY, MysqlType, is_integer, table_column
 from ottla.connect.databases.schemas import struct
@@ -66,7 +67,8 @@ _CODES = {
 def _of_binlog(column: Any) -> MysqlType:
     name = _CODES.get(column.type)
     if name is None:
-        name = "varbinary" if column.character_set_name == "binary" else "varchar"
+        is_fixed = column.type == FIELD_TYPE.STRING
+        name = ("binary" if is_fixed else "varbinary") if column.character_set_name == "binary" else "varchar"
     values = column.enum_values or column.set_values or ()
     return MysqlType(
         name,
@@ -75,6 +77,8 @@ def _of_binlog(column: Any) -> MysqlType:
         getattr(column, "decimals", 0),
         getattr(column, "fsp", 0),
         tuple(each for each in values if each),
+        getattr(column, "max_length", 0),
+        column.character_set_name or "",
     )
 
 
@@ -83,9 +87,20 @@ class MysqlShape:
         self.shape = shape
         self.names = [column.name for column in shape.columns]
         self._kinds = [kinds[i] for i in shape.key]
+        converts = ((i, as_selected(kind)) for i, kind in enumerate(kinds))
+        self._converts = [(i, convert) for i, convert in converts if convert is not None]
+        self._sets = [i for i, kind in enumerate(kinds) if kind.name == "set"]
 
-    def row(self, values: Mapping[str, Any]) -> list[Any]:
-        return [values.get(name) for name in self.names]
+    def row(self, values: Mapping[str, Any], why_none: Mapping[str, str]) -> list[Any]:
+        """Of the binlog, as a SELECT would give it."""
+        made = [values.get(name) for name in self.names]
+        for i, convert in self._converts:
+            if made[i] is not None:
+                made[i] = convert(made[i])
+        for i in self._sets:
+            if made[i] is None and why_none.get(self.names[i]) == NONE_SOURCE.EMPTY_SET:
+                made[i] = ""
+        return made
 
     def key(self, row: Sequence[Any]) -> list[Any] | None:
         return [row[i] for i in self.shape.key] if self.shape.key else None
@@ -94,10 +109,7 @@ class MysqlShape:
         """As `order` sorts."""
         if key is None:
             return None
-        return tuple(
-            int(value) if is_integer(kind) else bytes(value).hex().upper() if kind.name in BINARY else str(value)
-            for value, kind in zip(key, self._kinds, strict=True)
-        )
+        return tuple(_comparable(kind, value) for value, kind in zip(key, self._kinds, strict=True))
 
     @property
     def order(self) -> list[str]:
@@ -111,6 +123,12 @@ class MysqlShape:
             else:
                 made.append(f"CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY)")
         return made
+
+
+def _comparable(kind: MysqlType, value: Any) -> Any:
+    if is_integer(kind):
+        return int(value)
+    return bytes(value).hex().upper() if kind.name in BINARY else as_text(kind, value)
 
 
 class MysqlShapes:
@@ -130,7 +148,11 @@ class MysqlShapes:
         if [name for name, _, _ in now] == [column.name for column in columns]:
             return self._made(table, now, key)
         must = {name for name, _, required in now if required}
-        return self._made(table, [(column.name, _of_binlog(column), column.name in must) for column in columns], key)
+        # In the binlog these are columns of bytes.
+        told = {name: kind for name, kind, _ in now if kind.name in IN_BYTES}
+        kinds = ((column.name, _of_binlog(column)) for column in columns)
+        seen = [(name, told.get(name, kind) if kind.name == "binary" else kind) for name, kind in kinds]
+        return self._made(table, [(name, kind, name in must) for name, kind in seen], key)
 
     def _made(self, table: str, columns: Sequence[tuple[str, MysqlType, bool]], key: Sequence[str]) -> MysqlShape:
         taken = [each for each in columns if each[0] in key or self._wanted.has_column(table, each[0])]

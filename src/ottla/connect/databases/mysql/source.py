@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ottla.connect.api.config import ConfigDef, ConfigKey, ConfigType
 from ottla.connect.api.plugins import Offset, Partition, check_numbers
-from ottla.connect.databases.changes.settings import at_least, patterns, settings
+from ottla.connect.databases.changes.settings import at_least, one_of, patterns, settings
 from ottla.connect.databases.changes.source import ChangeSource, Session
 from ottla.connect.databases.mysql.session import MysqlSession
 
@@ -35,6 +35,13 @@ class MysqlSource(ChangeSource):
                 "Regular expressions of databases; empty for all.",
                 [],
                 check=patterns,
+            ),
+            ConfigKey(
+                "bigint.unsigned.handling.mode",
+                ConfigType.STRING,
+                "Numbers of BIGINT UNSIGNED: long, which has no room above 9223372036854775807, or precise, a decimal.",
+                "long",
+                check=one_of("long", "precise"),
             ),
         ]
     )

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ottla.connect.api.data import DATE, TIME, TIMESTAMP, Schema, SchemaType
 from ottla.connect.api.plugins import ConnectorFailure
 from ottla.connect.databases.changes.envelope import TableColumn
-from ottla.connect.databases.schemas import arrow_type, decimal
+from ottla.connect.databases.schemas import arrow_type, bits, decimal
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _DAY = datetime.date(1970, 1, 1)
@@ -36,6 +36,9 @@ class MysqlType:
     # Digits of a second.
     fraction: int = 0
     values: tuple[str, ...] = ()
+    # Bytes of a column of fixed size.
+    length: int = 0
+    charset: str = ""
 
 
 def table_column(name: str, kind: MysqlType, optional: bool, settings: Mapping[str, Any]) -> TableColumn:
@@ -45,11 +48,10 @@ def table_column(name: str, kind: MysqlType, optional: bool, settings: Mapping[s
     def to_arrow(values: Any) -> Any:
         try:
             return pa.array([None if value is None else convert(value) for value in values], arrow_type(made))
-        except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
+        except (pa.ArrowException, ValueError, TypeError, ArithmeticError, AttributeError) as error:
             raise ConnectorFailure(
                 f"A value of the column {name} ({kind.name}) cannot be told in its Connect type: {error}. Leave "
-                "the column out with "
-                "column.exclude.list."
+                "the column out with column.exclude.list, or see bigint.unsigned.handling.mode and time.precision.mode."
             ) from error
 
     return TableColumn(name, made, to_arrow)
@@ -67,7 +69,9 @@ _INTEGERS = {
     ("bigint", False): SchemaType.INT64,
     ("bigint", True): SchemaType.INT64,
 }
-BINARY = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "polygon"}
+_SHAPES = {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
+_SHAPES |= {"geometrycollection", "geomcollection"}
+BINARY = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", *_SHAPES}
 
 
 def is_integer(kind: MysqlType) -> bool:
@@ -76,6 +80,8 @@ def is_integer(kind: MysqlType) -> bool:
 
 def _mapped(kind: MysqlType, settings: Mapping[str, Any]) -> tuple[Schema, Convert]:
     name = kind.name
+    if (name, kind.is_unsigned) == ("bigint", True) and settings["bigint.unsigned.handling.mode"] == "precise":
+        return decimal(20, 0), Decimal
     if is_integer(kind):
         return Schema(_INTEGERS[name, kind.is_unsigned]), int
     if name == "float":
@@ -88,7 +94,7 @@ def _mapped(kind: MysqlType, settings: Mapping[str, Any]) -> tuple[Schema, Conve
             return decimal(kind.precision, kind.scale), Decimal
         return (Schema(SchemaType.STRING), str) if mode == "string" else (Schema(SchemaType.FLOAT64), float)
     if name == "bit":
-        return (Schema(SchemaType.BOOLEAN), _bit) if kind.precision == 1 else (Schema(SchemaType.INT64), _bits)
+        return (Schema(SchemaType.BOOLEAN), _bit) if kind.precision == 1 else _bits_of(kind.precision)
     if name in ("date", "time", "datetime", "timestamp", "year"):
         return _time(kind, settings["time.precision.mode"] == "connect")
     if name in BINARY:
@@ -103,30 +109,47 @@ def _mapped(kind: MysqlType, settings: Mapping[str, Any]) -> tuple[Schema, Conve
     return Schema(SchemaType.STRING), _text
 
 
+def _bits_of(length: int) -> tuple[Schema, Convert]:
+    return bits(length), lambda value: _bits(value).to_bytes((length + 7) // 8, "little")
+
+
 def _time(kind: MysqlType, as_connect: bool) -> tuple[Schema, Convert]:
-    name = kind.name
+    schema, convert = _moment(kind, as_connect)
+    # PyMySQL gives the text of a date that there is none of, as 0000-00-00; the binlog has nothing for it.
+    return schema, lambda value: None if isinstance(value, str) else convert(value)
+
+
+def _moment(kind: MysqlType, as_connect: bool) -> tuple[Schema, Convert]:
+    name, named = kind.name, "io.debezium.time."
     if name == "year":
-        return Schema(SchemaType.INT32, name="io.debezium.time.Year", version=1), int
+        return Schema(SchemaType.INT32, name=f"{named}Year", version=1), int
     if name == "date":
         if as_connect:
-            return Schema(SchemaType.INT32, name=DATE, version=1), _date
-        return Schema(
-            SchemaType.INT32, name="io.debezium.time.Date", version=1
-        ), lambda value: (_date(value) - _DAY).days
+            return Schema(SchemaType.INT32, name=DATE, version=1), _same
+        return Schema(SchemaType.INT32, name=f"{named}Date", version=1), lambda value: (value - _DAY).days
     if name == "time":
         if as_connect:
-            return Schema(SchemaType.INT32, name=TIME, version=1), lambda value: (_EPOCH + value).time()
-        return Schema(SchemaType.INT64, name="io.debezium.time.MicroTime", version=1), _micros_of_delta
+            return Schema(SchemaType.INT32, name=TIME, version=1), _clock
+        return Schema(SchemaType.INT64, name=f"{named}MicroTime", version=1), _micros_of_delta
     if as_connect:
         return Schema(SchemaType.INT64, name=TIMESTAMP, version=1), _to_millis
     if name == "timestamp":
-        schema = Schema(SchemaType.STRING, name="io.debezium.time.ZonedTimestamp", version=1)
+        schema = Schema(SchemaType.STRING, name=f"{named}ZonedTimestamp", version=1)
         return schema, lambda value: value.isoformat() + "Z"
     if kind.fraction <= 3:
-        return Schema(
-            SchemaType.INT64, name="io.debezium.time.Timestamp", version=1
-        ), lambda value: _micros(value) // 1000
-    return Schema(SchemaType.INT64, name="io.debezium.time.MicroTimestamp", version=1), _micros
+        schema = Schema(SchemaType.INT64, name=f"{named}Timestamp", version=1)
+        return schema, lambda value: _micros(value) // 1000
+    return Schema(SchemaType.INT64, name=f"{named}MicroTimestamp", version=1), _micros
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _clock(value: datetime.timedelta) -> datetime.time:
+    if not datetime.timedelta(0) <= value < datetime.timedelta(days=1):
+        raise ValueError(f"{value} is no time of a day, which time.precision.mode=connect asks for")
+    return (_EPOCH + value).time()
 
 
 def _micros_of_delta(value: datetime.timedelta) -> int:
@@ -139,10 +162,6 @@ def _micros(value: datetime.datetime) -> int:
 
 def _to_millis(value: datetime.datetime) -> datetime.datetime:
     return value.replace(microsecond=value.microsecond // 1000 * 1000)
-
-
-def _date(value: Any) -> datetime.date:
-    return value if isinstance(value, datetime.date) else datetime.date.fromisoformat(value)
 
 
 def _bits(value: Any) -> int:

@@ -42,6 +42,12 @@ def _telling(doing: str) -> Iterator[None]:
         raise
     except sa.exc.SQLAlchemyError as error:
         raise told(error, JDBC, doing) from error
+    except (ValueError, OverflowError) as error:
+        # Of the driver, or of an offset that is made of a row.
+        raise ConnectorFailure(
+            f"The connector cannot {doing}: a value does not fit into Python's types ({error}), as dates outside of "
+            "the years 1 to 9999 do not. Leave it out, or make text of it, with a query."
+        ) from error
 
 
 class JdbcSource(Source):

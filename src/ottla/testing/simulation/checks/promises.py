@@ -49,11 +49,6 @@ class Promises:
     def sent(self, producer: str, partition: TopicPartition, values: list[bytes]) -> None:
         self._sent[producer, partition] += values
 
-    def failed(self, producer: str, partition: TopicPartition, values: list[bytes]) -> None:
-        """The producer was told that these are not there, and never will be."""
-        sent = self._sent[producer, partition]
-        self._sent[producer, partition] = [value for value in sent if value not in values]
-
     def acknowledged(self, producer: str, partition: TopicPartition, offset: int, values: list[bytes]) -> None:
         """`offset` is -1 where a duplicate was acknowledged."""
         self.acks += 1

@@ -40,7 +40,7 @@ class Producer(Client):
             count = self.rng.choice((1, 1, 1, 2, _IN_FLIGHT_MAX))
             batches = [self._make(partition, producer_id, epoch) for _ in range(count)]
             for batch in await self._send_all(partition, batches):
-                await self._deliver(partition, batch, is_followed=count > 1)
+                await self._deliver(partition, batch)
             await asyncio.sleep(self.rng.random() * 0.5)
 
     def _make(self, partition: TopicPartition, producer_id: int, epoch: int) -> Batch:
@@ -60,17 +60,15 @@ class Producer(Client):
             topic_id, (leader, _) = await self.topic_id(partition.topic), await self.leader(partition)
         except TryAgain:
             return batches
-        sending = [self._try(leader, topic_id, partition, batch, at > 0) for at, batch in enumerate(batches)]
+        sending = [self._try(leader, topic_id, partition, batch) for batch in batches]
         are_there = await asyncio.gather(*sending)
         return [batch for batch, is_there in zip(batches, are_there, strict=True) if not is_there]
 
-    async def _try(
-        self, leader: int, topic_id: bytes, partition: TopicPartition, batch: Batch, is_behind: bool
-    ) -> bool:
-        """One `is_behind` another one finds a gap where that one was refused."""
-        expected = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,) if is_behind else ()
+    async def _try(self, leader: int, topic_id: bytes, partition: TopicPartition, batch: Batch) -> bool:
+        """Behind one that was refused it is refused alike, and finds no gap: librdkafka would send again under another
+        epoch what is there already."""
         try:
-            await self._produce(leader, topic_id, partition, batch, *expected)
+            await self._produce(leader, topic_id, partition, batch)
         except TryAgain as error:
             self.say(f"{partition}: {error}; again")
             return False
@@ -86,29 +84,18 @@ class Producer(Client):
             except TryAgain:
                 await self.pause()
 
-    async def _deliver(self, partition: TopicPartition, batch: Batch, *, is_followed: bool) -> None:
-        """A broker takes any sequence number from a producer that it does not know, as Kafka does. So when the first
-        batch of all is refused (too few replicas are in sync) and those behind it are not, it comes too late: Java's
-        producer tells its user that it failed."""
-        may_be_late = is_followed and batch.sequence == 0
-        expected = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,) if may_be_late else ()
+    async def _deliver(self, partition: TopicPartition, batch: Batch) -> None:
         while True:
             self.forget_leader(partition)
             await self.pause()
             try:
                 topic_id, (leader, _) = await self.topic_id(partition.topic), await self.leader(partition)
-                await self._produce(leader, topic_id, partition, batch, *expected)
+                await self._produce(leader, topic_id, partition, batch)
                 return
             except TryAgain as error:
-                if error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                    self.world.promises.failed(self.name, partition, batch.values)
-                    self.say(f"{partition}: {batch.values[0].decode()} came too late and failed")
-                    return
                 self.say(f"{partition}: {error}; again")
 
-    async def _produce(
-        self, leader: int, topic_id: bytes, partition: TopicPartition, batch: Batch, *expected: ErrorCode
-    ) -> None:
+    async def _produce(self, leader: int, topic_id: bytes, partition: TopicPartition, batch: Batch) -> None:
         data = m.ProduceRequest
         rows = [data.PartitionProduceData(index=partition.partition, records=batch.data)]
         topic = data.TopicProduceData(topic_id=topic_id, partition_data=rows)
@@ -119,6 +106,6 @@ class Producer(Client):
         if row.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             offset = -1  # it was there already
         else:
-            self.check(row.error_code, f"producing to {partition}", *expected)
+            self.check(row.error_code, f"producing to {partition}")
         self.world.promises.acknowledged(self.name, partition, offset, batch.values)
         self.say(f"{partition} has {batch.values[0].decode()} at {offset}")
