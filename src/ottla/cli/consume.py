@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ottla.cli.connection import Cluster
+from ottla.cli.given import GivenName
 from ottla.cli.name_completion import complete_group, complete_topic
 from ottla.cli.records.positions import START, Kind, Span, parse_span
 from ottla.cli.records.reader import Filter, Plan, Printer, Reader
@@ -25,7 +26,9 @@ ISOLATIONS = ("read_committed", "read_uncommitted")
 )
 @click.option("-n", "--count", type=at_least(0, INT64_MAX), metavar="N", help="Stop after N records.")
 @click.option("-e", "--exit-at-end", is_flag=True, help="Stop when the end of every partition is reached.")
-@click.option("-g", "--group", metavar="GROUP", help="Join a group and commit.", shell_complete=complete_group)
+@click.option(
+    "-g", "--group", metavar="GROUP", type=GivenName(), help="Join a group and commit.", shell_complete=complete_group
+)
 @partition_option
 @click.option("-f", "--format", "format_text", metavar="FORMAT", help=r"kcat's: %t %p %o %k %s %T %h %K %S \n ...")
 @click.option("-K", "--key-delimiter", metavar="TEXT", help="Print KEY TEXT VALUE.")

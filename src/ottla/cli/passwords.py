@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.common.errors import OttlaError
 
 PASSWORD_CHARS_MAX = 1024

@@ -20,7 +20,7 @@ import click
 
 from ottla.cli.connection import Cluster, require_topic_name
 from ottla.cli.error_sentences import sentence
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import notice, plural
 from ottla.cli.records.record_format import Draft, compile_reader, parse_header, unescape

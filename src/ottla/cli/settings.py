@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ottla.cli.given import GivenName
 from ottla.cli.lazy import LazyGroup
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
@@ -136,9 +137,15 @@ def connection_options() -> list[click.Parameter]:
             "--bootstrap-server",
             "bootstrap",
             metavar="HOST:PORT",
+            type=GivenName(),
             help="Brokers, separated by commas [OTTLA_BOOTSTRAP_SERVERS, or localhost:9092].",
         ),
-        _global("--profile", metavar="NAME", help="Settings from ~/.config/ottla/profiles.toml [OTTLA_PROFILE]."),
+        _global(
+            "--profile",
+            metavar="NAME",
+            type=GivenName(),
+            help="Settings from ~/.config/ottla/profiles.toml [OTTLA_PROFILE].",
+        ),
         _global("-X", "overrides", multiple=True, metavar="NAME=VALUE", help="A librdkafka setting; repeatable."),
         _global("--output", type=click.Choice(OUTPUTS), help="How to print [table]."),
     ]

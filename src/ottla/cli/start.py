@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.output import notice
 from ottla.cli.serving_options import log_format_option, log_level_option, metrics_option
 from ottla.cli.settings import BROKERS_MAX, Settings, at_least, parse_assignment

@@ -14,7 +14,7 @@ import click
 
 from ottla.cli.cluster.local_cluster import ZOOKEEPER, LocalCluster, title
 from ottla.cli.cluster.plan import DECIDED_HERE, HOST, METRICS
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import done, notice, paint, show, table
 from ottla.cli.settings import BROKERS_MAX, OUTPUTS, PORT_MAX, Settings, at_least, parse_assignment

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import click
 
 from ottla.cli.connect.extra import needs_connect
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.common.errors import OttlaError
 
 DEFAULT_URL = "http://localhost:8083"

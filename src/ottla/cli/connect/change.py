@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ottla.cli.connect.address import Worker, url_option
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.output import confirm, done
 from ottla.cli.settings import Settings, command, parse_assignment
 from ottla.common.errors import OttlaError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ottla.cli.connect.extra import needs_connect
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.output import notice
 from ottla.cli.serving_options import log_level_option, metrics_option
 from ottla.cli.settings import Settings, command

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ottla.cli.connection import ANSWER_S_MAX, Cluster
+from ottla.cli.given import GivenName
 from ottla.cli.group.group_offsets import committed_offsets, describe_groups, existing
 from ottla.cli.name_completion import complete_group, complete_topic
 from ottla.cli.output import Planned, confirm, plural, show, table
@@ -20,7 +21,7 @@ SHIFT = re.compile(r"[+-]\d+", re.ASCII)
 
 
 @command("seek", changes=True, asks=True)
-@click.argument("group", shell_complete=complete_group)
+@click.argument("group", type=GivenName(), shell_complete=complete_group)
 @click.option("--to", "to", required=True, metavar="WHERE", help="start, end, N, @TIME, or +N / -N from where it is.")
 @click.option(
     "-t",
@@ -140,7 +141,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[Partition, int
 
 
 @command("delete", changes=True, asks=True)
-@click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=complete_group)
+@click.argument("groups", nargs=-1, required=True, metavar="GROUP...", type=GivenName(), shell_complete=complete_group)
 def delete(settings: Settings, groups: tuple[str, ...]) -> None:
     """Delete groups and their committed offsets; their consumers must be stopped."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ottla.cli.connection import Cluster
+from ottla.cli.given import GivenName
 from ottla.cli.group.group_offsets import (
     Committed,
     all_groups,
@@ -47,7 +48,7 @@ def _list_lines(groups: list[dict[str, Any]]) -> Iterable[str]:
 
 
 @command("describe")
-@click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=complete_group)
+@click.argument("groups", nargs=-1, required=True, metavar="GROUP...", type=GivenName(), shell_complete=complete_group)
 def describe(settings: Settings, groups: tuple[str, ...]) -> None:
     """Members, assignments, committed offsets and lag of groups."""
     cluster = Cluster(settings)
@@ -115,7 +116,7 @@ def _description_lines(group: dict[str, Any]) -> Iterable[str]:
 
 
 @command("lag")
-@click.argument("groups", nargs=-1, metavar="[GROUP]...", shell_complete=complete_group)
+@click.argument("groups", nargs=-1, metavar="[GROUP]...", type=GivenName(), shell_complete=complete_group)
 @click.option("--partitions", "by_partition", is_flag=True, help="A line per partition, not per topic.")
 @click.option("--verdict", is_flag=True, help="Look a few times, and judge each group by Burrow's rules.")
 @watch_option

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.output import paint, plural
 from ottla.cli.records.record_json import bytes_field
 from ottla.cli.settings import OUTPUTS, Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.serving_options import log_format_option, log_level_option

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.output import confirm
 from ottla.cli.serving_options import metrics_option
 from ottla.cli.settings import Settings, command, parse_assignment

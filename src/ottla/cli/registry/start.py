@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import notice
 from ottla.cli.registry.extra import needs_registry

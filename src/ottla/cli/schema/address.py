@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 
 _CERTIFICATE = "ottla.registry.certificate"
 _BEARER = "ottla.registry.bearer"

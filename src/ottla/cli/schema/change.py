@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.output import confirm, done, notice, show
 from ottla.cli.schema.address import client_of, registry_option
 from ottla.cli.settings import Settings, command

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.output import notice, paint, show, table
 from ottla.cli.security.folder import CA_DAYS, SecurityFolder
 from ottla.cli.security.plan import ADMIN, BrokerPlan, ClientPlan, Plan, check_client_name, check_hosts, check_zookeeper

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.settings import Settings, command
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import confirm
 from ottla.cli.pipeline.run import (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.connection import Cluster
+from ottla.cli.given import GivenName
 from ottla.cli.output import Planned, plural, table
 from ottla.cli.pipeline.run import data_dir_option, require_spark
 from ottla.cli.pipeline.show import STOP_S_MAX, stop_home
@@ -27,7 +28,14 @@ Offsets = dict[tuple[str, int], int]
 @command("switch", changes=True, asks=True)
 @click.argument("application", metavar="ID")
 @click.option("--to", "wanted", metavar="ID", help="Another run than the newest, such as the one before.")
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Moves this consumer group to the new topics.")
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="GROUP",
+    type=GivenName(),
+    help="Moves this consumer group to the new topics.",
+)
 @click.option("--drop-old", is_flag=True, help="Deletes the other runs: output topics, state and checkpoints.")
 @data_dir_option
 def switch(

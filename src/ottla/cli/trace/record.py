@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.name_completion import complete_topic
 from ottla.cli.output import facts, human_bytes, human_ms, notice, paint, plural, show, table
 from ottla.cli.settings import INT64_MAX, Settings, at_least, command

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.output import coloured, facts, human_bytes, human_ms, notice, plural, show, table
 from ottla.cli.settings import Settings, at_least, command

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
 from ottla.cli.listen_address import ListenAddress
 from ottla.cli.settings import Settings
 from ottla.cli.zookeeper import server

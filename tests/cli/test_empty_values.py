@@ -1,11 +1,12 @@
-"""Every option and argument that is a path refuses one that is empty, as `"$UNSET"` is, before anything begins."""
+"""Paths, groups and addresses that are empty, as `"$UNSET"` is, are refused before anything begins."""
 
 from __future__ import annotations
 
 import click
 import pytest
 
-from ottla.cli.given_path import GivenPath
+from ottla.cli.given import GivenPath
+from tests.cli.command import Cli
 from tests.cli.command_tree import verbs
 
 
@@ -31,3 +32,22 @@ def test_one_that_is_empty_is_a_mistake() -> None:
     with pytest.raises(click.BadParameter, match="the path is empty"):
         GivenPath().convert("", None, None)
     assert GivenPath(str).convert("-", None, None) == "-"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("start", "--data-dir", ""),
+        ("registry", "start", "--users", ""),
+        ("topic", "list", "-b", ""),
+        ("topic", "list", "--profile", ""),
+        ("consume", "t", "-g", ""),
+        ("group", "describe", ""),
+        ("group", "lag", ""),
+        ("group", "seek", "", "--to", "start"),
+        ("group", "delete", "g", ""),
+    ],
+    ids=" ".join,
+)
+def test_empty_values_are_told(arguments: tuple[str, ...]) -> None:
+    assert "empty" in Cli().fails(2, *arguments)
