@@ -394,6 +394,10 @@ def test_numbers_are_read_easily() -> None:
         "12.3 k",
         "2.5 M",
     ]
+    assert [words.duration(ms) for ms in (950, 1_500, 121_000, 7_200_000)] == ["950 ms", "1.5 s", "2 min", "2 h"]
+    assert [words.milliseconds(ms) for ms in (0.001, 0.25, 12.5, 517.2, 1_000)] == [
+        *("0 ms", "0.25 ms", "12.5 ms", "517 ms", "1 s")
+    ]
     assert [words.size(n) for n in (None, 0, 1023, 1536, 5 * 1024**3)] == ["–", "0 B", "1023 B", "1.5 KiB", "5 GiB"]
     assert words.setting("retention.ms", "604800000") == "7 d" and words.setting("retention.bytes", "-1") == "no limit"
     assert words.moment(-1) == "–" and words.moment(2**62) == str(2**62)
