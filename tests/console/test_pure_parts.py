@@ -23,6 +23,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.common.where import Record, compile_condition
 from ottla.console.cluster.asking import Asking
+from ottla.console.cluster.collecting import with_rates
 from ottla.console.cluster.health import BAD, NOTE, WARNING, findings, verdict
 from ottla.console.cluster.history import History
 from ottla.console.cluster.judging import look_of
@@ -514,6 +515,27 @@ def test_groups_of_a_coordinator_that_is_gone_are_known_until_another_has_them(l
     offsets = Topic("__consumer_offsets", True, (Partition(0, leader, (2,), ()),))
     groups = Asking(cast(ClusterReader, Brokers()))._groups([1], {"__consumer_offsets": offsets}, known)
     assert list(groups) == names
+
+
+def test_of_a_moment_no_rate_is_told_and_nothing_of_it_is_lost() -> None:
+    """After each change it looks at once; plots had peaks there that never were."""
+
+    def at(at_s: float, end: int) -> Snapshot:
+        topic = Topic("orders", False, (Partition(0, 1, (1,), (1,), 0, end),))
+        group = Group("billing", "Stable", "classic", "consumer", 1, offsets={WHERE: end})
+        return snapshot(at_s=at_s, topics={"orders": topic}, groups={"billing": group})
+
+    def rates(seen: Snapshot) -> tuple[float | None, float | None]:
+        return seen.topics["orders"].records_per_s, seen.groups["billing"].commits_per_s
+
+    shown, rated = with_rates(None, None, at(10.0, 0))
+    assert rates(shown) == (None, None)
+    shown, rated = with_rates(rated, shown, at(12.0, 20))
+    assert rates(shown) == (10.0, 10.0)
+    shown, rated = with_rates(rated, shown, at(12.01, 25))
+    assert rates(shown) == (10.0, 10.0) and shown.topics["orders"].end_sum == 25
+    shown, rated = with_rates(rated, shown, at(14.0, 60))
+    assert rates(shown) == (20.0, 20.0)
 
 
 # --- the gate, sessions, logins
