@@ -141,8 +141,8 @@ def _as_before(last: Snapshot, now: Snapshot) -> Snapshot:
         for name, topic in now.topics.items()
     }
     groups = {
-        name: replace(group, commits_per_s=known.commits_per_s)
-        if (known := last.groups.get(name)) is not None
+        name: replace(group, commits_per_s=before.commits_per_s)
+        if (before := last.groups.get(name)) is not None
         else group
         for name, group in now.groups.items()
     }
