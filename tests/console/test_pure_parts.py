@@ -23,6 +23,7 @@ from ottla.common.errors import OttlaError
 from ottla.common.ids import TopicPartition
 from ottla.common.where import Record, compile_condition
 from ottla.console.cluster.asking import Asking
+from ottla.console.cluster.collecting import with_rates
 from ottla.console.cluster.health import BAD, NOTE, WARNING, findings, verdict
 from ottla.console.cluster.history import History
 from ottla.console.cluster.judging import look_of
@@ -394,6 +395,10 @@ def test_numbers_are_read_easily() -> None:
         "12.3 k",
         "2.5 M",
     ]
+    assert [words.duration(ms) for ms in (950, 1_500, 121_000, 7_200_000)] == ["950 ms", "1.5 s", "2 min", "2 h"]
+    assert [words.milliseconds(ms) for ms in (0.001, 0.25, 12.5, 517.2, 1_000)] == [
+        *("0 ms", "0.25 ms", "12.5 ms", "517 ms", "1 s")
+    ]
     assert [words.size(n) for n in (None, 0, 1023, 1536, 5 * 1024**3)] == ["–", "0 B", "1023 B", "1.5 KiB", "5 GiB"]
     assert words.setting("retention.ms", "604800000") == "7 d" and words.setting("retention.bytes", "-1") == "no limit"
     assert words.moment(-1) == "–" and words.moment(2**62) == str(2**62)
@@ -510,6 +515,27 @@ def test_groups_of_a_coordinator_that_is_gone_are_known_until_another_has_them(l
     offsets = Topic("__consumer_offsets", True, (Partition(0, leader, (2,), ()),))
     groups = Asking(cast(ClusterReader, Brokers()))._groups([1], {"__consumer_offsets": offsets}, known)
     assert list(groups) == names
+
+
+def test_of_a_moment_no_rate_is_told_and_nothing_of_it_is_lost() -> None:
+    """After each change it looks at once; plots had peaks there that never were."""
+
+    def at(at_s: float, end: int) -> Snapshot:
+        topic = Topic("orders", False, (Partition(0, 1, (1,), (1,), 0, end),))
+        group = Group("billing", "Stable", "classic", "consumer", 1, offsets={WHERE: end})
+        return snapshot(at_s=at_s, topics={"orders": topic}, groups={"billing": group})
+
+    def rates(seen: Snapshot) -> tuple[float | None, float | None]:
+        return seen.topics["orders"].records_per_s, seen.groups["billing"].commits_per_s
+
+    shown, rated = with_rates(None, None, at(10.0, 0))
+    assert rates(shown) == (None, None)
+    shown, rated = with_rates(rated, shown, at(12.0, 20))
+    assert rates(shown) == (10.0, 10.0)
+    shown, rated = with_rates(rated, shown, at(12.01, 25))
+    assert rates(shown) == (10.0, 10.0) and shown.topics["orders"].end_sum == 25
+    shown, rated = with_rates(rated, shown, at(14.0, 60))
+    assert rates(shown) == (20.0, 20.0)
 
 
 # --- the gate, sessions, logins

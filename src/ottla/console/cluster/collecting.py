@@ -27,6 +27,8 @@ _log = logging.getLogger("ottla.console")
 _SLOW_EVERY = 4
 _PAUSE_OF_LOOK = 3.0
 _RETRY_S = 1.0
+# After a change it looks at once: of a moment no rate can be told, a dozen records would be thousands a second.
+_RATED_S_MIN = 0.25
 # Looks by which a group is judged.
 _WINDOW = 24
 
@@ -43,6 +45,8 @@ class Collector:
         self._interval_s = interval_s
         self.snapshot: Snapshot | None = None
         self.problem: Problem | None = None
+        # What rates are counted from: the last snapshot that had some of its own.
+        self._rated: Snapshot | None = None
         self.history = History()
         self._monitor = Monitor(MonitorSettings(interval_s=interval_s, window=_WINDOW))
         self._looked = threading.Condition()
@@ -112,17 +116,40 @@ class Collector:
             _log.exception("a look at the cluster failed")
             self.problem = Problem(time.time(), f"the cluster's answer was not understood: {error}.")
             return self._interval_s
-        self.snapshot = with_rates(self.snapshot, seen)
+        self.snapshot, self._rated = with_rates(self._rated, self.snapshot, seen)
         self.problem = None
         judged = self._monitor.take(look_of(seen)).groups
         self.history.add(seen.at_s, _values(self.snapshot, judged))
         return max(self._interval_s, _PAUSE_OF_LOOK * seen.took_s)
 
 
-def with_rates(before: Snapshot | None, now: Snapshot) -> Snapshot:
-    """Records and commits a second, since the look before."""
-    if before is None or now.at_s <= before.at_s:
-        return now
+def with_rates(rated: Snapshot | None, last: Snapshot | None, now: Snapshot) -> tuple[Snapshot, Snapshot]:
+    """Records and commits a second, since `rated`: what to show, and what to count from next time."""
+    if rated is None or now.at_s < rated.at_s:
+        return now, now
+    if now.at_s - rated.at_s < _RATED_S_MIN:
+        return (now if last is None else _as_before(last, now)), rated
+    shown = _since(rated, now)
+    return shown, shown
+
+
+def _as_before(last: Snapshot, now: Snapshot) -> Snapshot:
+    topics = {
+        name: replace(topic, records_per_s=known.records_per_s, bytes_per_s=known.bytes_per_s)
+        if (known := last.topics.get(name)) is not None
+        else topic
+        for name, topic in now.topics.items()
+    }
+    groups = {
+        name: replace(group, commits_per_s=before.commits_per_s)
+        if (before := last.groups.get(name)) is not None
+        else group
+        for name, group in now.groups.items()
+    }
+    return replace(now, topics=topics, groups=groups)
+
+
+def _since(before: Snapshot, now: Snapshot) -> Snapshot:
     elapsed_s = now.at_s - before.at_s
     topics = {name: _rated(before.topics.get(name), topic, elapsed_s) for name, topic in now.topics.items()}
     groups = {name: _committing(before.groups.get(name), group, elapsed_s) for name, group in now.groups.items()}

@@ -207,7 +207,7 @@
       if (isTail) told.textContent += ". It has ended by itself: start it again to see more.";
       if (!rows.children.length && now.ended === "everything") {
         const row = rows.insertRow(), cell = row.insertCell();
-        cell.colSpan = 5; cell.className = "empty"; cell.textContent = "There is no such record.";
+        cell.colSpan = 5; cell.className = "empty"; cell.textContent = now.total ? "No record of the range is such." : "There are no records here: Produce writes one, Live tail waits for them.";
       }
       if (["enough", "time"].includes(now.ended) && now.searched < now.total) {
         one("#next").href = `${location.pathname}?${now.next}`;

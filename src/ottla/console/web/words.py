@@ -47,7 +47,7 @@ def duration(ms: float | None) -> str:
     for step, unit in _STEPS:
         if ms >= step:
             whole = ms / step
-            return f"{whole:.0f} {unit}" if whole >= 10 or whole == int(whole) else f"{whole:.1f} {unit}"
+            return f"{whole:.0f} {unit}" if whole >= 10 else f"{whole:.1f} {unit}".replace(".0 ", " ")
     return f"{ms:.0f} ms"
 
 
@@ -57,7 +57,7 @@ def milliseconds(ms: float | None) -> str:
         return "–"
     if ms < 10:
         return f"{ms:.2g} ms" if ms >= 0.005 else "0 ms"
-    return f"{ms:.0f} ms" if ms < 1000 else duration(ms)
+    return f"{ms:.3g} ms" if ms < 999.5 else duration(ms)
 
 
 def seconds(s: float | None) -> str:
