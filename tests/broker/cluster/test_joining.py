@@ -157,6 +157,20 @@ def test_a_folder_of_another_cluster_is_refused(make_broker: MakeBroker, tmp_pat
         make_broker(2)
 
 
+def test_partitions_are_not_taken_to_a_place_where_there_is_no_cluster(
+    make_broker: MakeBroker, zookeeper: Zookeeper, chroot: str, tmp_path: Path
+) -> None:
+    """A new cluster knows none of them: it would set them aside, and a slip in the settings would have emptied it."""
+    broker = make_broker(1)
+    broker.create_topic("orders", 1)
+    broker.produce("orders", b"kept")
+    broker.stop()
+    with pytest.raises(OttlaError, match="has partitions, such as orders-0, but nothing is where zookeeper"):
+        make_broker(1, zookeeper_connect=f"{zookeeper.address}{chroot}-mistaken")
+    assert not list((tmp_path / "broker-1").glob("*-stray"))
+    assert [record.value for record in make_broker(1).records("orders", count=1)] == [b"kept"]
+
+
 @pytest.fixture
 def store(zookeeper: Zookeeper, chroot: str, make_broker: MakeBroker) -> Iterator[ZookeeperStore]:
     """What somebody with a ZooKeeper client sees and does."""

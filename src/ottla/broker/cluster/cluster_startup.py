@@ -20,7 +20,7 @@ from ottla.broker.cluster import moving_in
 from ottla.broker.controller.deletion_notes import concerns, confirm_deletions
 from ottla.broker.controller.features import INITIAL_LEVELS
 from ottla.broker.controller.first_users import add_first_users
-from ottla.broker.controller.topic_startup import cluster_id_of
+from ottla.broker.controller.topic_startup import cluster_id_of, partition_folders
 from ottla.common.errors import ApiError, OttlaError
 from ottla.common.ids import ZERO_TOPIC_ID, TopicPartition, topic_id_from_text, topic_id_text
 from ottla.common.random_ids import random_topic_id
@@ -55,6 +55,7 @@ def read_metadata(store: MetadataStore, dirs: Sequence[Path], first_users: str =
     if stored_image.is_new(store) and moving_in.is_single_node(dirs[0]):
         moving_in.move_in(dirs[0], store)
     elif stored_image.is_new(store):
+        _check_no_partitions(dirs)
         folders = (*nodes.FOLDERS, *nodes.CLUSTER_FOLDERS)
         cluster_id = own_id or topic_id_text(random_topic_id())
         try:
@@ -73,6 +74,17 @@ def read_metadata(store: MetadataStore, dirs: Sequence[Path], first_users: str =
     stored_image.add_missing_folders(store)
     add_first_users(store, first_users)
     return folding.with_nodes(image, stored_image.read_nodes(store, None, image), _complain)
+
+
+def _check_no_partitions(dirs: Sequence[Path]) -> None:
+    """A cluster that is new knows none, and would set all of them aside. Somebody has mistaken the place, or ZooKeeper
+    has lost what it had."""
+    there = partition_folders(dirs)
+    if there:
+        raise OttlaError(
+            f"{there[0].path.parent} has partitions, such as {there[0].topic_partition}, but nothing is where "
+            "zookeeper.connect leads to: check it, restore what ZooKeeper had, or choose another data directory."
+        )
 
 
 def _complain(path: str, error: Exception) -> None:

@@ -65,7 +65,7 @@ def read_metadata(
 ) -> ClusterImage:
     """The image to start with. Raises OttlaError where folders are found that nothing is known about."""
     new = stored_image.is_new(store)
-    folders = _folders(dirs) if new or adopt else []
+    folders = partition_folders(dirs) if new or adopt else []
     if new:
         if (dirs[0] / MOVED_FILE).exists():
             raise OttlaError(
@@ -87,7 +87,8 @@ def read_metadata(
     return image
 
 
-def _folders(dirs: Iterable[Path]) -> list[Folder]:
+def partition_folders(dirs: Iterable[Path]) -> list[Folder]:
+    """Those that are in use, in all data directories."""
     found = []
     for directory in dirs:
         if not directory.is_dir():
