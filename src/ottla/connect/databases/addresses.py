@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import psycopg2.extensions
 import sqlalchemy as sa
+from sqlalchemy import event
 from sqlalchemy.dialects import registry
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
@@ -24,6 +26,8 @@ _DRIVERS = {
 }
 registry.register("duckdb.ottla", "ottla.connect.databases.duckdb", "DuckDialect")
 _CONNECT_SECONDS = 15
+# In pg_type.
+_INTERVAL = 1186
 # Of JDBC's drivers, with no meaning for ours.
 _JDBC_ONLY = {
     "useSSL",
@@ -95,7 +99,7 @@ def engine(settings: Mapping[str, Any], *, only_reads: bool = False) -> sa.Engin
     if url.get_backend_name() in ("postgresql", "mysql"):
         options["connect_timeout"] = _CONNECT_SECONDS
     if url.get_backend_name() == "postgresql":
-        options["options"] = "-c TimeZone=UTC -c DateStyle=ISO"
+        options["options"] = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=iso_8601"
     if url.get_backend_name() == "mysql":
         options["init_command"] = "SET time_zone = '+00:00'"
     if url.get_backend_name() == "sqlite":
@@ -103,10 +107,21 @@ def engine(settings: Mapping[str, Any], *, only_reads: bool = False) -> sa.Engin
     if url.get_backend_name() == "duckdb" and only_reads:
         # Several tasks may do that at the same time.
         options["read_only"] = True
+    # JSON stays the text that it is: Python would round its numbers, and make None of its null.
+    more: dict[str, Any] = {} if url.get_backend_name() == "duckdb" else {"json_deserializer": str}
     try:
-        return sa.create_engine(url, poolclass=NullPool, connect_args=options)
+        made = sa.create_engine(url, poolclass=NullPool, connect_args=options, **more)
     except (NoSuchModuleError, ImportError, ModuleNotFoundError) as error:
         raise ConnectorFailure(
             f"There is no driver for connection.url: {error}. pip install it, or `ottla[connect]` (DuckDB: "
             "`ottla[connect,duckdb]`)."
         ) from error
+    if url.get_backend_name() == "postgresql":
+        event.listen(made, "connect", _keep_intervals)
+    return made
+
+
+def _keep_intervals(connection: Any, record: Any) -> None:
+    """As text: Python's have no months."""
+    kept = psycopg2.extensions.new_type((_INTERVAL,), "INTERVAL", lambda text, cursor: text)
+    psycopg2.extensions.register_type(kept, connection)

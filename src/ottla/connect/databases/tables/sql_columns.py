@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql
 
 from ottla.connect.api.data import DATE, TIME, TIMESTAMP, Schema, SchemaType
+from ottla.connect.api.plugins import ConnectorFailure
 from ottla.connect.databases.schemas import PRECISION_MOST, arrow_type, decimal
 
 _MIDNIGHT = datetime.datetime(1970, 1, 1)
@@ -28,9 +29,15 @@ class SqlColumn:
     convert: Callable[[Any], Any] | None = None
 
     def to_arrow(self, values: Sequence[Any]) -> Any:
-        if self.convert is not None:
-            values = [None if value is None else self.convert(value) for value in values]
-        return pa.array(values, arrow_type(self.schema))
+        try:
+            if self.convert is not None:
+                values = [None if value is None else self.convert(value) for value in values]
+            return pa.array(values, arrow_type(self.schema))
+        except (pa.ArrowException, ValueError, TypeError, ArithmeticError, AttributeError) as error:
+            raise ConnectorFailure(
+                f"A value of the column {self.name} cannot be told in its Connect type "
+                f"({self.schema.name or self.schema.type}): {error}. Leave it out, or make text of it, with a query."
+            ) from error
 
 
 def column_of(column: sa.Column[Any], backend: str) -> SqlColumn:
@@ -38,6 +45,8 @@ def column_of(column: sa.Column[Any], backend: str) -> SqlColumn:
         # One type of integers, of 64 bits, whatever its name.
         return SqlColumn(column.name, Schema(SchemaType.INT64, bool(column.nullable) and not column.primary_key))
     schema, convert = _mapped(column.type, bool(column.nullable) and not column.primary_key)
+    if backend == "mysql" and isinstance(column.type, sa.DateTime | sa.Date):
+        convert = _none_of_zeroes(schema.optional, convert)
     return SqlColumn(column.name, schema, convert)
 
 
@@ -61,9 +70,14 @@ def _mapped(kind: Any, optional: bool) -> tuple[Schema, Callable[[Any], Any] | N
         return Schema(types.INT32, optional, DATE, 1), None
     if isinstance(kind, sa.Time):
         return Schema(types.INT32, optional, TIME, 1), _time
-    if isinstance(kind, sa.LargeBinary | postgresql.BYTEA | mysql.BIT):
+    if isinstance(kind, sa.LargeBinary | sa.BINARY | sa.VARBINARY | postgresql.BYTEA):
         return Schema(types.BYTES, optional), bytes
-    return Schema(types.STRING, optional), _text
+    if isinstance(kind, mysql.BIT):
+        length = ((kind.length or 1) + 7) // 8
+        return Schema(types.BYTES, optional), lambda value: value.to_bytes(length, "big")
+    if isinstance(kind, mysql.SET):
+        return Schema(types.STRING, optional), lambda value: ",".join(sorted(value, key=kind.values.index))
+    return Schema(types.STRING, optional), _hex_or_text if isinstance(kind, sa.types.NullType) else _text
 
 
 def _integer(kind: Any) -> SchemaType:
@@ -80,9 +94,26 @@ def _millis(value: Any) -> Any:
     return made.replace(microsecond=made.microsecond // 1000 * 1000)
 
 
+def _none_of_zeroes(optional: bool, convert: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    """PyMySQL gives the text of a date that there is none of, as 0000-00-00."""
+
+    def converted(value: Any) -> Any:
+        if isinstance(value, str):
+            if not optional:
+                raise ValueError(f"there is no date {value}")
+            return None
+        return value if convert is None else convert(value)
+
+    return converted
+
+
 def _time(value: Any) -> datetime.time:
     if isinstance(value, datetime.timedelta):
+        if not datetime.timedelta(0) <= value < datetime.timedelta(days=1):
+            raise ValueError(f"{value} is no time of a day")
         value = (_MIDNIGHT + value).time()
+    elif value.tzinfo is not None:
+        value = (datetime.datetime.combine(_MIDNIGHT, value) - value.utcoffset()).time()
     return value.replace(microsecond=value.microsecond // 1000 * 1000, tzinfo=None)  # type: ignore[no-any-return]
 
 
@@ -90,10 +121,15 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict | list):
-        return json.dumps(value, default=str)
+        return json.dumps(value, default=_hex_or_text)
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return str(value)
+
+
+def _hex_or_text(value: Any) -> str:
+    """Of a type that nothing is known of: bytes are no text."""
+    return bytes(value).hex() if isinstance(value, bytes | memoryview) else _text(value)
 
 
 _GUESSES: list[tuple[type, Schema, Callable[[Any], Any] | None]] = [
@@ -106,6 +142,7 @@ _GUESSES: list[tuple[type, Schema, Callable[[Any], Any] | None]] = [
     (datetime.time, Schema(SchemaType.INT32, True, TIME, 1), _time),
     (datetime.timedelta, Schema(SchemaType.INT32, True, TIME, 1), _time),
     (bytes, Schema(SchemaType.BYTES, True), None),
+    (memoryview, Schema(SchemaType.BYTES, True), bytes),
     (uuid.UUID, Schema(SchemaType.STRING, True), str),
 ]
 
