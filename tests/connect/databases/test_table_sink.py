@@ -254,6 +254,34 @@ def test_a_column_that_disappears_while_the_sink_runs_is_named(target: Target) -
     writer.close()
 
 
+ODD = ("address.city", "100%", "%s", 'a"b', "a`b", "select", "größe", "a b", ":p", "?")
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert", "update"])
+def test_columns_may_have_any_name(target: Target, mode: str) -> None:
+    schema = struct(None, [("id", Schema(SchemaType.INT64)), *((name, Schema(SchemaType.INT64, True)) for name in ODD)])
+    key = struct(None, [("the.id", Schema(SchemaType.INT64))])
+
+    def batch(first: int, values: list[dict[str, Any] | None]) -> Records:
+        made = records(first, values, [1] * len(values), schema)
+        return replace(made, keys=Column(key, pa.array([{"the.id": 1}] * len(values), arrow_type(key))))
+
+    def row(number: int) -> dict[str, Any]:
+        return {"id": 1, **dict.fromkeys(ODD, number)}
+
+    writer = target.sink(**{**UPSERT, "fields.whitelist": f"id,{ODD[0]}"}).open(ORDERS, 0)
+    target.sink(**UPSERT).begin(["orders"])
+    writer.write(batch(0, [row(1)]))
+    writer.close()
+    writer = target.sink(**{**UPSERT, "insert.mode": mode}).open(ORDERS, 1)
+    writer.write(batch(1, [None, row(2)] if mode == "insert" else [row(2)]))
+    found = target.sql("SELECT * FROM orders")
+    assert len(found) == 1 and sorted(found[0]) == [1, 1] + [2] * len(ODD)
+    writer.write(batch(3, [None]))
+    assert target.sql("SELECT * FROM orders") == []
+    writer.close()
+
+
 def test_upserts_need_a_key_in_the_table(target: Target) -> None:
     target.sql("CREATE TABLE orders (id BIGINT, name VARCHAR(20))")
     with pytest.raises(ConnectorFailure, match=r"insert\.mode=upsert needs a primary key .* on \(id\)"):

@@ -20,7 +20,7 @@ from ottla.connect.databases.tables.dialects import Dialect
 
 class Positions:
     def __init__(self, table: str, connector: str, dialect: Dialect) -> None:
-        self._table = dialect.quote(table)
+        self._table = dialect.quoted_table(table)
         self._name = table
         self._connector = connector
         self._mark = dialect.mark

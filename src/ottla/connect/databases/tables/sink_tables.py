@@ -30,6 +30,11 @@ def done_by_one(make: Callable[[], T]) -> T:
     return make()
 
 
+def _change(connection: sa.Connection, statement: str) -> None:
+    """A % in a name is no mark of a value."""
+    connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+
+
 @dataclass(frozen=True)
 class Known:
     columns: frozenset[str]
@@ -99,8 +104,8 @@ class SinkTable:
         columns = [self._column(column, False) for column in rows.columns]
         if rows.key:
             columns.append(f"PRIMARY KEY ({self._dialect.names(rows.key)})")
-        connection.exec_driver_sql(
-            f"CREATE TABLE IF NOT EXISTS {self._dialect.quote(self.name)} ({', '.join(columns)})"
+        _change(
+            connection, f"CREATE TABLE IF NOT EXISTS {self._dialect.quoted_table(self.name)} ({', '.join(columns)})"
         )
 
     def _evolve(self, connection: sa.Connection, rows: Rows, missing: set[str]) -> None:
@@ -113,8 +118,9 @@ class SinkTable:
         for column in rows.columns:
             if column.name in missing:
                 # Rows that are there already have no value for it.
-                connection.exec_driver_sql(
-                    f"ALTER TABLE {self._dialect.quote(self.name)} ADD COLUMN {self._column(column, True)}"
+                _change(
+                    connection,
+                    f"ALTER TABLE {self._dialect.quoted_table(self.name)} ADD COLUMN {self._column(column, True)}",
                 )
 
     def _column(self, column: Any, is_added: bool) -> str:
