@@ -334,3 +334,37 @@ def test_a_slot_that_somebody_else_reads_is_waited_for_and_then_named(
     read(second, 1)
     leaving.join()
     second.die()
+
+
+@pytest.mark.parametrize("include", ["", "public.orders"])
+def test_changes_of_partitions_are_those_of_their_table(postgres: Database, reading: Reading, include: str) -> None:
+    postgres.sql(
+        "CREATE TABLE orders (id INT PRIMARY KEY, n INT) PARTITION BY RANGE (id)",
+        "CREATE TABLE orders_low PARTITION OF orders FOR VALUES FROM (0) TO (100)",
+        "CREATE TABLE orders_high PARTITION OF orders FOR VALUES FROM (100) TO (200)",
+        "INSERT INTO orders VALUES (1, 1)",
+    )
+    driven = reading(table_include_list=include)
+    read(driven, 1)
+    postgres.sql("INSERT INTO orders VALUES (101, 1)", "UPDATE orders SET n = 2 WHERE id = 1")
+    postgres.sql("UPDATE orders SET id = 102 WHERE id = 1")
+    read(driven, 6)
+    driven.die()
+    assert [each.key["id"] for each in driven.topics] == [1, 101, 1, 1, 1, 102]
+    assert [op for op, _, _ in changes(driven)] == ["r", "c", "u", "d", "-", "c"]
+
+
+def test_a_publication_that_names_partitions_is_refused_or_changed(postgres: Database, reading: Reading) -> None:
+    postgres.sql(
+        "CREATE TABLE orders (id INT PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE orders_low PARTITION OF orders FOR VALUES FROM (0) TO (100)",
+        "CREATE PUBLICATION ottla_publication FOR TABLE orders",
+    )
+    with pytest.raises(ConnectorFailure, match=r"has partitions.*publish_via_partition_root"):
+        reading(publication_autocreate_mode="disabled").round()
+    driven = reading()
+    driven.round()
+    postgres.sql("INSERT INTO orders VALUES (1)")
+    read(driven, 1)
+    driven.die()
+    assert [op for op, _, _ in changes(driven)] == ["c"]

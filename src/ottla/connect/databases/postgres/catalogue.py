@@ -30,6 +30,14 @@ _COLUMNS = """
     FROM pg_attribute a WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
     ORDER BY a.attnum
 """
+_IS_PARTITIONED = "SELECT relkind = 'p' FROM pg_class WHERE oid = %s::regclass"
+# The second is not there before PostgreSQL 13.
+_PUBLICATION = """
+    SELECT puballtables, COALESCE((to_jsonb(p) ->> 'pubviaroot')::bool, false)
+    FROM pg_publication p WHERE pubname = %s
+"""
+# Changes of partitions as those of their table.
+_BY_ROOT = "publish_via_partition_root = true"
 _TYPE = """
     SELECT t.typname, t.typtype, t.typelem, t.typbasetype, t.typtypmod,
            (SELECT string_agg(e.enumlabel, ',' ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid)
@@ -153,15 +161,24 @@ class Catalogue:
     def publish(self, name: str, tables: Sequence[str], mode: str, signals: str) -> None:
         """Make the publication, or add what it lacks."""
         wanted = [*tables, *([signals] if signals and signals not in tables else [])]
-        known = self.ask("SELECT puballtables FROM pg_publication WHERE pubname = %s", name)
+        partitioned = [table for table in tables if self.ask(_IS_PARTITIONED, quoted(table))[0][0]]
+        known = self.ask(_PUBLICATION, name)
         if not known:
             if mode == "disabled":
                 raise ConnectorFailure(
                     f"There is no publication {name}: create it, or set publication.autocreate.mode=filtered."
                 )
             what = "ALL TABLES" if mode == "all_tables" else "TABLE " + ", ".join(map(quoted, wanted))
-            self.ask(f"CREATE PUBLICATION {quote(name)} FOR {what}")
+            self.ask(f"CREATE PUBLICATION {quote(name)} FOR {what}{f' WITH ({_BY_ROOT})' if partitioned else ''}")
             return
+        if partitioned and not known[0][1]:
+            change = f"ALTER PUBLICATION {quote(name)} SET ({_BY_ROOT})"
+            if mode == "disabled":
+                raise ConnectorFailure(
+                    f"The table {partitioned[0]} has partitions, and the publication {name} tells their changes under "
+                    f"their own names: {change}, or leave it out with table.exclude.list."
+                )
+            self.ask(change)
         if known[0][0] or mode == "disabled":
             return
         has = {

@@ -7,6 +7,8 @@ listed here come as their text: nothing is left out.
 from __future__ import annotations
 
 import datetime
+import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -19,13 +21,19 @@ from ottla.connect.api.data import DATE, TIME, TIMESTAMP, Schema, SchemaType
 from ottla.connect.api.plugins import ConnectorFailure
 from ottla.connect.databases.changes.envelope import TableColumn
 from ottla.connect.databases.changes.settings import PLACEHOLDER
-from ottla.connect.databases.schemas import PRECISION_MOST, arrow_type, decimal, struct
+from ottla.connect.databases.schemas import PRECISION_MOST, arrow_type, bits, decimal, struct
 
 ToArrow = Callable[[Any], Any]
 _NO_MODIFIER = -1
+_BITS_MOST = 2**31 - 1
+# Of an hstore.
+_PAIR = re.compile(r'("(?:[^"\\]|\\.)*")=>(NULL|"(?:[^"\\]|\\.)*")', re.DOTALL)
 _DAYS_LAST, _MICROS_LAST = 2**31 - 1, 2**63 - 1
 # What PostgreSQL itself would show for the same value on every connection.
-SESSION = "-c DateStyle=ISO -c IntervalStyle=iso_8601 -c TimeZone=UTC -c extra_float_digits=3 -c bytea_output=hex"
+SESSION = (
+    "-c DateStyle=ISO -c IntervalStyle=iso_8601 -c TimeZone=UTC -c extra_float_digits=3 -c bytea_output=hex "
+    "-c lc_monetary=C"
+)
 
 
 @dataclass(frozen=True)
@@ -84,8 +92,16 @@ def _mapped(kind: PostgresType, modifier: int, settings: Mapping[str, Any]) -> t
     if kind.name == "bool" or (kind.name == "bit" and modifier == 1):
         true = "t" if kind.name == "bool" else "1"
         return Schema(SchemaType.BOOLEAN), lambda text: pc.equal(text, true)
+    if kind.name in ("bit", "varbit"):
+        return bits(_BITS_MOST if modifier == _NO_MODIFIER else modifier), _bits
     if kind.name == "bytea":
         return Schema(SchemaType.BYTES), _bytes
+    if kind.name == "hstore":
+        return Schema(SchemaType.STRING, name=_NAMED["json"], version=1), _map_as_json
+    if kind.name == "money":
+        # In dollars and cents, whatever they are called: see SESSION.
+        schema, to_arrow = _decimal(19, 2, settings["decimal.handling.mode"])
+        return schema, lambda text: to_arrow(pc.replace_substring_regex(text, r"[$,]", ""))
     if kind.name == "numeric":
         return _numeric(modifier, settings["decimal.handling.mode"])
     if kind.name in ("date", "time", "timestamp", "timestamptz"):
@@ -106,6 +122,7 @@ _NAMED = {
     "json": "io.debezium.data.Json",
     "jsonb": "io.debezium.data.Json",
     "xml": "io.debezium.data.Xml",
+    "ltree": "io.debezium.data.Ltree",
     "timetz": "io.debezium.time.ZonedTime",
     "interval": "io.debezium.time.Interval",
 }
@@ -123,26 +140,47 @@ def _bytes(text: Any) -> Any:
     return pa.array([None if each is None else bytes.fromhex(each[2:]) for each in text.to_pylist()], pa.binary())
 
 
+def _bits(text: Any) -> Any:
+    def made(digits: str) -> bytes:
+        return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "little")
+
+    return pa.array([None if each is None else made(each) for each in text.to_pylist()], pa.binary())
+
+
+def _map_as_json(text: Any) -> Any:
+    made = [None if each is None else json.dumps(_map(each), ensure_ascii=False) for each in text.to_pylist()]
+    return pa.array(made, pa.string())
+
+
+def _map(text: str) -> dict[str, str | None]:
+    def word(quoted: str) -> str:
+        return re.sub(r"\\(.)", r"\1", quoted[1:-1], flags=re.DOTALL)
+
+    return {word(key): None if value == "NULL" else word(value) for key, value in _PAIR.findall(text)}
+
+
 # --- numbers
 
 
 def _numeric(modifier: int, mode: str) -> tuple[Schema, ToArrow]:
-    if mode == "string":
-        return Schema(SchemaType.STRING), _same
-    if mode == "double":
-        return Schema(SchemaType.FLOAT64), _cast(pa.float64())
-    if modifier != _NO_MODIFIER:
+    if modifier != _NO_MODIFIER or mode != "precise":
         precision = (modifier - 4) >> 16 & 0xFFFF
         scale = (((modifier - 4) & 0x7FF) ^ 1024) - 1024
-        if precision <= PRECISION_MOST and 0 <= scale <= precision:
-            schema = decimal(precision, scale)
-            return schema, _cast(arrow_type(schema))
+        if mode != "precise" or (precision <= PRECISION_MOST and 0 <= scale <= precision):
+            return _decimal(precision, scale, mode)
     # Each value has its own scale.
     schema = struct(
         "io.debezium.data.VariableScaleDecimal",
         [("scale", Schema(SchemaType.INT32)), ("value", Schema(SchemaType.BYTES))],
     )
     return schema, lambda text: pa.array([_variable(each) for each in text.to_pylist()], arrow_type(schema))
+
+
+def _decimal(precision: int, scale: int, mode: str) -> tuple[Schema, ToArrow]:
+    if mode == "string":
+        return Schema(SchemaType.STRING), _same
+    schema = Schema(SchemaType.FLOAT64) if mode == "double" else decimal(precision, scale)
+    return schema, _cast(arrow_type(schema))
 
 
 def _variable(text: str | None) -> dict[str, Any] | None:
@@ -257,7 +295,8 @@ def _clock(text: str) -> int:
 
 def _array(element: PostgresType, modifier: int, settings: Mapping[str, Any]) -> tuple[Schema, ToArrow]:
     inner, to_arrow = _mapped(element, modifier, settings)
-    if inner.type in (SchemaType.STRUCT, SchemaType.ARRAY):
+    # Between boxes there are semicolons: they have commas of their own.
+    if inner.type in (SchemaType.STRUCT, SchemaType.ARRAY) or element.name == "box":
         return Schema(SchemaType.STRING), _same
     schema = Schema(SchemaType.ARRAY, value_schema=replace(inner, optional=True))
 
