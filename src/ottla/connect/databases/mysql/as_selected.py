@@ -51,8 +51,8 @@ def _padded(value: Any, length: int) -> bytes:
 
 
 def _uuid(data: bytes) -> str:
-    """Those that begin with a time are kept with it at their end, so that they are near one another in an index; versions
-    6 and 7 are not."""
+    """Those that begin with a time are kept with it at their end, so that they are near one another in an index;
+    versions 6 and 7 are not."""
     if data[6] & 0x80 and 0 < data[8] < 0x60:
         data = data[12:16] + data[10:12] + data[8:10] + data[6:8] + data[0:6]
     return str(uuid.UUID(bytes=data))

@@ -109,10 +109,7 @@ class MysqlShape:
         """As `order` sorts."""
         if key is None:
             return None
-        return tuple(
-            int(value) if is_integer(kind) else bytes(value).hex().upper() if kind.name in BINARY else as_text(kind, value)
-            for value, kind in zip(key, self._kinds, strict=True)
-        )
+        return tuple(_comparable(kind, value) for value, kind in zip(key, self._kinds, strict=True))
 
     @property
     def order(self) -> list[str]:
@@ -126,6 +123,12 @@ class MysqlShape:
             else:
                 made.append(f"CAST(CAST({name} AS CHAR CHARACTER SET utf8mb4) AS BINARY)")
         return made
+
+
+def _comparable(kind: MysqlType, value: Any) -> Any:
+    if is_integer(kind):
+        return int(value)
+    return bytes(value).hex().upper() if kind.name in BINARY else as_text(kind, value)
 
 
 class MysqlShapes:

@@ -39,8 +39,7 @@ class MysqlSource(ChangeSource):
             ConfigKey(
                 "bigint.unsigned.handling.mode",
                 ConfigType.STRING,
-                "Numbers of BIGINT UNSIGNED: long, which those above 9223372036854775807 do not fit into, or precise, as "
-                "decimals.",
+                "Numbers of BIGINT UNSIGNED: long, which has no room above 9223372036854775807, or precise, a decimal.",
                 "long",
                 check=one_of("long", "precise"),
             ),
