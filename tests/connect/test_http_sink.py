@@ -66,10 +66,35 @@ def test_records_go_to_the_topic_that_transforms_give_them(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(401, ConnectorFailure), (403, ConnectorFailure), (400, BadRecords), (422, BadRecords), (429, Outage)],
+    [
+        (401, ConnectorFailure),
+        (403, ConnectorFailure),
+        (301, ConnectorFailure),
+        (308, ConnectorFailure),
+        (405, ConnectorFailure),
+        (400, BadRecords),
+        (422, BadRecords),
+        (429, Outage),
+    ],
 )
 def test_who_is_not_let_in_has_no_bad_records(url: str, status: int, error: type[Exception]) -> None:
-    """With errors.tolerance=all every record would be left out, from the day on which a password ends."""
+    """With errors.tolerance=all every record would be left out, from the day on which a password ends or the service
+    moves."""
     Service.status = status
     with pytest.raises(error, match=str(status)):
         send(["t"], http_url=url)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("http://anna:secret@host/x", "http.authorization"),
+        ("http://host:port/x", "expected http://HOST/PATH"),
+        ("http://[::1/x", "expected http://HOST/PATH"),
+    ],
+)
+def test_an_address_that_cannot_be_used_says_what_to_do(given: str, sentence: str) -> None:
+    (told,) = [
+        value.errors for value in HttpSink.config_def.validate({"http.url": given}) if value.key.name == "http.url"
+    ]
+    assert sentence in told[0]

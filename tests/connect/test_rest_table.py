@@ -64,6 +64,9 @@ def test_each_verb_is_answered_as_the_table_says(client: httpx.Client, path: str
         if told.status_code >= 400 and verb != "HEAD":
             assert told.headers["content-type"] == "application/json"
             assert set(told.json()) == {"error_code", "message"} and told.json()["error_code"] == told.status_code
+        if told.status_code == 405:
+            kept = {kept_verb for kept_verb, kept_path in KEEPS if kept_path == path}
+            assert told.headers["allow"] == ", ".join(sorted(allowed.keys() | kept)), (verb, path)
         elif told.status_code == 204:
             assert told.content == b""
 

@@ -1,12 +1,13 @@
 """Records to a web service, as JSON: at least once, since a request whose answer is lost may have counted.
 
-A service that is away or asks for patience (no connection, 408, 425, 429, 5xx) has an outage; one that does not let us
-in (401, 403, 407) has nothing against a record, so none is passed over for it; one that refuses a request otherwise
-(any other 4xx) has been given bad records.
+A service that is away or asks for patience (no connection, 408, 425, 429, 5xx) has an outage. One that does not let us
+in (401, 403, 407), is elsewhere (3xx) or wants another method (405) has nothing against a record, so none is passed
+over for it. One that refuses a request otherwise (any other 4xx) has been given bad records.
 """
 
 from __future__ import annotations
 
+import http
 import http.client
 import json
 import ssl
@@ -37,8 +38,14 @@ _SHOWN = 300
 
 
 def _url(text: str) -> str | None:
-    parts = urlsplit(text)
-    return None if parts.scheme in ("http", "https") and parts.hostname else "expected http://HOST/PATH or https://..."
+    try:
+        parts = urlsplit(text)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one:
+        return "expected http://HOST/PATH or https://..."
+    return "it has a login in it, which belongs into http.authorization" if "@" in parts.netloc else None
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -125,7 +132,16 @@ class _Sender(SinkWriter):
                 f"{parts.netloc} does not let the connector in ({answer.status}: {said}): check http.authorization and "
                 "http.headers."
             )
-        if answer.status >= 300:
+        if 300 <= answer.status < 400:
+            raise ConnectorFailure(
+                f"{parts.netloc} answers {answer.status} and sends the connector to {answer.headers['location']}: set "
+                "http.url to where records are taken."
+            )
+        if answer.status == http.HTTPStatus.METHOD_NOT_ALLOWED:
+            raise ConnectorFailure(
+                f"{parts.netloc} does not take a {settings['http.method']} there (405): check http.method and http.url."
+            )
+        if answer.status >= 400:
             raise BadRecords(f"{parts.netloc} answers {answer.status}: {said}")
 
     def _connected(self, parts: Any) -> http.client.HTTPConnection:

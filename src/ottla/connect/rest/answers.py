@@ -9,6 +9,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from ottla.common.errors import OttlaError
 from ottla.connect.worker.errors import Refused
@@ -26,8 +27,8 @@ def nothing(status: int) -> Response:
     return Response(b"", status)
 
 
-def refusal(status: int, sentence: str) -> Response:
-    return answer({"error_code": status, "message": sentence}, status)
+def refusal(status: int, sentence: str, **headers: str) -> Response:
+    return answer({"error_code": status, "message": sentence}, status, **headers)
 
 
 async def on_refused(request: Request, error: Exception) -> Response:
@@ -37,7 +38,16 @@ async def on_refused(request: Request, error: Exception) -> Response:
 
 async def on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return refusal(error.status_code, _PHRASES.get(error.status_code, error.detail))
+    headers = {"Allow": ", ".join(_verbs(request))} if error.status_code == 405 else {}
+    return refusal(error.status_code, _PHRASES.get(error.status_code, error.detail), **headers)
+
+
+def _verbs(request: Request) -> list[str]:
+    """Each is a route of its own, and Starlette names those of the first one only."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    return sorted(
+        {verb for route in routes if route.matches(request.scope)[0] is not Match.NONE for verb in route.methods or ()}
+    )
 
 
 async def on_ottla_error(request: Request, error: Exception) -> Response:
