@@ -65,7 +65,8 @@ def test_each_verb_is_answered_as_the_table_says(client: httpx.Client, path: str
             assert told.headers["content-type"] == "application/json"
             assert set(told.json()) == {"error_code", "message"} and told.json()["error_code"] == told.status_code
         if told.status_code == 405:
-            assert told.headers["allow"] == ", ".join(sorted(allowed)), (verb, path)
+            kept = {kept_verb for kept_verb, kept_path in KEEPS if kept_path == path}
+            assert told.headers["allow"] == ", ".join(sorted(allowed.keys() | kept)), (verb, path)
         elif told.status_code == 204:
             assert told.content == b""
 

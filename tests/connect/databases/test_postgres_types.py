@@ -62,7 +62,7 @@ CASES = [
     case("DATE", "'infinity'", 2**31 - 1, "int32", "time.Date"),
     case("DATE", "'-infinity'", -(2**31), "int32", "time.Date"),
     case("DATE", "'0044-03-15 BC'", -735_160, "int32", "time.Date"),
-    case("DATE", "'294276-12-31'", 106_751_990, "int32", "time.Date"),
+    case("DATE", "'20000-01-01'", 6_585_322, "int32", "time.Date"),
     Case("MONEY", "'-1234.5'", Decimal("-1234.50"), ("bytes", "org.apache.kafka.connect.data.Decimal")),
 ]
 

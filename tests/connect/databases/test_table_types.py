@@ -17,6 +17,8 @@ from ottla.connect.databases.tables.source import JdbcSource
 from tests.connect.databases.driving import Driven
 from tests.support.databases import PASSWORD, Database
 
+UUID = "6f1f9a3e-0000-4000-8000-000000000000"
+WORDS = '[null, "NULL", "a,b"]'
 # By the type of a column: what is written, and what a table and a query give.
 POSTGRES: list[tuple[str, str, Any, Any]] = [
     ("BYTEA", r"'\x00ff'", b"\x00\xff", b"\x00\xff"),
@@ -32,8 +34,8 @@ POSTGRES: list[tuple[str, str, Any, Any]] = [
     ("BYTEA[]", r"ARRAY['\x00ff'::bytea]", '["00ff"]', '["00ff"]'),
     ("NUMERIC", "'NaN'", "NaN", "NaN"),
     ("DOUBLE PRECISION", "'-Infinity'", float("-inf"), float("-inf")),
-    ("UUID", "'6f1f9a3e-0000-4000-8000-000000000000'", *["6f1f9a3e-0000-4000-8000-000000000000"] * 2),
-    ("TEXT[]", """'{NULL,"NULL","a,b"}'""", *['[null, "NULL", "a,b"]'] * 2),
+    ("UUID", "'6f1f9a3e-0000-4000-8000-000000000000'", UUID, UUID),
+    ("TEXT[]", """'{NULL,"NULL","a,b"}'""", WORDS, WORDS),
 ]
 MARIADB: list[tuple[str, str, Any, Any]] = [
     ("BIT(12)", "b'100000000001'", b"\x08\x01", b"\x08\x01"),

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import psycopg2.extensions
 import sqlalchemy as sa
+from sqlalchemy import event
 from sqlalchemy.dialects import registry
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
@@ -107,7 +108,7 @@ def engine(settings: Mapping[str, Any], *, only_reads: bool = False) -> sa.Engin
         # Several tasks may do that at the same time.
         options["read_only"] = True
     # JSON stays the text that it is: Python would round its numbers, and make None of its null.
-    more = {} if url.get_backend_name() == "duckdb" else {"json_deserializer": str}
+    more: dict[str, Any] = {} if url.get_backend_name() == "duckdb" else {"json_deserializer": str}
     try:
         made = sa.create_engine(url, poolclass=NullPool, connect_args=options, **more)
     except (NoSuchModuleError, ImportError, ModuleNotFoundError) as error:
@@ -116,7 +117,7 @@ def engine(settings: Mapping[str, Any], *, only_reads: bool = False) -> sa.Engin
             "`ottla[connect,duckdb]`)."
         ) from error
     if url.get_backend_name() == "postgresql":
-        sa.event.listen(made, "connect", _keep_intervals)
+        event.listen(made, "connect", _keep_intervals)
     return made
 
 

@@ -224,7 +224,7 @@ class Mysql(Dialect):
     def on_conflict(self, rows: Rows) -> str:
         free = [column.name for column in rows.columns if not column.is_key] or list(rows.key)
         return "ON DUPLICATE KEY UPDATE " + ", ".join(
-            f"{self.quote(name)} = VALUES({self.quote(name)})" for name in free
+            f"{self.escaped(name)} = VALUES({self.escaped(name)})" for name in free
         )
 
     def delete(self, cursor: Any, table: str, rows: Rows) -> None:

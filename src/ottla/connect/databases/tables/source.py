@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 
 from ottla.common.errors import OttlaError
 from ottla.connect.api.config import ConfigDef, ConfigInvalid, ConfigValue
@@ -142,6 +143,13 @@ def _parts(name: str, schema: str | None) -> tuple[str, str | None]:
     return last, first or schema
 
 
+def _as_the_driver_has_it(column: sa.Column[Any]) -> Any:
+    """Of a clock that shows more than a day SQLAlchemy tells what it shows beyond that."""
+    if isinstance(column.type, mysql.TIME):
+        return sa.type_coerce(column, sa.types.NullType()).label(column.name)
+    return column
+
+
 class _Asked:
     """One table or query on one connection."""
 
@@ -170,7 +178,7 @@ class _Asked:
         last, schema = _parts(name, self.settings["schema.pattern"] or None)
         self.topic = self.settings["topic.prefix"] + last
         made = sa.Table(last, sa.MetaData(), schema=schema, autoload_with=self.connection)
-        self.select = sa.select(made)
+        self.select = sa.select(*map(_as_the_driver_has_it, made.columns))
         self.columns = [column_of(column, self.connection.dialect.name) for column in made.columns]
         self.primary_key = list(made.primary_key.columns)
         if self.settings["key.mode"] == "primary_key":
