@@ -201,8 +201,8 @@ class TopologyRun:
             found, without = folded(pa.Table.from_batches(tables), aggregation)
             if without:
                 task.context.dropped[DROPPED_NULL] += without
-            for offset, key, value, time_ms in found:
-                task.process(topic, offset, None, None, time_ms, NO_HEADERS, (key, value))
+            for offset, record_key, aggregate, latest_ms in found:
+                task.process(topic, offset, None, None, latest_ms, NO_HEADERS, (record_key, aggregate))
                 if len(rows) >= ROWS_MAX:
                     yield out.taken()
         task.flush()
