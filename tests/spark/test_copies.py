@@ -66,13 +66,19 @@ def rows_of_spark(query: Any) -> int:
     return sum(each.numInputRows for each in StreamingQuery(query._jsq).recentProgress)
 
 
-def records(servers: str, topic: str) -> list[tuple[Any, ...]]:
-    """Key, value, time and its type, headers. Where a record without a key goes depends on the task that read it."""
-    found = topics.consumed(servers, topic)
-    return sorted(
-        ((row[0] if row[2] is not None else None, *row[2:]) for row in found),
-        key=repr,
-    )
+def records(servers: str, topic: str, *, has_times: bool = True) -> list[tuple[Any, ...]]:
+    """Partition, key, value, headers, and times that are not those of the writing. Where a record without a key goes
+    depends on the task that read it."""
+    found = [
+        (None if key is None else partition, key, value, headers, (time_ms, kind) if has_times else None)
+        for partition, _, key, value, time_ms, kind, headers in topics.consumed(servers, topic)
+    ]
+    return sorted(found, key=repr)
+
+
+def contents(servers: str, topic: str) -> list[tuple[Any, ...]]:
+    """The same wherever they are."""
+    return sorted((row[1:] for row in records(servers, topic)), key=repr)
 
 
 def noted(servers: str, target: str) -> Any:
@@ -106,9 +112,8 @@ def test_both_ways_write_the_same(spark: Any, servers: str, tmp_path: Path, colu
         told = [each.numInputRows for each in query.recentProgress]
         assert sum(told) == there
         assert (rows_of_spark(query) < there) == (way == WAYS[0])
-        found.append((records(servers, target), told, sorted(noted(servers, target).items())))
-        if "timestamp" not in columns:  # it is that of the writing
-            found[-1] = ([(*row[:3], *row[4:]) for row in found[-1][0]], *found[-1][1:])
+        there_now = records(servers, target, has_times="timestamp" in columns)
+        found.append((there_now, told, sorted(noted(servers, target).items())))
     assert found[0] == found[1]
     assert len(found[0][0]) == there
 
@@ -132,9 +137,7 @@ def test_a_copy_is_read_by_the_tasks_that_encode_it_and_a_small_one_by_the_drive
     assert [each.numInputRows for each in query.recentProgress if each.numInputRows] == [10] * 4
     assert rows_of_spark(query) == 4 * 2
     assert len(in_tasks) == 2
-    assert sorted(row[1:4] for row in records(servers, target)) == sorted(
-        (b"k%d" % number, b"v%d" % number, 1_000_000 + 1_000 * number) for number in range(40)
-    )
+    assert contents(servers, target) == contents(servers, source)
 
 
 def test_what_seemed_small_and_is_not_goes_to_the_executors(
@@ -213,7 +216,7 @@ def test_a_batch_that_runs_again_may_go_either_way(
     query = write(by_way(frame, WAYS[0]), servers, target, tmp_path)
     # The first is of the batch that was published before: it is counted, and not written again.
     assert [each.numInputRows for each in query.recentProgress if each.numInputRows] == [30, 20]
-    assert records(servers, target) == records(servers, source)
+    assert contents(servers, target) == contents(servers, source)
 
 
 # --- pipelines
@@ -239,7 +242,7 @@ def test_a_pipeline_that_copies_is_told_alike(spark: Any, servers: str, tmp_path
         status = run.home.read()
         statuses.append((status.rows_in, status.bytes_in, status.rows_out, status.dead_letters, status.lag))
         batches.append([(each.rows_in, each.bytes_in, each.rows_out, each.lag) for each in run.heard.batches])
-        assert records(servers, target) == records(servers, source)
+        assert contents(servers, target) == contents(servers, source)
     assert statuses[0] == statuses[1]
     assert statuses[0][0] == statuses[0][2] == 50
     assert batches[0] == batches[1]

@@ -62,8 +62,8 @@ def copy_of(frame: DataFrame, *, lineage: bool) -> tuple[DataFrame, Copy] | None
         found = _followed(plan)
         columns = _written(plan, found, lineage=lineage)
         reading = RangeReading.of(found.options)
-    except (_NoCopy, OttlaError):
-        return None
+    except (_NoCopy, OttlaError, Py4JError):
+        return None  # what is wrong with options is told by the source, and another Spark may have other plans
     spark = frame.sparkSession
     if _is_listened_to(spark):
         return None
