@@ -205,6 +205,16 @@ def test_the_tail_goes_on_and_can_be_stopped(browser: Browser, broker: Broker) -
     browser.says("Cancelled")
 
 
+def test_what_was_read_is_not_said_to_be_searched(browser: Browser) -> None:
+    browser.open("/topics/orders/records?limit=50")
+    browser.until(lambda: browser.one("#results").get_attribute("data-done"))
+    told = browser.one("#told").text
+    assert told.startswith("50 found; read ") and "% of the range is searched" in told, told
+    browser.open("/topics/orders/records?limit=500&where=value.n < 0")
+    browser.until(lambda: browser.one("#results").get_attribute("data-done"))
+    assert "(100 % of the range)" in browser.one("#told").text
+
+
 def test_a_stream_that_is_refused_says_so(browser: Browser) -> None:
     """As after a session has ended: it stayed at `Searching`."""
     other = "window.EventSource = class extends EventSource { constructor() { super('/nowhere'); } }"

@@ -189,7 +189,10 @@
       }
       bar.value = now.total ? now.searched / now.total : 1;
       const share = now.total ? Math.floor((100 * now.searched) / now.total) : 100;
-      const far = `searched ${number.format(now.records)} ${now.records === 1 ? "record" : "records"}, ${size(now.bytes)} (${share} % of the range) in ${now.seconds.toFixed(2)} s${rate}`;
+      const read = `${number.format(now.records)} ${now.records === 1 ? "record" : "records"}, ${size(now.bytes)}`;
+      const took = `in ${now.seconds.toFixed(2)} s${rate}`;
+      // Of what was read, only that counts as searched up to which every record is shown that should be.
+      const far = share === 100 ? `searched ${read} (100 % of the range) ${took}` : `read ${read} ${took}; ${share} % of the range is searched`;
       const ends = { enough: "", everything: " That is all.", time: " The time is over: it can go on.", cancelled: " Cancelled." };
       told.textContent = `${number.format(now.matches)} found; ${far}.${ends[now.ended] ?? ""}${now.notices.length ? " " + now.notices.join(" ") : ""}`;
     };
