@@ -77,3 +77,27 @@ def test_a_connector_that_is_deleted_is_gone(client: httpx.Client) -> None:
     assert made.status_code == 201
     assert client.delete("/connectors/d").status_code == 204
     assert client.get("/connectors").json() == ["c"]
+
+
+def test_a_path_that_ends_in_a_slash_is_the_same(client: httpx.Client) -> None:
+    for path in ("/connectors", "/connectors/c/status", "/connector-plugins"):
+        assert client.get(f"{path}/").json() == client.get(path).json()
+    assert client.post("/connectors/", json={}).status_code == 400
+    assert client.get("/connectors/c/nothing/").status_code == 404
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", " a", "a\n", ""])
+def test_a_name_that_no_path_can_have_is_refused(client: httpx.Client, name: str) -> None:
+    config = {"connector.class": "FileStreamSource", "file": "/nowhere", "topic": "t"}
+    made = client.post("/connectors", json={"name": name, "config": config, "initial_state": "STOPPED"})
+    assert made.status_code == 400 and "no name for a connector" in made.json()["message"]
+
+
+@pytest.mark.parametrize("name", ["a b", "größe 🦦", "a%2Fb", "a?b", "a#b", 'a"b', "x" * 300])
+def test_any_other_name_finds_its_connector(client: httpx.Client, name: str) -> None:
+    config = {"connector.class": "FileStreamSource", "file": "/nowhere", "topic": "t"}
+    made = client.post("/connectors", json={"name": name, "config": config, "initial_state": "STOPPED"})
+    assert made.status_code == 201
+    place = made.headers["location"]
+    assert client.get(place).json()["name"] == name
+    assert client.delete(place).status_code == 204

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import ottla
 from ottla.common.basic_logins import BasicLogins
@@ -89,6 +90,18 @@ def _refuse_constant(word: str) -> Any:
 Handler = Callable[[Asked], Response]
 
 
+class WithoutSlash:
+    """A path that ends in a slash is the same one, as in Kafka Connect; Starlette would answer with a redirect."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope["path"] = scope["path"].rstrip("/") or "/"
+        await self._app(scope, receive, send)
+
+
 def _route(path: str, method: str, handler: Handler) -> Route:
     async def endpoint(request: Request) -> Response:
         return await run_in_threadpool(handler, Asked(request, await _body(request)))
@@ -148,6 +161,7 @@ def build(worker: Worker) -> Starlette:
             Exception: on_any_error,
         },
     )
+    app.add_middleware(WithoutSlash)
     rest = worker.settings.rest
     if rest.credentials is not None:
         app.add_middleware(Login, logins=BasicLogins(rest.credentials))
