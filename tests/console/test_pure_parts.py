@@ -533,7 +533,7 @@ def test_of_a_moment_no_rate_is_told_and_nothing_of_it_is_lost() -> None:
     shown, rated = with_rates(rated, shown, at(12.0, 20))
     assert rates(shown) == (10.0, 10.0)
     shown, rated = with_rates(rated, shown, at(12.01, 25))
-    assert rates(shown) == (10.0, 10.0) and shown.topics["orders"].end_sum == 25
+    assert rates(shown) == (10.0, 10.0) and shown.topics["orders"].records == 25
     shown, rated = with_rates(rated, shown, at(14.0, 60))
     assert rates(shown) == (20.0, 20.0)
 

@@ -63,7 +63,7 @@ def take_duplicates_for_new() -> None:
     """Sequences are not looked at."""
     from ottla.storage.log import Log
 
-    Log._check_producer = lambda self, header, origin: None  # type: ignore[method-assign]
+    Log._check_producer = lambda self, header, origin, now_ms: None  # type: ignore[method-assign]
 
 
 def drop_the_last_batch_on_restart() -> None:

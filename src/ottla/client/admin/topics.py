@@ -35,3 +35,10 @@ def ensure_topic(
         raise Retriable(f"{what} '{name}' cannot be created now: {code.name}.")
     if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         raise OttlaError(f"{what} '{name}' cannot be created ({code.name}): {advice}.")
+    cluster.settled(lambda: _check_known(cluster, name, what))
+
+
+def _check_known(cluster: ClusterClient, name: str, what: str) -> None:
+    """Kafka's brokers hear of a new topic from their controller, a moment after who made it has."""
+    if cluster.metadata([name]).topics[0].error_code:
+        raise Retriable(f"{what} '{name}' was created, and the cluster does not know it.")
