@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -249,7 +248,7 @@ async def test_one_that_waits_for_a_producer_id_is_not_aborted_a_second_time(
     broker = brokers[COORDINATOR].broker
     shard = coordinator.transactions.shard("t")
     known = shard.coordinator._transactions["t"]
-    monkeypatch.setitem(shard.coordinator._transactions, "t", replace(known, producer_epoch=EPOCH_MAX - 1))
+    monkeypatch.setitem(shard.coordinator._transactions, "t", known._replace(producer_epoch=EPOCH_MAX - 1))
     given: list[asyncio.Future[int]] = []
 
     def take() -> asyncio.Future[int]:

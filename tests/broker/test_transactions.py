@@ -186,7 +186,7 @@ async def test_a_producer_id_that_runs_out_of_epochs_is_replaced(desk: Desk) -> 
     (shard,) = desk.transactions.runtime.all()
     known = shard.coordinator.get("t")
     assert known is not None
-    shard.write(type(known)(**{**{one: getattr(known, one) for one in known.__slots__}, "producer_epoch": 32766}))
+    shard.write(known._replace(producer_epoch=32766))
     who = Identity(who.producer_id, 32766)
     await desk.produce(who, b"last")
     after = await desk.end(who, True)

@@ -102,7 +102,7 @@ class System:
         self.maybe_crash("before record")
         write = decision.write
         if self.epoch_start and not self.records:
-            write = replace(write, producer_epoch=self.epoch_start)
+            write = write._replace(producer_epoch=self.epoch_start)
             decision = replace(decision, reply=ProducerIdentity(write.producer_id, write.producer_epoch))
         value = None if write.state is TxnState.DEAD else encode_value(write, self.version)
         self.records.append((encode_key(write.transactional_id), value))
@@ -359,8 +359,8 @@ class System:
         while self.mirrored < len(self.records):
             self.load(self.mirror, *self.records[self.mirrored])
             self.mirrored += 1
-        live = {one.transactional_id: replace(one, last_epoch=NO_EPOCH) for one in self.coordinator}
-        assert live == {one.transactional_id: replace(one, last_epoch=NO_EPOCH) for one in self.mirror}
+        live = {one.transactional_id: one._replace(last_epoch=NO_EPOCH) for one in self.coordinator}
+        assert live == {one.transactional_id: one._replace(last_epoch=NO_EPOCH) for one in self.mirror}
 
     def check_partition(self, partition: TopicPartition, log: list[Entry]) -> None:
         epochs: dict[int, int] = {}

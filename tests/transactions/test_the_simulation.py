@@ -24,7 +24,7 @@ class NoNewEpoch(TransactionCoordinator):
     def _next_identity(self, known: Transaction, *rest: Any) -> Decision:
         decision = super()._next_identity(known, *rest)
         assert decision.write is not None
-        same = replace(decision.write, producer_id=known.producer_id, producer_epoch=known.producer_epoch)
+        same = decision.write._replace(producer_id=known.producer_id, producer_epoch=known.producer_epoch)
         return Decision(ProducerIdentity(known.producer_id, known.producer_epoch), same)
 
 
@@ -54,7 +54,7 @@ class OtherDecision(TransactionCoordinator):
 
     def load(self, transactional_id: str, transaction: Transaction | None, now_ms: int) -> None:
         if transaction is not None and transaction.state is module.TxnState.PREPARE_COMMIT:
-            transaction = replace(transaction, state=module.TxnState.PREPARE_ABORT)
+            transaction = transaction._replace(state=module.TxnState.PREPARE_ABORT)
         super().load(transactional_id, transaction, now_ms)
 
 

@@ -88,7 +88,7 @@ class TransactionCoordinator:
         if transaction is None or transaction.state is TxnState.DEAD:
             self._transactions.pop(transactional_id, None)
         elif transaction.started_ms > now_ms:
-            self._transactions[transactional_id] = replace(transaction, started_ms=now_ms)
+            self._transactions[transactional_id] = transaction._replace(started_ms=now_ms)
         else:
             self._transactions[transactional_id] = transaction
 
@@ -153,8 +153,7 @@ class TransactionCoordinator:
             last_epoch = epoch if expected is not None else NO_EPOCH
             epoch += 1
         # Else the answer to the first time was lost, or its own transaction was aborted just now: bumped already.
-        fresh = replace(
-            known,
+        fresh = known._replace(
             state=TxnState.EMPTY,
             producer_id=producer_id,
             producer_epoch=epoch,
@@ -188,8 +187,7 @@ class TransactionCoordinator:
         merged = known.with_partitions(partitions) if is_open else tuple(sorted(set(partitions)))
         if is_open and merged == known.partitions:
             return Decision()
-        write = replace(
-            known,
+        write = known._replace(
             state=TxnState.ONGOING,
             partitions=merged,
             previous_producer_id=known.producer_id,
@@ -266,7 +264,7 @@ class TransactionCoordinator:
             next_id = new_producer_id() if known.is_epoch_exhausted else NO_PRODUCER
             decision = _prepare(known, False, V2, next_id, now_ms)
         else:
-            fenced = replace(known, producer_epoch=min(known.producer_epoch + 1, EPOCH_MAX), last_epoch=NO_EPOCH)
+            fenced = known._replace(producer_epoch=min(known.producer_epoch + 1, EPOCH_MAX), last_epoch=NO_EPOCH)
             decision = _prepare(fenced, False, _CLASSIC, NO_PRODUCER, now_ms)
         return replace(decision, reply=None)
 
@@ -275,8 +273,7 @@ class TransactionCoordinator:
         known = self._transactions[transactional_id]
         done = TxnState.COMPLETE_COMMIT if known.state is TxnState.PREPARE_COMMIT else TxnState.COMPLETE_ABORT
         producer_id, epoch = known.identity_after_end
-        return replace(
-            known,
+        return known._replace(
             state=done,
             producer_id=producer_id,
             producer_epoch=epoch,
@@ -310,7 +307,7 @@ class TransactionCoordinator:
     def unused(self, now_ms: int) -> list[Transaction]:
         """To be written: transactional ids that nobody used for `transactional.id.expiration.ms` are forgotten."""
         return [
-            replace(transaction, state=TxnState.DEAD, partitions=())
+            transaction._replace(state=TxnState.DEAD, partitions=())
             for transaction in self._transactions.values()
             if transaction.state.is_between and now_ms - transaction.updated_ms >= self.id_expiration_ms
         ]
@@ -323,8 +320,7 @@ def _is_overdue(transaction: Transaction, now_ms: int) -> bool:
 def _prepare(known: Transaction, commit: bool, client_version: int, next_id: int, now_ms: int) -> Decision:
     """The decision itself. With transactions v2 it takes the next epoch, and a new producer id when epochs run out."""
     is_open, bump = known.state is TxnState.ONGOING, client_version >= V2
-    write = replace(
-        known,
+    write = known._replace(
         state=TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT,
         producer_epoch=min(known.producer_epoch + 1, EPOCH_MAX) if bump else known.producer_epoch,
         last_epoch=known.producer_epoch if bump else known.last_epoch,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ottla.common.ids import TopicPartition, partitions_by_topic
 from ottla.protocol import codec
@@ -17,8 +17,9 @@ EPOCH_MAX = 32767
 _KEY_TYPE = 0  # every key starts with its type as an int16
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(NamedTuple):
+    """A tuple, because each step of a transaction makes a new one: dataclasses take four times as long for that."""
+
     transactional_id: str
     producer_id: int
     producer_epoch: int

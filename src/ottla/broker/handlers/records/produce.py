@@ -201,8 +201,11 @@ def handle_known_frame(broker: Broker, context: RequestContext, frame: memoryvie
                     to = _Answering(broker, layout.version, correlation_id, context.listener)
                     return _answer_known_once_committed(to, partition, layout, base_offset, header)
                 return layout.answer(correlation_id, base_offset, -1, partition.log.log_start_offset)
-    to = _Answering(broker, layout.version, correlation_id, context.listener)
-    return _produce_known_layout(to, layout, records, header)
+    if partition is not None and header is not None:
+        done = _write(broker, layout.version, partition, layout.request, records, header, now_ms)
+    else:
+        done = _produce(broker, layout.version, layout.key, Piece(layout.partition, records), layout.request)
+    return _answer_known(_Answering(broker, layout.version, correlation_id, context.listener), layout, done)
 
 
 def _answer_known_once_committed(
@@ -227,11 +230,8 @@ def _answer_known_once_committed(
     return promise
 
 
-def _produce_known_layout(
-    to: _Answering, layout: Layout, records: memoryview, header: HeaderFields | None
-) -> Answer | Awaitable[Answer]:
-    """A request of a known layout whose records, or whose topic, need a closer look."""
-    done = _produce(to.broker, layout.version, layout.key, Piece(layout.partition, records), layout.request, header)
+def _answer_known(to: _Answering, layout: Layout, done: Outcome | Awaitable[Outcome]) -> Answer | Awaitable[Answer]:
+    """Of a request of a known layout whose records, or whose topic, needed a closer look."""
     if type(done) is Outcome:
         if not done.error:
             return layout.answer(to.correlation_id, done.base_offset, done.log_append_time, done.log_start_offset)
@@ -291,9 +291,8 @@ def _count_failure(broker: Broker, partition: Partition | None, line: Outcome) -
 
 
 def _produce(
-    broker: Broker, version: int, key: bytes, piece: Piece, request: ProduceRequest, header: HeaderFields | None = None
+    broker: Broker, version: int, key: bytes, piece: Piece, request: ProduceRequest
 ) -> Outcome | Awaitable[Outcome]:
-    """`header` is that of a batch which was found to be good already: its checksum is not computed twice."""
     index, records = piece
     table = _table(broker, version)
     partition = table.get(key, index)
@@ -307,13 +306,28 @@ def _produce(
         if not records:
             raise ApiError(ErrorCode.INVALID_RECORD, "no records")
         now_ms = broker.clock.now_ms()
-        rules = partition.rules
-        if header is None:
-            header = validate_batch(records, rules, version, now_ms)
+        header = validate_batch(records, partition.rules, version, now_ms)
+    except Exception as error:
+        return _refused(partition, error)
+    return _write(broker, version, partition, request, records, header, now_ms)
+
+
+def _write(
+    broker: Broker,
+    version: int,
+    partition: Partition,
+    request: ProduceRequest,
+    records: memoryview,
+    header: HeaderFields,
+    now_ms: int,
+) -> Outcome | Awaitable[Outcome]:
+    """A batch that was found to be good."""
+    try:
         guard, joining = None, None
         if header[5] & TRANSACTIONAL_BIT:
             guard = VerificationGuard(broker, partition, version, request.transactional_id, *header[9:12])
             joining = guard.admit()
+        rules = partition.rules
         if joining is not None or (rules.may_open_records and needs_records(rules, header)):
             return _append_later(broker, partition, request, bytes(records), header, now_ms, guard, joining)
         return _append(partition, request, records, now_ms)
